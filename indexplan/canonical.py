@@ -1,0 +1,56 @@
+"""Canonical JSON, which fingerprints are taken of, and strict reading of JSON objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from indexplan.errors import IndexPlanError, wrong
+
+
+def canonical_json(data: Any) -> str:
+    """Return the one JSON text of `data`: sorted keys, no spaces, ASCII, no NaN."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
+    """Return the JSON object that `text` holds.
+
+    Raises
+    ------
+    IndexPlanError
+        If the text is not JSON, is not an object, names a field twice, or holds NaN or infinity.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            raise IndexPlanError(f"{what} must name each field once; got {[k for k, _ in pairs]}")
+        return fields
+
+    def refuse(constant: str) -> NoReturn:
+        raise wrong(what, "JSON, which has no such constant", constant)
+
+    try:
+        data = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except IndexPlanError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise IndexPlanError(f"{what} must be JSON; got {_short(text)!r}: {error}") from None
+    if not isinstance(data, dict):
+        raise wrong(what, "a JSON object", data)
+    return data
+
+
+def check_fields(what: str, data: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Raise `IndexPlanError` unless `data` has exactly the fields `names`."""
+    expected = set(names)
+    if missing := sorted(expected - set(data)):
+        raise IndexPlanError(f"{what} must have the fields {missing}; got only {sorted(data)}")
+    if unknown := sorted(set(data) - expected):
+        raise IndexPlanError(f"{what} must have only the fields {sorted(expected)}; got {unknown}")
+
+
+def _short(text: str | bytes) -> str | bytes:
+    return text if len(text) <= 60 else text[:60]

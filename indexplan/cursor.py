@@ -1,0 +1,114 @@
+"""The cursor: where a run stands, small enough for every checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from indexplan.canonical import canonical_json, check_fields, parse_json_object
+from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.partition import Resume
+from indexplan.seeds import check_epoch
+
+_FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cursor:
+    """Where a run stands: what `plan.cursor` returns and `plan.resume` takes.
+
+    Parameters
+    ----------
+    epoch, sub_epoch, step : int
+        The next step to run.
+    position : int
+        The first unread position of that epoch.
+    order : mapping
+        The order's dict form, and
+    sub_epochs : int
+        the plan's number of sub-epochs: they must be the same when the run goes on.
+
+    Raises
+    ------
+    IndexPlanError
+        If a number is negative or not an integer.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000, seed=1), world_size=2, batch_size=50)
+    >>> cursor = plan.cursor(epoch=0, step=4)
+    >>> cursor.position
+    400
+    >>> ip.Cursor.from_json(cursor.to_json()) == cursor
+    True
+    """
+
+    epoch: int
+    sub_epoch: int
+    step: int
+    position: int
+    order: Mapping[str, Any] = field(hash=False)
+    sub_epochs: int
+
+    def __post_init__(self) -> None:
+        check_epoch(self.epoch)
+        for name in ("sub_epoch", "step", "position"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 0, 2**63))
+        object.__setattr__(self, "sub_epochs", whole("sub_epochs", self.sub_epochs, 1, 2**63))
+        if not isinstance(self.order, Mapping):
+            raise wrong("a cursor's order", "the dict form of an order", self.order)
+        object.__setattr__(self, "order", dict(self.order))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cursor as JSON types."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Cursor:
+        """Return the cursor that `to_dict` described, or raise `IndexPlanError`."""
+        if not isinstance(data, Mapping):
+            raise wrong("a cursor", "an object, as Cursor.to_dict returns", data)
+        check_fields("a cursor", data, _FIELDS)
+        return cls(**data)
+
+    def to_json(self) -> str:
+        """Return the cursor as JSON text."""
+        return canonical_json(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Cursor:
+        """Return the cursor that `to_json` wrote, or raise `IndexPlanError`."""
+        return cls.from_dict(parse_json_object("a cursor", text))
+
+    def checked(self, order: Mapping[str, Any], sub_epochs: int, bounds: tuple[int, int]) -> Resume:
+        """Return where a run of this order and sub_epochs goes on.
+
+        `bounds` are the positions of the cursor's sub-epoch.
+
+        Raises
+        ------
+        IndexPlanError
+            If the cursor was saved under another order or other sub_epochs, or its position lies
+            outside its sub-epoch.
+        """
+        if self.order != order:
+            names = sorted(set(self.order) | set(order))
+            differ = [name for name in names if self.order.get(name) != order.get(name)]
+            said = ", ".join(
+                f"{name} {self.order.get(name)!r}, not {order.get(name)!r}" for name in differ
+            )
+            cure = "resume it with the order it was saved under"
+            raise IndexPlanError(f"a cursor must be of the plan's order; got one with {said}; {cure}")
+        if self.sub_epochs != sub_epochs:
+            cure = f"use plan.replace(sub_epochs={self.sub_epochs})"
+            raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)
+        start, stop = bounds
+        if not (start <= self.position < stop or (self.position == start and self.step == 0)):
+            rule = f"from {start} to {stop - 1}, in its sub-epoch"
+            raise wrong("a cursor's position", rule, self.position)
+        if self.step > self.position - start:
+            rule = f"at most {self.position - start}, as each finished step read a unit"
+            raise wrong("a cursor's step", rule, self.step)
+        return Resume(self.epoch, self.sub_epoch, self.step, self.position)

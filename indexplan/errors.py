@@ -1,0 +1,49 @@
+"""What can go wrong, and the one way to say it: what, the rule, the value, the cure."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+
+class IndexPlanError(ValueError):
+    """A value that breaks a rule; the message names the value, the rule and the cure."""
+
+
+class PlanFileError(IndexPlanError):
+    """A plan directory, or the dataset it was built for, is not what it has to be."""
+
+
+def wrong(what: str, rule: str, got: object, cure: str = "") -> IndexPlanError:
+    """Return the error `<what> must be <rule>; got <got>; <cure>`."""
+    return IndexPlanError(f"{what} must be {rule}; got {got!r}" + (f"; {cure}" if cure else ""))
+
+
+def whole(what: str, value: Any, start: int, stop: int, cure: str = "") -> int:
+    """Return `value` as a Python int, if it is an integer in [start, stop).
+
+    Python and NumPy integers are accepted; floats and booleans are not, even where they are whole.
+
+    Raises
+    ------
+    IndexPlanError
+        If `value` is not an integer, is a boolean, or lies outside [start, stop).
+    """
+    if type(value) is int and start <= value < stop:  # the common case, on the path of every batch
+        return value
+    rule = f"an integer from {start} to {_last(stop)}"
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy.bool, without numpy
+        raise wrong(what, rule, value, cure)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise wrong(what, rule, value, cure) from None
+    if not start <= number < stop:
+        raise wrong(what, rule, number, cure)
+    return number
+
+
+def _last(stop: int) -> str:
+    """Write the largest allowed integer the way people read it: 2**63 - 1, not its 19 digits."""
+    power = stop.bit_length() - 1
+    return f"2**{power} - 1" if power >= 31 and stop == 1 << power else str(stop - 1)

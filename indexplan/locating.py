@@ -1,0 +1,126 @@
+"""The partition read backwards: which (epoch, sub_epoch, step, rank) reads a position?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from indexplan.partition import Int64, Layout, Partition, layout, part_of, stream_phases
+
+
+class Places(NamedTuple):
+    """Where positions are read; int64 arrays of one shape, -1 where no step of the plan does."""
+
+    epoch: Int64
+    sub_epoch: Int64
+    step: Int64
+    rank: Int64
+    slot: Int64
+
+
+def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Places:
+    """Return where the positions of an epoch are read, under a partition with a world_size.
+
+    Parameters
+    ----------
+    positions : numpy.ndarray
+        int64, shape (k,); -1 is passed on.
+    """
+    result = Places(*np.full((5, len(positions)), -1, np.int64))
+    chosen = np.flatnonzero(positions >= 0)
+    if partition.resume is not None:
+        resume = partition.resume
+        done = resume.position if epoch == resume.epoch else num_units * (epoch < resume.epoch)
+        chosen = chosen[positions[chosen] >= done]
+    # Every step's owner is the sub-epoch in which it starts: under "carry" maybe an earlier one.
+    starts = positions[chosen]
+    if partition.remainder == "carry":
+        starts = starts - _distances_into_steps(partition, num_units, epoch, starts)
+    epochs = epoch + starts // num_units
+    sub_epochs = part_of(num_units, partition.sub_epochs, starts % num_units)
+    owners = np.stack([epochs, sub_epochs])
+    groups, which = np.unique(owners, axis=1, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=groups.shape[1]))
+    for (owner, sub_epoch), members in zip(
+        groups.T.tolist(), np.split(order, ends[:-1]), strict=False
+    ):
+        steps = layout(partition, num_units, owner, sub_epoch)
+        members = chosen[members]  # noqa: PLW2901 (positions of the group, among all)
+        distance = (epoch - owner) * num_units
+        _find_in(steps, sub_epoch, partition.world_size or 1, distance, positions, members, result)
+    return result
+
+
+def _distances_into_steps(
+    partition: Partition, num_units: int, epoch: int, positions: Int64
+) -> Int64:
+    """Return how far positions are from the start of their step, under "carry"; int64."""
+    origin = epoch * num_units
+    distances = np.zeros_like(positions)
+    for place, phase in stream_phases(partition, num_units, partition.begin(num_units)):
+        size = partition.sizes[phase]
+        inside = positions >= min(max(place - origin, 0), num_units)
+        # modulo size before the sum, so that it stays far below 2**63
+        shift = (origin - place) % size
+        distances = np.where(inside, (positions % size + shift) % size, distances)
+    return distances
+
+
+def _find_in(
+    steps: Layout,
+    sub_epoch: int,
+    world_size: int,
+    distance: int,
+    positions: Int64,
+    members: Int64,
+    result: Places,
+) -> None:
+    """Fill in the answers for `members`, whose steps all start in one sub-epoch.
+
+    `distance` is how far the epoch of the positions starts past the epoch of the steps.
+    """
+    for span in steps.spans:
+        # Distances from the span's start are small where places might pass 2**63.
+        offsets = positions[members] - (span.start - distance)
+        inside = (offsets >= 0) & (offsets < span.length)
+        chosen, offsets = members[inside], offsets[inside]
+        local = part_of(span.length, span.num_steps, offsets)
+        size, num_large = divmod(span.length, span.num_steps)
+        starts = local * size + np.minimum(local, num_large)
+        sizes = size + (local < num_large)
+        residues = (starts % world_size + (span.start + steps.origin) % world_size) % world_size
+        ranks, slots = _ranks(world_size, residues, sizes, offsets - starts)
+        result.epoch[chosen] = steps.epoch
+        result.sub_epoch[chosen] = sub_epoch
+        result.step[chosen] = span.step + local
+        result.rank[chosen] = ranks
+        result.slot[chosen] = slots
+
+
+def _ranks(world_size: int, residues: Int64, sizes: Int64, offsets: Int64) -> tuple[Int64, Int64]:
+    """Return rank and slot of the units at `offsets` in steps of `sizes` places.
+
+    A step's first place is `residues` modulo world_size. Every rank gets size // world_size
+    units, and those whose residue the rest of the step reaches get one more: the ranks from
+    `residue` on, counted in a ring. So in rank order the sizes change at most twice.
+    """
+    each, more = sizes // world_size, sizes % world_size
+    wraps = residues + more > world_size
+    low = np.where(wraps, residues + more - world_size, residues)
+    high = np.where(wraps, residues, residues + more)
+    outer, inner = each + wraps, each + ~wraps
+    low_end = low * outer
+    high_end = low_end + (high - low) * inner
+    ranks = np.select(
+        [offsets < low_end, offsets < high_end],
+        [offsets // np.maximum(outer, 1), low + (offsets - low_end) // np.maximum(inner, 1)],
+        high + (offsets - high_end) // np.maximum(outer, 1),
+    )
+    before = np.select(
+        [ranks < low, ranks < high],
+        [ranks * outer, low_end + (ranks - low) * inner],
+        high_end + (ranks - high) * outer,
+    )
+    return ranks, offsets - before

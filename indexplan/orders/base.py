@@ -1,0 +1,216 @@
+"""What an order is: the row of units that each epoch reads, and the registry of its kinds."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from indexplan.canonical import canonical_json, check_fields
+from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.seeds import check_epoch
+
+Int64 = NDArray[np.int64]
+
+NUM_SAMPLES_STOP = 2**63
+
+
+class Order(abc.ABC):
+    """A row of units for every epoch, complete in itself: it carries its size and its seed.
+
+    A unit is what an order deals: one sample, or one bin of several. A new kind of order is a
+    frozen dataclass (`eq=False`: orders compare by what they deal) that sets `algorithm`, writes
+    `_take` and `_locate`, and is passed to `register`. If it deals bins it also sets
+    `deals_bins`, and writes `num_units` and `_offsets`.
+    """
+
+    algorithm: ClassVar[str]
+    """Name and version of the algorithm: other bits are another algorithm."""
+
+    deals_bins: ClassVar[bool] = False
+    """Whether units may hold other than one sample."""
+
+    constant_num_units: ClassVar[bool] = True
+    """Whether all epochs have the same number of units, which "carry" needs."""
+
+    num_samples: int
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types: its algorithm and its fields."""
+
+    @abc.abstractmethod
+    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        """Return the indices of valid intervals of positions."""
+
+    @abc.abstractmethod
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        """Return the positions of valid indices, flat; -1 where no unit holds one."""
+
+    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (bins may differ between epochs)
+        """Return how many units the epoch has: for orders of single samples, `num_samples`."""
+        return self.num_samples
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
+        """Return where the units of valid intervals start among their samples, and the end."""
+        return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64)
+
+    def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
+        """Return the indices at some positions of an epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        starts, stops : array_like of int, shape (num_runs,), or int
+            Intervals [start, stop) of positions, read one after another: one contiguous interval,
+            or a rank's share of many steps. Without `stops`, `starts` are single positions.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, shape (units,), or (samples,) where the order deals bins.
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch is out of range, or an interval is reversed or leaves [0, num_units).
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Sequential(10).take(0, [2, 7], [5, 9])
+        array([2, 3, 4, 7, 8])
+        """
+        return self._take(check_epoch(epoch), *self._check_runs(epoch, starts, stops))
+
+    def offsets(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
+        """Return where each unit starts among the samples that `take` returns, and the end.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, shape (units + 1,): unit i holds the samples [offsets[i], offsets[i + 1]).
+
+        Raises
+        ------
+        IndexPlanError
+            As `take` does.
+        """
+        return self._offsets(check_epoch(epoch), *self._check_runs(epoch, starts, stops))
+
+    def locate(self, epoch: int, indices: ArrayLike) -> Int64:
+        """Return the positions at which an epoch reads some samples: the inverse of `take`.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        indices : array_like of int
+            Samples, 0 <= index < num_samples.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, the shape of `indices`; -1 where no unit of the epoch holds the sample.
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch or an index is out of range.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> order = ip.Shuffle(10, seed=3)
+        >>> order.locate(0, order.take(0, 0, 4))
+        array([0, 1, 2, 3])
+        """
+        array = as_int64("index", indices)
+        if array.size and not 0 <= array.min() <= array.max() < self.num_samples:
+            bad = array.flat[np.argmax((array < 0) | (array >= self.num_samples))]
+            raise wrong("index", f"an integer from 0 to {self.num_samples - 1}", int(bad))
+        flat = np.ascontiguousarray(array).ravel()
+        return self._locate(check_epoch(epoch), flat).reshape(array.shape)
+
+    def _check_runs(
+        self, epoch: int, starts: ArrayLike, stops: ArrayLike | None
+    ) -> tuple[Int64, Int64]:
+        first = np.ascontiguousarray(as_int64("position", starts)).ravel()
+        last = first + 1 if stops is None else np.ascontiguousarray(as_int64("stop", stops)).ravel()
+        num_units = self.num_units(epoch)
+        if first.shape != last.shape:
+            raise wrong("stops", f"of the shape of starts, {first.shape}", last.shape)
+        bad = (first < 0) | (last > num_units) | (first > last)
+        if bad.any():
+            i = int(np.argmax(bad))
+            rule = f"an interval inside [0, {num_units}), the positions of epoch {epoch}"
+            raise wrong("positions", rule, (int(first[i]), int(last[i])))
+        return first, last
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256, in hexadecimal, of the order's canonical JSON, algorithm and version inside."""
+        return hashlib.sha256(canonical_json(self.to_dict()).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, Order) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(canonical_json(self.to_dict()))
+
+
+def as_int64(what: str, values: ArrayLike) -> Int64:
+    """Return integers as an int64 array; booleans and floats are errors, even where whole."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int64:
+        return values
+    array = np.asarray(values)
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.max() >= 2**63):
+        raise wrong(what, "an integer below 2**63, or an array of them", values)
+    return array.astype(np.int64)
+
+
+def check_num_samples(value: Any) -> int:
+    """Return `value` as an int in [1, 2**63), or raise `IndexPlanError`."""
+    return whole("num_samples", value, 1, NUM_SAMPLES_STOP, "pass len(dataset)")
+
+
+_REGISTRY: dict[str, type[Order]] = {}
+
+OrderType = TypeVar("OrderType", bound=Order)
+
+
+def register(order: type[OrderType]) -> type[OrderType]:
+    """Let `order_from_dict`, and so plans from JSON and files, know a kind of order; a decorator."""
+    known = _REGISTRY.setdefault(order.algorithm, order)
+    if known is not order:
+        raise wrong("algorithm", "a name that no other order has", order.algorithm)
+    return order
+
+
+def order_from_dict(data: Mapping[str, Any]) -> Order:
+    """Return the order that `to_dict` described.
+
+    Raises
+    ------
+    IndexPlanError
+        If the algorithm is unknown, or a field is missing, unknown or wrong.
+    """
+    if not isinstance(data, Mapping) or not isinstance(data.get("algorithm"), str):
+        raise wrong("an order", "an object with the field 'algorithm'", data)
+    kind = _REGISTRY.get(data["algorithm"])
+    if kind is None:
+        known = ", ".join(sorted(_REGISTRY))
+        cure = "upgrade indexplan, or import the module that registers it"
+        raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
+    names = list(getattr(kind, "__dataclass_fields__"))
+    check_fields(f"an order of {kind.algorithm}", data, ["algorithm", *names])
+    return kind(**{name: data[name] for name in names})
+
+

@@ -1,0 +1,89 @@
+"""A shuffle of blocks, and of the samples inside windows of blocks: block-shuffle-v1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import whole
+from indexplan.orders.base import Int64, Order, check_num_samples, register
+from indexplan.seeds import BLOCKS, WINDOWS, check_seed, key_words
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class BlockShuffle(Order):
+    """Every epoch reads blocks of neighbouring samples in a shuffled order, mixed in windows.
+
+    For datasets that are stored in shards: reads stay within `window` blocks at a time.
+
+    Parameters
+    ----------
+    num_samples : int
+        Samples in the dataset, 1 <= num_samples < 2**63.
+    block_size : int
+        Samples in a block, 1 <= block_size < 2**63; the last block may hold fewer.
+    window : int, default 1
+        Blocks whose samples are shuffled together, 1 <= window < 2**63.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is not an integer in its range.
+
+    Examples
+    --------
+    >>> order = BlockShuffle(12, block_size=4, window=1, seed=1)
+    >>> sorted(int(index) // 4 for index in order.take(0, 0, 4))  # one block at a time
+    [0, 0, 0, 0]
+    """
+
+    num_samples: int
+    block_size: int
+    window: int = 1
+    seed: int = 0
+
+    algorithm: ClassVar[str] = "block-shuffle-v1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
+        for name in ("block_size", "window"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1, 2**63))
+        object.__setattr__(self, "seed", check_seed(self.seed))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types: its algorithm and its fields."""
+        return {
+            "algorithm": self.algorithm,
+            "num_samples": self.num_samples,
+            "block_size": self.block_size,
+            "window": self.window,
+            "seed": self.seed,
+        }
+
+    def _keys(self, epoch: int, num_rounds: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        blocks = key_words(self.seed, BLOCKS, epoch, 2 * num_rounds)
+        return blocks, key_words(self.seed, WINDOWS, epoch, 2)
+
+    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        from indexplan import permutation  # the first order that computes imports numba
+
+        n, size = self.num_samples, self.block_size
+        keys = self._keys(epoch, permutation.num_rounds(-(-n // size)))
+        out = np.empty(int((stops - starts).sum()), np.int64)
+        permutation.block_permute_runs(n, size, self.window, *keys, starts, stops, out)
+        return out
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        from indexplan import permutation
+
+        n, size = self.num_samples, self.block_size
+        keys = self._keys(epoch, permutation.num_rounds(-(-n // size)))
+        out = np.empty(len(indices), np.int64)
+        permutation.block_invert(n, size, self.window, *keys, indices, out)
+        return out

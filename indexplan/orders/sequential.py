@@ -1,0 +1,58 @@
+"""The order of the dataset itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from indexplan.orders.base import Int64, Order, check_num_samples, register
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Sequential(Order):
+    """Every epoch reads samples 0, 1, 2, ... in turn.
+
+    Parameters
+    ----------
+    num_samples : int
+        Samples in the dataset, 1 <= num_samples < 2**63.
+
+    Raises
+    ------
+    IndexPlanError
+        If num_samples is not an integer in that range.
+
+    Examples
+    --------
+    >>> Sequential(5).take(0, 1, 4)
+    array([1, 2, 3])
+    """
+
+    num_samples: int
+
+    algorithm: ClassVar[str] = "sequential-v1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types: its algorithm and its fields."""
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
+        return expand(starts, stops)
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:  # noqa: ARG002
+        return indices.copy()
+
+
+def expand(starts: Int64, stops: Int64) -> Int64:
+    """Return the integers of the intervals [start, stop), one after another; int64, flat."""
+    if len(starts) == 1:
+        return np.arange(starts[0], stops[0], dtype=np.int64)
+    sizes = stops - starts
+    ends = np.cumsum(sizes)
+    return np.arange(sizes.sum(), dtype=np.int64) + np.repeat(starts - ends + sizes, sizes)

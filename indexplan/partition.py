@@ -1,0 +1,302 @@
+"""The partition: (epoch, sub_epoch, step, rank) -> [start, stop), by integer arithmetic alone.
+
+Nothing here knows of indices, shuffling or samples: only of how many units an epoch has. Places
+count from the start of the epoch; under "carry" a step may run past the epoch's end, into the
+places of the next. Scalars are Python integers, which cannot overflow; arrays hold int64
+distances from an anchor, which stay as small as the request.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.schedule import At
+
+Int64 = NDArray[np.int64]
+
+REMAINDERS = ("drop", "pad", "spread", "carry")
+
+
+def split(total: int, parts: int, part: int) -> int:
+    """Return where `part` starts when `total` things are spread over `parts` parts.
+
+    The first `total % parts` parts get one thing more than the others.
+    """
+    return part * (total // parts) + min(part, total % parts)
+
+
+def part_of(total: int, parts: int, things: Int64) -> Int64:
+    """Return the part, by the rule of `split`, that holds each of `things`; int64, same shape."""
+    small, num_large = divmod(total, parts)
+    bound = num_large * (small + 1)
+    after = num_large + (things - bound) // max(small, 1)
+    return np.where(things < bound, things // (small + 1), after)
+
+
+class Resume(NamedTuple):
+    """Where a resumed run starts: `position` is its first unread one, of `epoch`."""
+
+    epoch: int
+    sub_epoch: int
+    step: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """What the partition needs to know of a plan.
+
+    `ats[i]` is where phase i starts and `sizes[i]` its global batch, in units. `world_size` may
+    be None as long as nobody asks for a rank.
+    """
+
+    world_size: int | None
+    ats: tuple[At, ...]
+    sizes: tuple[int, ...]
+    sub_epochs: int
+    remainder: str
+    resume: Resume | None = None
+
+    @cached_property
+    def by_place(self) -> bool:
+        """Whether steps depend on stream places, which needs a constant number of units."""
+        later = self.ats[1:]
+        return self.remainder == "carry" or any(isinstance(at, int) for at in later)
+
+    def place(self, at: At, num_units: int) -> int:
+        """Return the stream place that `at` means where every epoch has `num_units` units."""
+        if isinstance(at, int):
+            return at
+        return at[0] * num_units + split(num_units, self.sub_epochs, at[1])
+
+    def sub_epoch(self, num_units: int, sub_epoch: int) -> tuple[int, int]:
+        """Return the interval of positions that a sub-epoch covers."""
+        return (
+            split(num_units, self.sub_epochs, sub_epoch),
+            split(num_units, self.sub_epochs, sub_epoch + 1),
+        )
+
+    def resume_after(self, steps: Layout, step: int) -> Resume:
+        """Return where a run stands after the steps before `step` of a sub-epoch."""
+        epoch, sub_epoch, num_units = steps.epoch, steps.sub_epoch, steps.num_units
+        if step < steps.num_steps:
+            return Resume(epoch, sub_epoch, step, steps.interval(step)[0])
+        if self.remainder == "carry":  # the first step that starts at or past the end
+            begin = self.begin(num_units)
+            place = next_step(self, num_units, begin, epoch * num_units + steps.stop)
+            epoch, position = divmod(place, num_units)
+            parts = part_of(num_units, self.sub_epochs, np.array([position]))
+            return Resume(epoch, int(parts[0]), 0, position)
+        if not steps.spans:
+            return Resume(epoch, sub_epoch, step, steps.start)
+        if sub_epoch + 1 == self.sub_epochs:
+            return Resume(epoch + 1, 0, 0, 0)
+        return Resume(epoch, sub_epoch + 1, 0, steps.stop)
+
+    def begin(self, num_units: int) -> int:
+        """Return the stream place at which the run starts: 0, or that of the resume."""
+        return self.resume.epoch * num_units + self.resume.position if self.resume else 0
+
+
+class Span(NamedTuple):
+    """Steps of one phase inside one sub-epoch: `length` places from `start`, spread by `split`.
+
+    Where the steps are full, `length` is a multiple of the global batch, so one formula serves
+    full and spread steps alike. `step` is the number of the first step.
+    """
+
+    step: int
+    num_steps: int
+    start: int
+    length: int
+    phase: int
+
+    def bound(self, step: int) -> int:
+        """Return the place at which `step` starts, or the last one stops."""
+        return self.start + split(self.length, self.num_steps, step - self.step)
+
+
+class Layout(NamedTuple):
+    """The steps of one sub-epoch.
+
+    `[start, stop)` are its positions that are left to read, `first` its first position of all
+    (they differ after a resume). The steps numbered from `first_step` to `num_steps` are left.
+    `origin` is what ranks count places from: the stream under "carry", else the epoch.
+    """
+
+    epoch: int
+    sub_epoch: int
+    num_units: int
+    first: int
+    start: int
+    stop: int
+    first_step: int
+    num_steps: int
+    spans: tuple[Span, ...]
+    origin: int
+    remainder: str
+
+    def span(self, step: int) -> Span:
+        """Return the span that holds `step`."""
+        if len(self.spans) == 1:
+            return self.spans[0]
+        return self.spans[bisect_right([span.step for span in self.spans], step) - 1]
+
+    def interval(self, step: int) -> tuple[int, int]:
+        """Return the places [start, stop) of a step."""
+        span = self.span(step)
+        return span.bound(step), span.bound(step + 1)
+
+    @property
+    def end(self) -> int:
+        """The place at which the last step stops, or `start` where there are no steps."""
+        return self.spans[-1].start + self.spans[-1].length if self.spans else self.start
+
+    def valid(self, start: int, stop: int) -> int:
+        """Return how many of the places [start, stop) are units and not padding."""
+        if self.remainder != "pad":
+            return stop - start
+        return max(0, min(stop, self.stop) - start)
+
+    def pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """Return places as intervals of positions: (epoch, start, stop), in order of reading."""
+        if stop <= self.num_units and (self.remainder != "pad" or stop <= self.stop):
+            return [(self.epoch, start, stop)]
+        # Past the end, "pad" begins again at the sub-epoch's start, "carry" in the next epoch.
+        base, period = (
+            (self.first, self.stop - self.first)
+            if self.remainder == "pad"
+            else (0, self.num_units)
+        )
+        pieces = []
+        while start < stop:
+            turn, offset = divmod(start - base, period)
+            size = min(stop - start, period - offset)
+            epoch = self.epoch + (turn if self.remainder == "carry" else 0)
+            pieces.append((epoch, base + offset, base + offset + size))
+            start += size
+        return pieces
+
+
+@lru_cache(maxsize=4096)
+def layout(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> Layout:
+    """Return the steps of a sub-epoch, in an epoch of `num_units` units."""
+    first, stop = partition.sub_epoch(num_units, sub_epoch)
+    resume = partition.resume
+    start, first_step = first, 0
+    if resume is not None and (epoch, sub_epoch) == (resume.epoch, resume.sub_epoch):
+        start, first_step = resume.position, resume.step
+    carry = partition.remainder == "carry"
+    build = _carried if carry else _contained
+    spans = tuple(build(partition, num_units, epoch, sub_epoch, start, stop, first_step))
+    return Layout(
+        epoch=epoch,
+        sub_epoch=sub_epoch,
+        num_units=num_units,
+        first=first,
+        start=start,
+        stop=stop,
+        first_step=first_step,
+        num_steps=spans[-1].step + spans[-1].num_steps if spans else first_step,
+        spans=spans,
+        origin=epoch * num_units if carry else 0,
+        remainder=partition.remainder,
+    )
+
+
+def _contained(
+    partition: Partition,
+    num_units: int,
+    epoch: int,
+    sub_epoch: int,
+    start: int,
+    stop: int,
+    step: int,
+) -> Iterator[Span]:
+    """Yield the spans of a sub-epoch whose steps all end inside it: all policies but "carry"."""
+    origin = epoch * num_units
+    phases = list(_phases_from(partition, num_units, epoch, sub_epoch, start, stop))
+    for i, (place, phase) in enumerate(phases):
+        begin, size = place - origin, partition.sizes[phase]
+        if i + 1 < len(phases):
+            length = phases[i + 1][0] - place
+        elif partition.remainder == "drop":
+            length = (stop - begin) // size * size
+        elif partition.remainder == "pad":
+            length = -((begin - stop) // size) * size
+        else:
+            length = stop - begin
+        num_steps = -(-length // size)
+        if num_steps:
+            yield Span(step, num_steps, begin, length, phase)
+        step += num_steps
+
+
+def _phases_from(
+    partition: Partition, num_units: int, epoch: int, sub_epoch: int, start: int, stop: int
+) -> Iterator[tuple[int, int]]:
+    """Yield (stream place, phase) for each phase that runs inside a sub-epoch."""
+    origin = epoch * num_units
+    if not partition.by_place:  # ats are sub-epochs: compare them as such, units may vary
+        ats = [(0, 0) if isinstance(at, int) else at for at in partition.ats]
+        yield origin + start, bisect_right(ats, (epoch, sub_epoch)) - 1
+        return
+    for place, phase in stream_phases(partition, num_units, origin + start):
+        if place > origin + start and place >= origin + stop:
+            return
+        yield place, phase
+
+
+@lru_cache(maxsize=1024)
+def stream_phases(partition: Partition, num_units: int, place: int) -> tuple[tuple[int, int], ...]:
+    """Return (stream place, phase) for every phase that runs from `place` on, for ever.
+
+    A phase starts where the full steps of the one before reach or pass its place; of phases
+    passed together only the last runs.
+    """
+    places = [partition.place(at, num_units) for at in partition.ats]
+    starts = []
+    while True:
+        phase = bisect_right(places, place) - 1
+        starts.append((place, phase))
+        if phase + 1 == len(places):
+            return tuple(starts)
+        size = partition.sizes[phase]
+        place -= (place - places[phase + 1]) // size * size
+
+
+def next_step(partition: Partition, num_units: int, begin: int, place: int) -> int:
+    """Return where the first step that starts at or past `place` starts, under "carry"."""
+    phases = stream_phases(partition, num_units, begin)
+    start, phase = phases[bisect_right([start for start, _ in phases], place) - 1]
+    size = partition.sizes[phase]
+    return start - (start - place) // size * size
+
+
+def _carried(
+    partition: Partition,
+    num_units: int,
+    epoch: int,
+    sub_epoch: int,  # noqa: ARG001 (the same call builds either kind)
+    start: int,
+    stop: int,
+    step: int,
+) -> Iterator[Span]:
+    """Yield the spans of a sub-epoch under "carry": the stream's steps that start in it."""
+    origin = epoch * num_units
+    phases = stream_phases(partition, num_units, partition.begin(num_units))
+    for i, (place, phase) in enumerate(phases):
+        size = partition.sizes[phase]
+        low = max(place, place - (place - origin - start) // size * size)
+        high = min(origin + stop, phases[i + 1][0]) if i + 1 < len(phases) else origin + stop
+        num_steps = max(0, -((low - high) // size))
+        if num_steps:
+            yield Span(step, num_steps, low - origin, num_steps * size, phase)
+        step += num_steps

@@ -1,0 +1,203 @@
+"""Phases: how large a batch is, from which place of the run on, and what else holds there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.seeds import EPOCH_STOP
+
+Scalar: TypeAlias = "str | int | float | bool | None"
+At: TypeAlias = "int | tuple[int, int]"
+Size: TypeAlias = "int | tuple[int, ...]"
+
+SIZE_STOP = 2**62  # a global batch; leaves room for sums of two in an int64
+PLACE_STOP = 2**95  # epoch < 2**32 and position < 2**63
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A batch size and parameters, in force from one place of the run on.
+
+    Parameters
+    ----------
+    at : int or (int, int)
+        Where the phase starts: a stream place, in units since the start of the run, or
+        (epoch, sub_epoch), short for the place at which that sub-epoch starts.
+    size : int or tuple of int
+        Units per step, of a rank or of the global batch: whichever the plan's field that holds
+        the phase says. A tuple nests: (5, 3) is 5 inner batches of 3.
+    parameters : mapping of str to str, int, float, bool or None
+        Whatever else holds during the phase, such as a resolution. Kept as sorted
+        (name, value) pairs; `phase["resolution"]` looks one up.
+
+    Raises
+    ------
+    IndexPlanError
+        If `at` is negative, a size is not a positive integer, or a parameter is not a JSON scalar.
+
+    Examples
+    --------
+    >>> phase = Phase(at=(3, 0), size=256, parameters={"resolution": 192})
+    >>> phase["resolution"]
+    192
+    """
+
+    at: At = 0
+    size: Size = 1
+    parameters: tuple[tuple[str, Scalar], ...] | Mapping[str, Scalar] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", _check_at(self.at))
+        object.__setattr__(self, "size", check_size("size", self.size))
+        object.__setattr__(self, "parameters", _check_parameters(self.parameters))
+
+    def __getitem__(self, name: str) -> Scalar:
+        """Return the parameter `name`; KeyError if the phase has none of that name."""
+        return dict(self.parameters)[name]
+
+    @property
+    def num_units(self) -> int:
+        """Units in a full batch: the product of the sizes."""
+        return self.size if isinstance(self.size, int) else math.prod(self.size)
+
+    @property
+    def inner_counts(self) -> tuple[int, ...]:
+        """How many inner batches each outer level holds, outermost first; () if not nested."""
+        return () if isinstance(self.size, int) else self.size[:-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the phase as JSON types."""
+        return {
+            "at": self.at if isinstance(self.at, int) else list(self.at),
+            "size": size_to_json(self.size),
+            "parameters": dict(self.parameters),
+        }
+
+
+def _check_at(at: Any) -> At:
+    if isinstance(at, Sequence) and not isinstance(at, str):
+        if len(at) != 2:
+            raise wrong("at", "a stream place or (epoch, sub_epoch)", at)
+        epoch = whole("at's epoch", at[0], 0, EPOCH_STOP)
+        return (epoch, whole("at's sub_epoch", at[1], 0, 2**63))
+    return whole("at", at, 0, PLACE_STOP)
+
+
+def check_size(what: str, size: Any) -> Size:
+    """Return a batch size as an int, or a tuple of two or more ints where it nests."""
+    if not isinstance(size, Sequence) or isinstance(size, str):
+        return whole(what, size, 1, SIZE_STOP)
+    if not size:
+        raise wrong(what, "a positive integer or a non-empty tuple of them", size)
+    sizes = tuple(whole(f"{what}[{i}]", part, 1, SIZE_STOP) for i, part in enumerate(size))
+    whole(f"the product of {what}", math.prod(sizes), 1, SIZE_STOP)
+    return sizes if len(sizes) > 1 else sizes[0]
+
+
+def size_to_json(size: Size) -> int | list[int]:
+    """Return a size as JSON types."""
+    return size if isinstance(size, int) else list(size)
+
+
+def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
+    try:
+        pairs = dict(parameters)
+    except (TypeError, ValueError):
+        raise wrong("parameters", "a mapping of names to JSON scalars", parameters) from None
+    for name, value in pairs.items():
+        if not isinstance(name, str):
+            raise wrong("a parameter's name", "a string", name)
+        finite = not isinstance(value, float) or math.isfinite(value)
+        if type(value) not in (str, int, float, bool, type(None)) or not finite:
+            rule = "a finite JSON scalar (str, int, float, bool or None)"
+            raise wrong(f"parameter {name!r}", rule, value)
+    return tuple(sorted(pairs.items()))
+
+
+def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
+    """Return a plan's batch size (a size, or a list of phases) as phases, the first at 0."""
+    if isinstance(value, str):
+        raise wrong(what, "a size or a list of phases", value, "use parse_schedule for text")
+    if not isinstance(value, Sequence) or not any(isinstance(item, Phase) for item in value):
+        return (Phase(size=check_size(what, value)),)
+    for item in value:
+        if not isinstance(item, Phase):
+            raise wrong(f"each phase of {what}", "a Phase", item)
+    if value[0].at not in (0, (0, 0)):
+        cure = "start the schedule with Phase(at=0, ...)"
+        raise wrong(f"the first phase of {what}", "at 0", value[0].at, cure)
+    return tuple(value)
+
+
+def parse_schedule(text: str) -> Size | list[Phase]:
+    """Return the batch size that a text describes, as the command line takes it.
+
+    Parameters
+    ----------
+    text : str
+        A size (`256`, nested `5x3`), or phases parted by spaces, each `AT:SIZE` or
+        `AT:SIZE:NAME=VALUE,NAME=VALUE`, where AT is a stream place or EPOCH/SUB_EPOCH.
+
+    Raises
+    ------
+    IndexPlanError
+        If a part of the text is none of these.
+
+    Examples
+    --------
+    >>> parse_schedule("5x3")
+    (5, 3)
+    >>> [phase.size for phase in parse_schedule("0:512:resolution=128 3/0:256:resolution=192")]
+    [512, 256]
+    """
+    words = text.split()
+    if len(words) == 1 and ":" not in text:
+        return _parse_size(words[0])
+    if not words:
+        raise wrong("a batch size", "a size or phases such as '0:512 250000:768'", text)
+    return [_parse_phase(word) for word in words]
+
+
+def _parse_phase(word: str) -> Phase:
+    at, colon, rest = word.partition(":")
+    if not colon:
+        raise wrong("a phase", "AT:SIZE or AT:SIZE:NAME=VALUE,...", word)
+    size, _, parameters = rest.partition(":")
+    place = tuple(_integer(part, word) for part in at.split("/"))
+    if len(place) > 2:
+        raise wrong("AT", "a stream place or EPOCH/SUB_EPOCH", at)
+    pairs = {}
+    for pair in filter(None, parameters.split(",")):
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise wrong("a parameter", "NAME=VALUE", pair)
+        pairs[name] = _scalar(value)
+    return Phase(place if len(place) == 2 else place[0], _parse_size(size), pairs)
+
+
+def _parse_size(text: str) -> Size:
+    sizes = tuple(_integer(part, text) for part in text.split("x"))
+    return check_size("a batch size", sizes)
+
+
+def _integer(text: str, context: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise IndexPlanError(f"{context!r} must hold integers; got {text!r}")
+    return int(text)
+
+
+def _scalar(text: str) -> Scalar:
+    """Read a parameter's value: a JSON number, boolean or null where it is one, else a string."""
+    names: dict[str, Scalar] = {"true": True, "false": False, "null": None}
+    if text in names:
+        return names[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
