@@ -46,9 +46,7 @@ class Account:
     max_per_rank: int | None
 
 
-def account(
-    partition: Partition, num_units: int, epoch: int, sub_epochs: Iterable[int]
-) -> Account:
+def account(partition: Partition, num_units: int, epoch: int, sub_epochs: Iterable[int]) -> Account:
     """Return the account of some sub-epochs of an epoch of `num_units` units."""
     units = finished = dropped = padded = steps = 0
     smallest, largest = [0], [0]

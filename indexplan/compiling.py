@@ -1,14 +1,15 @@
 """Turn plain functions into numba kernels, compiled at their first call, whatever the cache does.
 
-A kernel is serial, releases the GIL and is cached on disk. numba stamps that cache with the file
-of the kernel alone, so kernels and the helpers which they call belong in one file.
+numba stamps its disk cache with the file of the kernel alone, so a kernel and the helpers that it
+calls must lie in one file: an edited helper elsewhere would go unnoticed.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
@@ -17,7 +18,7 @@ from numba.core.errors import NumbaError
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 INT64 = types.int64
-# C-contiguous arrays that a kernel only reads; writeable and read-only arguments both match.
+# C-contiguous arrays; for reading, both writeable and read-only ones will do.
 READ_UINT8 = types.Array(types.uint8, 1, "C", readonly=True)
 READ_UINT32 = types.Array(types.uint32, 1, "C", readonly=True)
 READ_UINT64 = types.Array(types.uint64, 1, "C", readonly=True)
@@ -26,77 +27,67 @@ WRITE_INT64 = types.Array(types.int64, 1, "C")
 
 
 class Kernel:
-    """A function which is compiled, or loaded from numba's cache, when it is first called.
+    """A serial function without the GIL, compiled or loaded from disk when it is first called.
 
     Parameters
     ----------
     function : callable
-        The plain function; it stays available as `py_func`.
+        The plain function, kept as `py_func`.
     arguments : tuple of numba types
-        The types of its arguments, the only ones that it is compiled for.
+        The only types of arguments that it is compiled for.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        functools.update_wrapper(self, function)
         self.py_func = function
         self.arguments = arguments
         self._compiled: Callable[..., Any] | None = None
         self._lock = threading.Lock()
 
     def __call__(self, *values: Any) -> Any:
-        """Run the kernel."""
-        return (self._compiled or self.compile())(*values)
+        """Run the kernel; raises `numba.core.errors.NumbaError` if it cannot be compiled."""
+        return (self._compiled or self._compile())(*values)
 
-    def compile(self) -> Callable[..., Any]:
-        """Return the compiled function; safe to be called by many threads at once.
-
-        Raises
-        ------
-        numba.core.errors.NumbaError
-            If numba cannot compile the function.
-        """
+    def _compile(self) -> Callable[..., Any]:
         with self._lock:
             if self._compiled is None:
-                self._compiled = self._load(cached=True) or self._load(cached=False)
+                dispatcher = self._load() or self._build()
+                dispatcher.disable_compile()  # else other types of arguments are compiled for
+                self._compiled = dispatcher
             return self._compiled
 
-    def _load(self, *, cached: bool) -> Any:
-        """Return the compiled function, or None where a broken cache stands in the way."""
-        dispatcher = numba.njit(nogil=True)(self.py_func)
-        if not cached or numba.config.BOUNDSCHECK:  # which is no part of the key of numba's cache
-            dispatcher.compile(self.arguments)
-            return dispatcher
-        try:
-            dispatcher.enable_caching()  # RuntimeError where no folder can be written to
-        except (RuntimeError, OSError):
+    def _build(self) -> Any:
+        dispatcher: Any = numba.njit(nogil=True)(self.py_func)
+        dispatcher.compile(self.arguments)
+        return dispatcher
+
+    def _load(self) -> Any:
+        """Return the function from, or by way of, numba's cache; None if that is of no use."""
+        if vars(numba.config).get("BOUNDSCHECK"):  # the cache cannot tell such code from other
             return None
-        for _ in range(2):
+        dispatcher: Any = numba.njit(nogil=True)(self.py_func)
+        try:
+            dispatcher.enable_caching()  # RuntimeError: no folder can be written to
             try:
                 dispatcher.compile(self.arguments)
             except NumbaError:
                 raise
-            except Exception:  # noqa: BLE001, S112  unpickling garbage raises any exception
-                if not dispatcher.overloads and not _forget(dispatcher):
-                    return None
-            if dispatcher.overloads:  # maybe compiled but not saved: a full disk
-                return dispatcher
-        return None
-
-
-def _forget(dispatcher: Any) -> bool:
-    """Empty the cache of one kernel; False if that fails too."""
-    try:
-        dispatcher._cache.flush()  # noqa: SLF001  numba has no public way
-    except OSError:
-        return False
-    return True
+            except Exception:  # a damaged file raises anything when unpickled
+                if not dispatcher.overloads:  # else it was compiled but not saved: a full disk
+                    dispatcher._cache.flush()  # noqa: SLF001  numba has no public way
+                    dispatcher.compile(self.arguments)
+        except NumbaError:
+            raise
+        except Exception:  # a folder that cannot be read, or flushed: do without
+            return dispatcher if dispatcher.overloads else None
+        return dispatcher
 
 
 def kernel(*arguments: Any) -> Callable[[Callable[..., Any]], Kernel]:
-    """Make a decorated function a `Kernel` for arguments of these numba types."""
+    """Make the decorated function a `Kernel` for arguments of these numba types."""
     return lambda function: Kernel(function, arguments)
 
 
 def helper(function: Function) -> Function:
-    """Make a function callable from the kernels of its file; it is compiled as part of them."""
-    compiled: Function = numba.njit(nogil=True)(function)
-    return compiled
+    """Make a function callable from the kernels of its file, which compile it as part of them."""
+    return cast("Function", numba.njit(nogil=True)(function))

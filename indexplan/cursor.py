@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,13 +54,19 @@ class Cursor:
     sub_epochs: int
 
     def __post_init__(self) -> None:
-        check_epoch(self.epoch)
+        object.__setattr__(self, "epoch", check_epoch(self.epoch))
         for name in ("sub_epoch", "step", "position"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 0, 2**63))
         object.__setattr__(self, "sub_epochs", whole("sub_epochs", self.sub_epochs, 1, 2**63))
         if not isinstance(self.order, Mapping):
             raise wrong("a cursor's order", "the dict form of an order", self.order)
-        object.__setattr__(self, "order", dict(self.order))
+        try:
+            order = json.loads(canonical_json(dict(self.order)))
+        except (TypeError, ValueError):
+            order = None
+        if order != self.order:
+            raise wrong("a cursor's order", "of JSON types", self.order)
+        object.__setattr__(self, "order", order)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cursor as JSON types."""
@@ -100,7 +107,9 @@ class Cursor:
                 f"{name} {self.order.get(name)!r}, not {order.get(name)!r}" for name in differ
             )
             cure = "resume it with the order it was saved under"
-            raise IndexPlanError(f"a cursor must be of the plan's order; got one with {said}; {cure}")
+            raise IndexPlanError(
+                f"a cursor must be of the plan's order; got one with {said}; {cure}"
+            )
         if self.sub_epochs != sub_epochs:
             cure = f"use plan.replace(sub_epochs={self.sub_epochs})"
             raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)

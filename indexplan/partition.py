@@ -34,6 +34,8 @@ def split(total: int, parts: int, part: int) -> int:
 
 def part_of(total: int, parts: int, things: Int64) -> Int64:
     """Return the part, by the rule of `split`, that holds each of `things`; int64, same shape."""
+    if parts == 1:
+        return np.zeros_like(things)
     small, num_large = divmod(total, parts)
     bound = num_large * (small + 1)
     after = num_large + (things - bound) // max(small, 1)
@@ -171,9 +173,7 @@ class Layout(NamedTuple):
             return [(self.epoch, start, stop)]
         # Past the end, "pad" begins again at the sub-epoch's start, "carry" in the next epoch.
         base, period = (
-            (self.first, self.stop - self.first)
-            if self.remainder == "pad"
-            else (0, self.num_units)
+            (self.first, self.stop - self.first) if self.remainder == "pad" else (0, self.num_units)
         )
         pieces = []
         while start < stop:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from indexplan.accounting import Account, account
+from indexplan.bounds import Bounds
 from indexplan.cursor import Cursor
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.dealing import MicroBatches, cut, deal, deal_offsets, draw
+from indexplan.errors import whole, wrong
 from indexplan.locating import find
-from indexplan.partition import Int64, Layout, layout, split
+from indexplan.partition import Int64
 from indexplan.schedule import Phase
 from indexplan.seeds import check_epoch
-from indexplan.shares import runs, share, shares
-from indexplan.spec import Spec
-
-DRAW_AHEAD = 2**14  # units per kernel call of `batches`: some 40 microseconds of work
-
-MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
+from indexplan.shares import Runs, batch_runs, runs, share, shares
 
 
 class Location(NamedTuple):
@@ -38,7 +35,7 @@ class Location(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan(Spec):
+class Plan(Bounds):
     """Which dataset index does rank r read at step t of epoch e?
 
     A plan is a value: a pure function of its fields, without state, equal to any plan with the
@@ -102,7 +99,7 @@ class Plan(Spec):
             int64, shape (units,), or (samples,) where the order deals bins. Under "pad" the
             padded slots are the last ones.
         """
-        return self._concatenate(self.order.take, self._batch_runs(epoch, sub_epoch, step, rank))
+        return deal(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
 
     def offsets(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
         """Return where each unit of a batch starts among its samples, and the end.
@@ -112,10 +109,7 @@ class Plan(Spec):
         numpy.ndarray
             int64, shape (units + 1,). Other than 0, 1, 2, ... only where the order deals bins.
         """
-        result = np.zeros(1, np.int64)
-        for run in self._batch_runs(epoch, sub_epoch, step, rank):
-            result = np.concatenate([result, result[-1] + self.order.offsets(*run)[1:]])
-        return result
+        return deal_offsets(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
 
     def micro_batches(
         self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int
@@ -142,7 +136,7 @@ class Plan(Spec):
         offsets = None
         if self.order.deals_bins:
             offsets = self.offsets(epoch, sub_epoch, step=step, rank=rank)
-        return _cut(batch, offsets, 0, len(batch) if offsets is None else len(offsets) - 1, counts)
+        return cut(batch, offsets, counts)
 
     def indices(
         self,
@@ -161,7 +155,7 @@ class Plan(Spec):
             int64, flat: the batches one after another.
         """
         rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
-        return self._concatenate(self.order.take, runs(steps, self._world(), rank, start, stop))
+        return deal(self.order, runs(steps, self._world(), rank, start, stop))
 
     def batch_sizes(
         self,
@@ -181,7 +175,7 @@ class Plan(Spec):
         """
         rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
         _, starts, stops = shares(steps, self._world(), rank, start, stop)
-        return stops - starts
+        return (stops - starts).astype(np.int64)
 
     def batches(
         self,
@@ -200,37 +194,16 @@ class Plan(Spec):
             What `batch` returns, for each step.
         """
         rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
-        return self._draw(steps, rank, start, stop)
+        return draw(self.order, steps, self._world(), rank, start, stop)
 
-    def _draw(self, steps: Layout, rank: int, start: int, stop: int) -> Iterator[Int64]:
-        world = self._world()
-        while start < stop:
-            span = steps.span(start)
-            each = span.length // span.num_steps // world + 1
-            until = min(stop, start + max(1, DRAW_AHEAD // each))
-            _, starts, stops = shares(steps, world, rank, start, until)
-            drawn = runs(steps, world, rank, start, until)
-            indices = self._concatenate(self.order.take, drawn)
-            ends = np.cumsum(stops - starts)
-            if self.order.deals_bins:
-                sizes = [np.diff(self.order.offsets(*run)) for run in drawn]
-                ends = np.cumsum(np.concatenate([[0], *sizes]))[ends]
-            begin = 0
-            for end in ends.tolist():
-                yield indices[begin:end]
-                begin = end
-            start = until
-
-    def num_valid(
-        self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int
-    ) -> int:
+    def num_valid(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> int:
         """Return the units of a batch that are not padding."""
         rank = self._rank(rank)
         steps = self._layout(epoch, sub_epoch)
         return steps.valid(*share(steps, self._world(), rank, self._step(steps, step)))
 
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
-        """Return the units of a step over all ranks, without padding: what a loss is weighted by."""
+        """Return the valid units of a step over all ranks: what a loss is weighted by."""
         steps = self._layout(epoch, sub_epoch)
         return steps.valid(*steps.interval(self._step(steps, step)))
 
@@ -334,84 +307,8 @@ class Plan(Spec):
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Plan(**{**fields, "resumed": resumed})
 
-    def _batch_runs(
-        self, epoch: int, sub_epoch: int | None, step: int, rank: int
-    ) -> list[tuple[int, Any, Any]]:
+    def _batch_runs(self, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Runs:
         rank = self._rank(rank)
         steps = self._layout(epoch, sub_epoch)
-        pieces = steps.pieces(*share(steps, self._world(), rank, self._step(steps, step)))
-        if len(pieces) <= 1:
-            return list(pieces)
-        epochs = dict.fromkeys(piece[0] for piece in pieces)
-        bounds = [np.array([p[1:] for p in pieces if p[0] == number]) for number in epochs]
-        return [(e, pairs[:, 0], pairs[:, 1]) for e, pairs in zip(epochs, bounds, strict=True)]
-
-    @staticmethod
-    def _concatenate(method: Any, pieces: list[tuple[int, Any, Any]]) -> Int64:
-        arrays = [method(*piece) for piece in pieces]
-        return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
-
-    def _world(self) -> int:
-        if self.world_size is None:
-            cure = "use plan.replace(world_size=...), the number of running ranks"
-            raise IndexPlanError(f"world_size must be set for this; the plan leaves it open; {cure}")
-        return self.world_size
-
-    def _sized(self) -> None:
-        if not self._partition.sizes:
-            self._world()
-
-    def _rank(self, rank: int) -> int:
-        world = self._world()
-        return whole("rank", rank, 0, world, f"the plan's world_size is {world}")
-
-    def _layout(self, epoch: int, sub_epoch: int | None) -> Layout:
-        epoch = check_epoch(epoch)
-        if sub_epoch is None and self.sub_epochs != 1:
-            rule = f"given, from 0 to {self.sub_epochs - 1}, as the plan has sub_epochs"
-            raise wrong("sub_epoch", rule, None)
-        sub_epoch = whole("sub_epoch", 0 if sub_epoch is None else sub_epoch, 0, self.sub_epochs)
-        if self.resumed is not None and (epoch, sub_epoch) < self.resumed[:2]:
-            start = f"({self.resumed.epoch}, {self.resumed.sub_epoch}), where the plan was resumed"
-            raise wrong("(epoch, sub_epoch)", f"at least {start}", (epoch, sub_epoch))
-        self._sized()
-        return layout(self._partition, self.order.num_units(epoch), epoch, sub_epoch)
-
-    def _step(self, steps: Layout, step: int) -> int:
-        rule = f"the unfinished steps of {self._what(steps)}"
-        if steps.first_step == steps.num_steps:
-            raise wrong("step", f"one of {rule}, of which there are none", step)
-        return whole("step", step, steps.first_step, steps.num_steps, rule)
-
-    def _steps(
-        self,
-        epoch: int,
-        sub_epoch: int | None,
-        rank: int,
-        start_step: int | None,
-        stop_step: int | None,
-    ) -> tuple[int, Layout, int, int]:
-        rank = self._rank(rank)
-        steps = self._layout(epoch, sub_epoch)
-        low, high = steps.first_step, steps.num_steps + 1
-        rule = f"within the steps of {self._what(steps)}"
-        start = low if start_step is None else whole("start_step", start_step, low, high, rule)
-        stop = high - 1 if stop_step is None else whole("stop_step", stop_step, start, high, rule)
-        return rank, steps, start, stop
-
-    def _what(self, steps: Layout) -> str:
-        whole_epoch = f"epoch {steps.epoch}"
-        return whole_epoch if self.sub_epochs == 1 else f"{whole_epoch}, sub-epoch {steps.sub_epoch}"
-
-
-def _cut(
-    indices: Int64, offsets: Int64 | None, start: int, stop: int, counts: tuple[int, ...]
-) -> MicroBatches:
-    """Cut the units [start, stop) of a batch into counts[0] parts, and those into counts[1], ..."""
-    cuts = [start + split(stop - start, counts[0], part) for part in range(counts[0] + 1)]
-    if len(counts) > 1:
-        pairs = zip(cuts, cuts[1:], strict=False)
-        return [_cut(indices, offsets, low, high, counts[1:]) for low, high in pairs]
-    if offsets is not None:
-        cuts = [int(offsets[cut]) for cut in cuts]
-    return [indices[low:high] for low, high in zip(cuts, cuts[1:], strict=False)]
+        step = self._step(steps, step)
+        return batch_runs(steps, self._world(), rank, step)

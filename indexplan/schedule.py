@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
+from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.seeds import EPOCH_STOP
 
@@ -18,7 +21,7 @@ SIZE_STOP = 2**62  # a global batch; leaves room for sums of two in an int64
 PLACE_STOP = 2**95  # epoch < 2**32 and position < 2**63
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Phase:
     """A batch size and parameters, in force from one place of the run on.
 
@@ -54,6 +57,17 @@ class Phase:
         object.__setattr__(self, "at", _check_at(self.at))
         object.__setattr__(self, "size", check_size("size", self.size))
         object.__setattr__(self, "parameters", _check_parameters(self.parameters))
+
+    def __eq__(self, other: object) -> bool:
+        # as JSON, in which True, 1 and 1.0 differ, as they do in a fingerprint
+        return self._json == other._json if isinstance(other, Phase) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._json)
+
+    @cached_property
+    def _json(self) -> str:
+        return canonical_json(self.to_dict())
 
     def __getitem__(self, name: str) -> Scalar:
         """Return the parameter `name`; KeyError if the phase has none of that name."""
@@ -191,13 +205,9 @@ def _integer(text: str, context: str) -> int:
 
 
 def _scalar(text: str) -> Scalar:
-    """Read a parameter's value: a JSON number, boolean or null where it is one, else a string."""
-    names: dict[str, Scalar] = {"true": True, "false": False, "null": None}
-    if text in names:
-        return names[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    """Read a parameter's value: a JSON scalar where it is one, else a string."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(value, list | dict) else value

@@ -36,6 +36,7 @@ def key_words(seed: int, purpose: int, epoch: int, count: int) -> NDArray[np.uin
         uint32, shape (count,), read-only, from `numpy.random.SeedSequence`, whose output NumPy
         guarantees across versions (NEP 19).
     """
-    words = np.random.SeedSequence(seed, spawn_key=(purpose, epoch)).generate_state(count)
+    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, epoch))
+    words = sequence.generate_state(count).astype(np.uint32, copy=False)
     words.flags.writeable = False
     return words

@@ -7,9 +7,18 @@ where a run was cut.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.partition import Int64, Layout
+
+# The last step may end past 2**63, by less than a global batch: there int64 would not do.
+UInt64 = NDArray[np.uint64]
+
+# (epoch, starts, stops): intervals of positions of an epoch, in order of reading
+Runs: TypeAlias = "list[tuple[int, int | Int64, int | Int64]]"
 
 
 def below(place: int, rank: int, world_size: int) -> int:
@@ -26,7 +35,7 @@ def share(layout: Layout, world_size: int, rank: int, step: int) -> tuple[int, i
     return before, after
 
 
-def step_bounds(layout: Layout, start_step: int, stop_step: int) -> tuple[int, Int64]:
+def step_bounds(layout: Layout, start_step: int, stop_step: int) -> tuple[int, UInt64]:
     """Return where the steps [start_step, stop_step) start, and where the last of them stops.
 
     Returns
@@ -34,27 +43,28 @@ def step_bounds(layout: Layout, start_step: int, stop_step: int) -> tuple[int, I
     anchor : int
         The place at which `start_step` starts.
     bounds : numpy.ndarray
-        int64, shape (stop_step - start_step + 1,), distances from the anchor; bounds[0] == 0.
+        uint64, shape (stop_step - start_step + 1,), distances from the anchor; bounds[0] == 0.
     """
     if start_step == stop_step:
-        return layout.end, np.zeros(1, np.int64)
+        return layout.end, np.zeros(1, np.uint64)
     anchor = layout.interval(start_step)[0]
-    parts = [np.zeros(1, np.int64)]
+    parts = [np.zeros(1, np.uint64)]
     for span in layout.spans:
         low, high = max(start_step, span.step), min(stop_step, span.step + span.num_steps)
         if low >= high:
             continue
         size, num_large = divmod(span.length, span.num_steps)
-        numbers = np.arange(1, high - low + 1, dtype=np.int64)
+        numbers = np.arange(1, high - low + 1, dtype=np.uint64)
         # split() of the steps past `low`, as distances from the one at which `low` starts
-        large = np.minimum(numbers, max(0, num_large - (low - span.step)))
-        parts.append(numbers * size + large + (span.bound(low) - anchor))
+        large = np.minimum(numbers, np.uint64(max(0, num_large - (low - span.step))))
+        start = np.uint64(span.bound(low) - anchor)
+        parts.append(numbers * np.uint64(size) + large + start)
     return anchor, np.concatenate(parts)
 
 
 def shares(
     layout: Layout, world_size: int, rank: int, start_step: int, stop_step: int
-) -> tuple[int, Int64, Int64]:
+) -> tuple[int, UInt64, UInt64]:
     """Return the places that a rank reads in the steps [start_step, stop_step).
 
     Returns
@@ -62,19 +72,17 @@ def shares(
     anchor : int
         The place at which `start_step` starts.
     starts, stops : numpy.ndarray
-        int64, shape (stop_step - start_step,), distances from the anchor.
+        uint64, shape (stop_step - start_step,), distances from the anchor.
     """
     anchor, bounds = step_bounds(layout, start_step, stop_step)
-    places = bounds + (anchor + layout.origin) % world_size
-    whole, part = places // world_size, places % world_size
-    low = whole * rank + np.minimum(part, rank)
-    high = whole * (rank + 1) + np.minimum(part, rank + 1)
+    ranks = np.uint64(world_size)
+    places = bounds + np.uint64((anchor + layout.origin) % world_size)
+    whole, part = places // ranks, places % ranks
+    low, high = (whole * r + np.minimum(part, r) for r in map(np.uint64, (rank, rank + 1)))
     return anchor, bounds[:-1] + np.diff(low), bounds[:-1] + np.diff(high)
 
 
-def runs(
-    layout: Layout, world_size: int, rank: int, start_step: int, stop_step: int
-) -> list[tuple[int, Int64, Int64]]:
+def runs(layout: Layout, world_size: int, rank: int, start_step: int, stop_step: int) -> Runs:
     """Return the positions that a rank reads in the steps [start_step, stop_step).
 
     Returns
@@ -87,15 +95,30 @@ def runs(
     # Only the last step can run past the end of its sub-epoch, and so need cutting in pieces.
     cut = stop_step == layout.num_steps > start_step and layout.end > layout.stop
     inside = len(starts) - 1 if cut else len(starts)
-    result = [(layout.epoch, starts[:inside] + anchor, stops[:inside] + anchor)]
+    pairs = [(array[:inside] + np.uint64(anchor)).astype(np.int64) for array in (starts, stops)]
+    result = [(layout.epoch, pairs[0], pairs[1])]
     if not cut:
         return result
-    last = layout.pieces(anchor + int(starts[-1]), anchor + int(stops[-1]))
-    for epoch in dict.fromkeys(epoch for epoch, _, _ in last):
-        bounds = [(start, stop) for piece_epoch, start, stop in last if piece_epoch == epoch]
-        pieces = np.array(bounds, np.int64)
-        if epoch == layout.epoch:
-            _, starts, stops = result.pop()
-            pieces = np.concatenate([np.stack([starts, stops], axis=1), pieces])
-        result.append((epoch, pieces[:, 0].copy(), pieces[:, 1].copy()))
-    return result
+    last = _grouped(layout.pieces(anchor + int(starts[-1]), anchor + int(stops[-1])))
+    if last and last[0][0] == layout.epoch:
+        _, *more = last.pop(0)
+        joined = [
+            np.concatenate([np.atleast_1d(part) for part in both])
+            for both in zip(pairs, more, strict=True)
+        ]
+        result = [(layout.epoch, joined[0], joined[1])]
+    return result + last
+
+
+def batch_runs(layout: Layout, world_size: int, rank: int, step: int) -> Runs:
+    """Return the positions that a rank reads in one step, as `runs` does; the fast way."""
+    return _grouped(layout.pieces(*share(layout, world_size, rank, step)))
+
+
+def _grouped(pieces: list[tuple[int, int, int]]) -> Runs:
+    """Return pieces of positions as runs, one entry an epoch."""
+    if len(pieces) <= 1:
+        return list(pieces)
+    bounds = np.array(pieces, np.int64)
+    cuts = np.flatnonzero(np.diff(bounds[:, 0])) + 1
+    return [(int(part[0, 0]), part[:, 1], part[:, 2]) for part in np.split(bounds, cuts)]

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.cursor import Cursor
@@ -15,12 +17,12 @@ from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.orders.base import Order, order_from_dict
 from indexplan.partition import REMAINDERS, Partition, Resume
 from indexplan.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
-from indexplan.seeds import EPOCH_STOP
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 WORLD_STOP = 2**31
 PARTITION_VERSION = "partition-v1"  # other batches from the same fields would be another version
-
-SpecType = TypeVar("SpecType", bound="Spec")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Spec:
         if self.world_size is not None:
             self._set("world_size", whole("world_size", self.world_size, 1, WORLD_STOP))
         self._set("sub_epochs", whole("sub_epochs", self.sub_epochs, 1, 2**63))
-        if self.remainder not in REMAINDERS:
+        if not isinstance(self.remainder, str) or self.remainder not in REMAINDERS:
             raise wrong("remainder", f"one of {', '.join(REMAINDERS)}", self.remainder)
         phases = self.phases
         for name in ("batch_size", "global_batch_size"):
@@ -51,6 +53,8 @@ class Spec:
                 self._set(name, phases[0].size if plain else phases)
         self._check_phases()
         if self.resumed is not None:
+            if not isinstance(self.resumed, Sequence) or len(self.resumed) != 4:
+                raise wrong("resumed", "a Resume", self.resumed, "use plan.resume(cursor)")
             resume = Cursor(
                 **Resume(*self.resumed)._asdict(),
                 order=self.order.to_dict(),
@@ -101,8 +105,8 @@ class Spec:
             if isinstance(before, int) == isinstance(after, int):
                 ordered = before < after  # type: ignore[operator]  # both of one kind
             else:
-                units = self.order.num_units(0) if partition.by_place else 0
-                ordered = before == 0 or partition.place(before, units) < partition.place(after, units)
+                units = self.order.num_units(0)
+                ordered = partition.place(before, units) < partition.place(after, units)
             if not ordered:
                 rule = "strictly increasing, from one phase to the next"
                 raise wrong("at", rule, f"{before} before {after}")
@@ -115,7 +119,7 @@ class Spec:
         bounds = split_by.sub_epoch(num_units, min(cursor.sub_epoch, self.sub_epochs - 1))
         return cursor.checked(self.order.to_dict(), self.sub_epochs, bounds)
 
-    def replace(self: SpecType, **changes: Any) -> SpecType:
+    def replace(self, **changes: Any) -> Self:
         """Return a plan with some fields changed, and not resumed.
 
         Giving one of `batch_size` and `global_batch_size` takes the other's place.
@@ -157,8 +161,15 @@ class Spec:
         }
 
     @classmethod
-    def from_dict(cls: type[SpecType], data: Mapping[str, Any]) -> SpecType:
+    def from_dict(cls, data: Mapping[str, Any], *, order: Order | None = None) -> Self:
         """Return the plan that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+        order : Order, optional
+            An order that equals the one described, to be used as it is.
 
         Raises
         ------
@@ -166,12 +177,16 @@ class Spec:
             If a field is missing, unknown or breaks its rule.
         """
         names = [field.name for field in fields(cls)]
+        if not isinstance(data, Mapping):
+            raise wrong("a plan", "an object, as Plan.to_dict returns", data)
         check_fields("a plan", data, ["partition", *names])
         if data["partition"] != PARTITION_VERSION:
             cure = "read it with the version of indexplan that wrote it, or a newer one"
             raise wrong("a plan's partition", PARTITION_VERSION, data["partition"], cure)
         values = {name: data[name] for name in names}
-        values["order"] = order_from_dict(values["order"])
+        if order is not None and order.to_dict() != values["order"]:
+            raise wrong("a plan's order", f"{order.to_dict()}", values["order"])
+        values["order"] = order or order_from_dict(values["order"])
         for name in ("batch_size", "global_batch_size"):
             values[name] = _batch_size_from_json(values[name])
         if values["resumed"] is not None:
@@ -186,7 +201,7 @@ class Spec:
         return canonical_json(self.to_dict())
 
     @classmethod
-    def from_json(cls: type[SpecType], text: str | bytes) -> SpecType:
+    def from_json(cls, text: str | bytes) -> Self:
         """Return the plan that `to_json` wrote, or raise `IndexPlanError` as `from_dict` does.
 
         Examples
@@ -200,7 +215,7 @@ class Spec:
 
     @property
     def fingerprint(self) -> str:
-        """The sha256, in hexadecimal, of the plan's canonical JSON, algorithms and versions inside."""
+        """The sha256, in hexadecimal, of the plan's canonical JSON, its algorithms inside."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
 

@@ -1,0 +1,1 @@
+"""Plan directories: their format, how they are built, and how they are read."""

@@ -6,11 +6,14 @@ https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from indexplan.compiling import READ_UINT8, READ_UINT64, helper, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -38,7 +41,7 @@ def xxh64(data: Any) -> int:
     >>> hex(xxh64(b""))
     '0xef46db3751d8e999'
     """
-    octets = np.frombuffer(data, np.uint8) if len(memoryview(data)) else np.empty(0, np.uint8)
+    octets = np.frombuffer(data, np.uint8) if memoryview(data).nbytes > 0 else np.empty(0, np.uint8)
     whole = len(octets) // 8 * 8
     # little-endian words in the machine's order, at an address that numba can read
     words = np.require(octets[:whole].view("<u8"), np.uint64, "A")
@@ -46,22 +49,25 @@ def xxh64(data: Any) -> int:
 
 
 @helper
-def _rotate(x, bits):  # type: ignore[no-untyped-def]
-    return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
+def _rotate(x: np.uint64, bits: int) -> np.uint64:
+    rotated: np.uint64 = (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
+    return rotated
 
 
 @helper
-def _round(accumulator, word):  # type: ignore[no-untyped-def]
-    return _rotate(accumulator + word * PRIME_2, 31) * PRIME_1
+def _round(accumulator: np.uint64, word: np.uint64) -> np.uint64:
+    mixed: np.uint64 = _rotate(accumulator + word * PRIME_2, 31) * PRIME_1
+    return mixed
 
 
 @helper
-def _merge(accumulator, lane):  # type: ignore[no-untyped-def]
-    return (accumulator ^ _round(np.uint64(0), lane)) * PRIME_1 + PRIME_4
+def _merge(accumulator: np.uint64, lane: np.uint64) -> np.uint64:
+    merged: np.uint64 = (accumulator ^ _round(np.uint64(0), lane)) * PRIME_1 + PRIME_4
+    return merged
 
 
 @kernel(READ_UINT64, READ_UINT8)
-def _xxh64(words, tail):  # type: ignore[no-untyped-def]
+def _xxh64(words: NDArray[np.uint64], tail: NDArray[np.uint8]) -> np.uint64:
     """Hash uint64 (num_bytes // 8,) and the last bytes, uint8 (num_bytes % 8,)."""
     num_words = len(words)
     striped = num_words // 4 * 4
@@ -93,4 +99,5 @@ def _xxh64(words, tail):  # type: ignore[no-untyped-def]
         h = _rotate(h ^ (np.uint64(tail[i]) * PRIME_5), 11) * PRIME_1
     h = (h ^ (h >> np.uint64(33))) * PRIME_2  # step 6: avalanche
     h = (h ^ (h >> np.uint64(29))) * PRIME_3
-    return h ^ (h >> np.uint64(32))
+    final: np.uint64 = h ^ (h >> np.uint64(32))
+    return final

@@ -5,13 +5,14 @@ from __future__ import annotations
 import abc
 import hashlib
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import whole, wrong
 from indexplan.seeds import check_epoch
 
 Int64 = NDArray[np.int64]
@@ -28,13 +29,13 @@ class Order(abc.ABC):
     `deals_bins`, and writes `num_units` and `_offsets`.
     """
 
-    algorithm: ClassVar[str]
+    algorithm: str
     """Name and version of the algorithm: other bits are another algorithm."""
 
-    deals_bins: ClassVar[bool] = False
+    deals_bins: bool = False
     """Whether units may hold other than one sample."""
 
-    constant_num_units: ClassVar[bool] = True
+    constant_num_units: bool = True
     """Whether all epochs have the same number of units, which "carry" needs."""
 
     num_samples: int
@@ -154,7 +155,7 @@ class Order(abc.ABC):
 
     @property
     def fingerprint(self) -> str:
-        """The sha256, in hexadecimal, of the order's canonical JSON, algorithm and version inside."""
+        """The sha256, in hexadecimal, of the order's canonical JSON, its algorithm inside."""
         return hashlib.sha256(canonical_json(self.to_dict()).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -187,7 +188,7 @@ OrderType = TypeVar("OrderType", bound=Order)
 
 
 def register(order: type[OrderType]) -> type[OrderType]:
-    """Let `order_from_dict`, and so plans from JSON and files, know a kind of order; a decorator."""
+    """Let plans from JSON and files know a kind of order; a class decorator."""
     known = _REGISTRY.setdefault(order.algorithm, order)
     if known is not order:
         raise wrong("algorithm", "a name that no other order has", order.algorithm)
@@ -209,8 +210,6 @@ def order_from_dict(data: Mapping[str, Any]) -> Order:
         known = ", ".join(sorted(_REGISTRY))
         cure = "upgrade indexplan, or import the module that registers it"
         raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
-    names = list(getattr(kind, "__dataclass_fields__"))
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # orders are dataclasses
     check_fields(f"an order of {kind.algorithm}", data, ["algorithm", *names])
     return kind(**{name: data[name] for name in names})
-
-

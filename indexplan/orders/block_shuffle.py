@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class BlockShuffle(Order):
     window: int = 1
     seed: int = 0
 
-    algorithm: ClassVar[str] = "block-shuffle-v1"
+    algorithm = "block-shuffle-v1"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))

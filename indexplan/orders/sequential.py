@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Sequential(Order):
 
     num_samples: int
 
-    algorithm: ClassVar[str] = "sequential-v1"
+    algorithm = "sequential-v1"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
@@ -46,7 +46,7 @@ class Sequential(Order):
         return expand(starts, stops)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:  # noqa: ARG002
-        return indices.copy()
+        return np.array(indices, np.int64)
 
 
 def expand(starts: Int64, stops: Int64) -> Int64:
@@ -55,4 +55,5 @@ def expand(starts: Int64, stops: Int64) -> Int64:
         return np.arange(starts[0], stops[0], dtype=np.int64)
     sizes = stops - starts
     ends = np.cumsum(sizes)
-    return np.arange(sizes.sum(), dtype=np.int64) + np.repeat(starts - ends + sizes, sizes)
+    shifts: Int64 = np.repeat(starts - ends + sizes, sizes)
+    return np.arange(len(shifts), dtype=np.int64) + shifts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Shuffle(Order):
     num_samples: int
     seed: int = 0
 
-    algorithm: ClassVar[str] = "shuffle-v1"
+    algorithm = "shuffle-v1"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))

@@ -1,0 +1,247 @@
+"""Verification: that a plan keeps its laws, and a plan directory every byte.
+
+The laws are checked on the plan's own arithmetic, at the edges of every sub-epoch and at places
+between them, so that it takes seconds for any number of samples. A stored order is generated
+again and compared with every byte of its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from indexplan.errors import wrong
+from indexplan.files.read import Stored
+from indexplan.files.verify import check_files
+from indexplan.partition import Layout, layout
+from indexplan.plan import Plan
+from indexplan.seeds import check_epoch
+from indexplan.shares import share
+
+SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
+
+
+@dataclass(frozen=True)
+class Check:
+    """One law, or one file: what was looked at, and what is wrong, if anything."""
+
+    name: str
+    num_checked: int
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there were no problems."""
+        return not self.problems
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `verify` found."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check passed."""
+        return all(check.ok for check in self.checks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON types."""
+        return {
+            "ok": self.ok,
+            "checks": [
+                {
+                    "name": check.name,
+                    "ok": check.ok,
+                    "num_checked": check.num_checked,
+                    "problems": list(check.problems),
+                }
+                for check in self.checks
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for check in self.checks:
+            lines.append(f"{'ok ' if check.ok else 'BAD'} {check.name} ({check.num_checked:,})")
+            lines.extend(f"    {problem}" for problem in check.problems[:8])
+        return "\n".join(lines)
+
+
+def verify(
+    plan: Plan,
+    epochs: Iterable[int] | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Check a plan's laws, and, if its order is stored, every byte and index of its files.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a world_size.
+    epochs : iterable of int, optional
+        The epochs whose steps are checked; by default those that are stored, or else epoch 0.
+        Files are always checked whole.
+    progress : callable, optional
+        Called as progress(bytes_done, bytes_in_all) while files are checked.
+
+    Returns
+    -------
+    Report
+        `report.ok`, and the problems by check; `print(report)` for people.
+
+    Raises
+    ------
+    IndexPlanError
+        If the plan leaves world_size open, or a stored order cannot be generated here.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.verify(ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256)).ok
+    True
+    """
+    if not isinstance(plan, Plan):
+        raise wrong("plan", "a Plan", plan)
+    stored = plan.order if isinstance(plan.order, Stored) else None
+    if epochs is None:
+        epochs = stored.manifest.build.epochs if stored else (0,)
+    checked = sorted({check_epoch(epoch) for epoch in epochs})
+    if plan.world_size is None:
+        cure = "use plan.replace(world_size=...)"
+        raise wrong("world_size", "set, as ranks are checked", None, cure)
+    if plan.resumed is not None:
+        checked = [epoch for epoch in checked if epoch >= plan.resumed.epoch]
+    laws: dict[str, tuple[list[int], list[str]]] = {}
+    for epoch in checked:
+        for law, count, problems in _laws(plan, epoch):
+            counts, found = laws.setdefault(law, ([], []))
+            counts.append(count)
+            found.extend(problems)
+    checks = [Check(law, sum(counts), tuple(found)) for law, (counts, found) in laws.items()]
+    if stored is not None:
+        law = "every byte of every chunk is what the order generates"
+        num_bytes, problems = check_files(stored, progress)
+        checks.append(Check(law, num_bytes, tuple(problems)))
+    return Report(tuple(checks))
+
+
+_Found = tuple[str, int, list[str]]
+
+
+def _laws(plan: Plan, epoch: int) -> Iterator[_Found]:
+    """Yield (law, how many times it was looked at, problems) of the sub-epochs of one epoch."""
+    num_units = plan.order.num_units(epoch)
+    partition = plan._partition  # noqa: SLF001 (the arithmetic itself is under test)
+    bounds = [partition.sub_epoch(num_units, number) for number in range(plan.sub_epochs)]
+    gaps = [f"epoch {epoch}: {a} does not meet {b}" for a, b in pairwise(bounds) if a[1] != b[0]]
+    if (bounds[0][0], bounds[-1][1]) != (0, num_units):
+        gaps.append(f"epoch {epoch}: sub-epochs do not cover all units")
+    yield "sub-epochs tile the epoch", len(bounds), gaps
+    for sub_epoch in range(plan.sub_epochs):
+        if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
+            continue
+        steps = layout(partition, num_units, epoch, sub_epoch)
+        yield "steps tile their sub-epoch", steps.num_steps - steps.first_step, _tiling(plan, steps)
+        for step in _sampled_steps(steps):
+            yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
+            yield "locate is the inverse of batch", 1, _inverse(plan, steps, step)
+    account = plan.account(epoch)
+    total = account.num_read + account.num_dropped + account.num_finished
+    said = [f"epoch {epoch}: {account}"] if total != num_units else []
+    yield "every unit is accounted for", num_units, said
+
+
+def _where(steps: Layout) -> str:
+    return f"epoch {steps.epoch}, sub-epoch {steps.sub_epoch}"
+
+
+def _tiling(plan: Plan, steps: Layout) -> list[str]:
+    """Return what is wrong with how steps cover [start, stop), the unread part of a sub-epoch."""
+    place, step, problems = steps.start, steps.first_step, []
+    if plan.remainder == "carry" and steps.spans:
+        place = steps.spans[0].start  # the steps before own what lies between
+    for span in steps.spans:
+        if (span.start, span.step) != (place, step):
+            problems.append(f"{_where(steps)}: {span} must start at {place}, step {step}")
+        size = plan._partition.sizes[span.phase]  # noqa: SLF001
+        least, most = span.length // span.num_steps, -(-span.length // span.num_steps)
+        if not 0 < least <= most <= size or (least < size and span != steps.spans[-1]):
+            problems.append(f"{_where(steps)}: {span} must have steps of {size} units")
+        place, step = span.start + span.length, span.step + span.num_steps
+    left = steps.stop - place
+    size = plan._partition.sizes[steps.spans[-1].phase] if steps.spans else left + 1  # noqa: SLF001
+    allowed = {
+        "spread": left == 0,
+        "drop": 0 <= left < size,
+        "pad": -size < left <= 0,
+        "carry": left <= 0,
+    }[plan.remainder]
+    if steps.spans and not allowed:
+        problems.append(f"{_where(steps)}: steps end at {place}, units at {steps.stop}")
+    return problems
+
+
+def _sampled_steps(steps: Layout) -> list[int]:
+    """Return steps worth looking at: the edges of spans, where sizes change, and some between."""
+    chosen = set()
+    for span in steps.spans:
+        last = span.num_steps - 1
+        change = span.length % span.num_steps
+        local = {
+            0,
+            last,
+            change,
+            max(change - 1, 0),
+            *(last * i // SAMPLED for i in range(SAMPLED)),
+        }
+        chosen |= {span.step + number for number in local}
+    return sorted(chosen)
+
+
+def _sampled_ranks(world_size: int) -> list[int]:
+    last = world_size - 1
+    return sorted({0, last, *(last * i // SAMPLED for i in range(SAMPLED))})
+
+
+def _ranks(plan: Plan, steps: Layout, step: int) -> list[str]:
+    world_size = plan.world_size or 1
+    start, stop = steps.interval(step)
+    each = (stop - start) // world_size
+    problems = []
+    for rank in _sampled_ranks(world_size):
+        low, high = share(steps, world_size, rank, step)
+        begins = low == start if rank == 0 else low == share(steps, world_size, rank - 1, step)[1]
+        ends = rank + 1 < world_size or high == stop
+        if not (begins and ends and each <= high - low <= each + 1):
+            problems.append(f"{_where(steps)}, step {step}: rank {rank} reads [{low}, {high})")
+    return problems
+
+
+def _inverse(plan: Plan, steps: Layout, step: int) -> list[str]:
+    problems = []
+    sub_epoch = steps.sub_epoch
+    for rank in _sampled_ranks(plan.world_size or 1):
+        where = {"step": step, "rank": rank}
+        valid = plan.num_valid(steps.epoch, sub_epoch, **where)
+        start, _ = share(steps, plan.world_size or 1, rank, step)
+        if not valid or start >= steps.num_units:  # empty, or all in the next epoch
+            continue
+        batch = plan.batch(steps.epoch, sub_epoch, **where)
+        valid = min(valid, steps.num_units - start)
+        slots = np.arange(valid)
+        if plan.order.deals_bins:
+            offsets = plan.offsets(steps.epoch, sub_epoch, **where)
+            batch, slots = batch[: offsets[valid]], np.repeat(slots, np.diff(offsets)[:valid])
+        found = plan.locate(batch[: len(slots)], steps.epoch)
+        expected = (steps.epoch, sub_epoch, step, rank)
+        same = all((part == number).all() for part, number in zip(found, expected, strict=False))
+        if not (same and np.array_equal(found.slot, slots)):
+            problems.append(f"{_where(steps)}, step {step}: rank {rank} is not found again")
+    return problems

@@ -1,0 +1,177 @@
+"""A dataset's identity: how many samples, and enough to notice that it has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indexplan.canonical import canonical_json, check_fields
+from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
+
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "pattern": (str, type(None)),
+    "num_samples": (int,),
+    "num_bytes": (int,),
+    "names_sha256": (str, type(None)),
+    "sizes_sha256": (str, type(None)),
+    "header": (str, type(None)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """What a plan remembers of the dataset that it was built for; make one with `Dataset.scan`.
+
+    Parameters
+    ----------
+    kind : {"folder", "npy"}
+        A folder's files, sample i being the i-th by relative name; or the rows of a `.npy` file.
+    pattern : str or None
+        Which files of the folder are samples.
+    num_samples, num_bytes : int
+        Files or rows; bytes of all files together.
+    names_sha256, sizes_sha256 : str or None
+        Digests of a folder's relative names, and of its files' sizes in bytes.
+    header : str or None
+        A `.npy` file's dtype, shape and memory order.
+    names : tuple of str
+        A folder's relative names, by index. Not a part of the identity, and not saved.
+    """
+
+    kind: str
+    pattern: str | None
+    num_samples: int
+    num_bytes: int
+    names_sha256: str | None
+    sizes_sha256: str | None
+    header: str | None
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @classmethod
+    def scan(cls, path: str | os.PathLike[str], pattern: str = "**/*") -> Dataset:
+        """Return the identity of the dataset at `path`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A folder, whose files under `pattern` are the samples; or a `.npy` file, whose rows
+            are. File contents are not read, only names, sizes and the `.npy` header.
+        pattern : str, default "**/*"
+            As `pathlib.Path.glob` takes it. Hidden files count where it matches them.
+
+        Raises
+        ------
+        IndexPlanError
+            If there is no such dataset, or no sample in it.
+        """
+        root = Path(path)
+        try:
+            if root.is_dir():
+                return cls._scan_folder(root, pattern)
+            if root.suffix == ".npy":
+                return cls._scan_npy(root)
+        except OSError as error:
+            raise IndexPlanError(f"dataset must be readable; got {path!s}: {error}") from error
+        raise wrong("dataset", "a folder or a .npy file", str(path))
+
+    @classmethod
+    def _scan_folder(cls, root: Path, pattern: str) -> Dataset:
+        try:
+            found = [file for file in root.glob(pattern) if file.is_file()]
+        except (ValueError, NotImplementedError) as error:
+            raise IndexPlanError(f"pattern must be a glob; got {pattern!r}: {error}") from None
+        files = sorted((file.relative_to(root).as_posix(), file.stat().st_size) for file in found)
+        if not files:
+            raise wrong("pattern", f"one that matches files of {root}", pattern)
+        names = tuple(name for name, _ in files)
+        sizes = [size for _, size in files]
+        return cls(
+            kind="folder",
+            pattern=pattern,
+            num_samples=len(files),
+            num_bytes=sum(sizes),
+            names_sha256=_sha256("\0".join(names)),
+            sizes_sha256=_sha256(canonical_json(sizes)),
+            header=None,
+            names=names,
+        )
+
+    @classmethod
+    def _scan_npy(cls, file: Path) -> Dataset:
+        with file.open("rb") as stream:
+            try:
+                version = np.lib.format.read_magic(stream)
+                read = {
+                    (1, 0): np.lib.format.read_array_header_1_0,
+                    (2, 0): np.lib.format.read_array_header_2_0,
+                }[version]
+                shape, fortran, dtype = read(stream)
+            except (ValueError, KeyError) as error:
+                raise IndexPlanError(f"{file} must be a .npy file: {error}") from None
+            size = os.fstat(stream.fileno()).st_size
+        if not shape or not shape[0]:
+            raise wrong(f"{file}", "an array with at least one row", shape)
+        order = "column-major" if fortran else "row-major"
+        header = (
+            f"dtype {dtype.str if dtype.names is None else dtype.descr}, shape {shape}, {order}"
+        )
+        return cls(
+            kind="npy",
+            pattern=None,
+            num_samples=shape[0],
+            num_bytes=size,
+            names_sha256=None,
+            sizes_sha256=None,
+            header=header,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the identity as JSON types."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Dataset:
+        """Return the identity that `to_dict` described, or raise `IndexPlanError`."""
+        if not isinstance(data, Mapping):
+            raise wrong("a dataset", "an object", data)
+        check_fields("a dataset", data, _FIELDS)
+        for name, kinds in _FIELDS.items():
+            if type(data[name]) not in kinds:
+                rule = " or ".join(kind.__name__ for kind in kinds)
+                raise wrong(f"a dataset's {name}", rule, data[name])
+        whole("a dataset's num_samples", data["num_samples"], 1, 2**63)
+        return cls(**data)
+
+    def check_same(self, built_for: Dataset) -> None:
+        """Raise `PlanFileError`, saying what changed, unless this is the dataset of a plan."""
+        if self == built_for:
+            return
+        changes = [
+            said
+            for name, said in (
+                ("kind", f"it was a {built_for.kind} and is a {self.kind}"),
+                ("pattern", f"its pattern was {built_for.pattern} and is {self.pattern}"),
+                ("num_samples", f"it had {built_for.num_samples} samples, has {self.num_samples}"),
+                ("names_sha256", "files were added, removed or renamed"),
+                ("sizes_sha256", "sizes of files changed"),
+                ("num_bytes", f"it had {built_for.num_bytes} bytes, has {self.num_bytes}"),
+                ("header", f"its header was {built_for.header}, and is {self.header}"),
+            )
+            if getattr(self, name) != getattr(built_for, name)
+        ]
+        raise PlanFileError(
+            f"dataset must be the one that the plan was built for; got another: "
+            f"{'; '.join(changes)}; restore the dataset, or build a new plan for this one"
+        )
+
+
+def _sha256(text: str) -> str:
+    # surrogateescape: names on disk are bytes, and need not be UTF-8
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,67 @@
+"""An order after a partition: the indices of a rank's runs, whole, in batches, or cut finer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from indexplan.orders.base import Order
+from indexplan.partition import Int64, Layout, split
+from indexplan.shares import Runs, runs, shares
+
+DRAW_AHEAD = 2**14  # units per kernel call of `draw`: some 40 microseconds of work
+
+MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
+
+
+def deal(order: Order, where: Runs) -> Int64:
+    """Return the indices of some runs; int64, flat."""
+    arrays = [order.take(*run) for run in where]
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
+
+
+def deal_offsets(order: Order, where: Runs) -> Int64:
+    """Return where each unit of some runs starts among their samples, and the end; int64."""
+    sizes = [np.diff(order.offsets(*run)) for run in where]
+    return np.concatenate([[0], np.cumsum(np.concatenate([[], *sizes]))]).astype(np.int64)
+
+
+def draw(
+    order: Order, steps: Layout, world_size: int, rank: int, start: int, stop: int
+) -> Iterator[Int64]:
+    """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
+    while start < stop:
+        span = steps.span(start)
+        each = span.length // span.num_steps // world_size + 1
+        until = min(stop, start + max(1, DRAW_AHEAD // each))
+        _, starts, stops = shares(steps, world_size, rank, start, until)
+        drawn = runs(steps, world_size, rank, start, until)
+        indices = deal(order, drawn)
+        ends = np.cumsum((stops - starts).astype(np.int64))
+        if order.deals_bins:
+            ends = deal_offsets(order, drawn)[ends]
+        begin = 0
+        for end in ends.tolist():
+            yield indices[begin:end]
+            begin = end
+        start = until
+
+
+def cut(batch: Int64, offsets: Int64 | None, counts: tuple[int, ...]) -> MicroBatches:
+    """Cut a batch of units into counts[0] parts, each of those into counts[1], and so on."""
+    return _cut(batch, offsets, 0, len(batch) if offsets is None else len(offsets) - 1, counts)
+
+
+def _cut(
+    indices: Int64, offsets: Int64 | None, start: int, stop: int, counts: tuple[int, ...]
+) -> MicroBatches:
+    """Cut the units [start, stop) of a batch into counts[0] parts, and those into counts[1], ..."""
+    cuts = [start + split(stop - start, counts[0], part) for part in range(counts[0] + 1)]
+    if len(counts) > 1:
+        return [_cut(indices, offsets, *bounds, counts[1:]) for bounds in pairwise(cuts)]
+    if offsets is not None:
+        cuts = [int(offsets[cut]) for cut in cuts]
+    return [indices[low:high] for low, high in pairwise(cuts)]

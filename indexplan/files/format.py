@@ -1,0 +1,268 @@
+"""The plan directory: its names, its two JSON files, and the bytes of its chunks.
+
+Nothing here touches the disk. Every name is made from numbers, never read from a file; every
+byte follows from the order's spec, so that any number of builders write the same ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from indexplan.canonical import canonical_json, check_fields
+from indexplan.dataset import Dataset
+from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
+from indexplan.orders.base import Order
+from indexplan.seeds import EPOCH_STOP
+
+FORMAT = "indexplan"
+FORMAT_VERSION = 1
+UNITS_PER_CHUNK = 2**26
+BLOCK_BYTES = 2**22
+HEADER_BYTES = 128
+SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
+
+BUILD, BLOCKS, MANIFEST = "build.json", "blocks.npy", "manifest.json"
+
+
+def header(dtype: str, length: int) -> bytes:
+    """Return the 128 bytes with which a one-dimensional `.npy` file begins (NEP 1, version 1.0).
+
+    Written here because NumPy's own differ between its versions in how far they are padded.
+    """
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({length},), }}"
+    padded = text.ljust(HEADER_BYTES - 11) + "\n"
+    return b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little") + padded.encode()
+
+
+class Chunk(NamedTuple):
+    """One file of an epoch's order: units [start, stop), their indices or their offsets."""
+
+    epoch: int
+    number: int
+    start: int
+    stop: int
+    offsets: bool
+
+    @property
+    def name(self) -> str:
+        """The file's name below the plan directory."""
+        kind = ".offsets" if self.offsets else ""
+        return f"epoch-{self.epoch:05d}/chunk-{self.number:05d}{kind}.npy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """What a plan directory is a build of: the content of `build.json`."""
+
+    order: dict[str, Any]
+    num_samples: int
+    deals_bins: bool
+    epochs: tuple[int, ...]
+    num_units: tuple[int, ...]
+    units_per_chunk: int
+    dataset: Dataset | None
+
+    @classmethod
+    def of(
+        cls, order: Order, epochs: Sequence[int], units_per_chunk: int, dataset: Dataset | None
+    ) -> Build:
+        """Return the build of some epochs of an order."""
+        if dataset is not None and dataset.num_samples != order.num_samples:
+            rule = f"{dataset.num_samples}, the dataset's number of samples"
+            raise wrong("the order's num_samples", rule, order.num_samples)
+        return cls(
+            order=order.to_dict(),
+            num_samples=order.num_samples,
+            deals_bins=order.deals_bins,
+            epochs=tuple(epochs),
+            num_units=tuple(order.num_units(epoch) for epoch in epochs),
+            units_per_chunk=whole("units_per_chunk", units_per_chunk, 1, 2**40),
+            dataset=dataset,
+        )
+
+    @property
+    def dtype(self) -> str:
+        """The indices' type: 4 bytes where they fit."""
+        return "<u4" if self.num_samples <= 2**32 else "<i8"
+
+    @property
+    def num_chunks(self) -> int:
+        """Number of chunk files."""
+        kinds = 2 if self.deals_bins else 1
+        return kinds * sum(-(-units // self.units_per_chunk) for units in self.num_units)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the chunk files, in the order of the block table."""
+        for epoch, units in zip(self.epochs, self.num_units, strict=True):
+            for number, start in enumerate(range(0, units, self.units_per_chunk)):
+                stop = min(units, start + self.units_per_chunk)
+                for offsets in (False, True) if self.deals_bins else (False,):
+                    yield Chunk(epoch, number, start, stop, offsets)
+
+    def content(self, order: Order, chunk: Chunk) -> Iterator[memoryview]:
+        """Yield the bytes of a chunk file as its blocks: 4 MiB each, but the last.
+
+        A block is overwritten when the next is drawn.
+        """
+        dtype = "<i8" if chunk.offsets else self.dtype
+        length = chunk.stop - chunk.start
+        if self.deals_bins:
+            slabs = _slabs(chunk)
+            samples = sum(int(order.offsets(chunk.epoch, *slab)[-1]) for slab in slabs)
+            length = length + 1 if chunk.offsets else samples
+        block = bytearray(BLOCK_BYTES)
+        block[:HEADER_BYTES] = header(dtype, length)
+        filled = HEADER_BYTES
+        for array in _arrays(order, chunk):
+            data = memoryview(array.astype(dtype)).cast("B")
+            while data:
+                size = min(len(data), BLOCK_BYTES - filled)
+                block[filled : filled + size] = data[:size]
+                filled, data = filled + size, data[size:]
+                if filled == BLOCK_BYTES:
+                    yield memoryview(block)
+                    filled = 0
+        if filled:
+            yield memoryview(block)[:filled]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `build.json`, as JSON types."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "order": self.order,
+            "num_samples": self.num_samples,
+            "deals_bins": self.deals_bins,
+            "epochs": list(self.epochs),
+            "num_units": list(self.num_units),
+            "units_per_chunk": self.units_per_chunk,
+            "dataset": self.dataset.to_dict() if self.dataset else None,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Build:
+        """Return the build that `to_dict` described, or raise `IndexPlanError`."""
+        if data.get("format") != FORMAT:
+            raise wrong("format", repr(FORMAT), data.get("format"))
+        if data.get("format_version") != FORMAT_VERSION:
+            cure = "read it with a newer indexplan"
+            raise wrong("format_version", str(FORMAT_VERSION), data.get("format_version"), cure)
+        names = list(cls.__dataclass_fields__)
+        check_fields("a build", data, ["format", "format_version", *names])
+        for name in ("epochs", "num_units"):
+            if not isinstance(data[name], list):
+                raise wrong(name, "a list of integers", data[name])
+        epochs = tuple(whole("an epoch", epoch, 0, EPOCH_STOP) for epoch in data["epochs"])
+        num_units = tuple(whole("num_units", units, 1, 2**63) for units in data["num_units"])
+        if not epochs or list(epochs) != sorted(set(epochs)) or len(epochs) != len(num_units):
+            raise wrong("epochs", "increasing, with one num_units each", list(epochs)[:8])
+        if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
+            raise wrong("order and deals_bins", "an object and a boolean", data["deals_bins"])
+        return cls(
+            order=data["order"],
+            num_samples=whole("num_samples", data["num_samples"], 1, 2**63),
+            deals_bins=data["deals_bins"],
+            epochs=epochs,
+            num_units=num_units,
+            units_per_chunk=whole("units_per_chunk", data["units_per_chunk"], 1, 2**40),
+            dataset=None if data["dataset"] is None else Dataset.from_dict(data["dataset"]),
+        )
+
+
+def _slabs(chunk: Chunk) -> list[tuple[int, int]]:
+    starts = range(chunk.start, chunk.stop, SLAB_UNITS)
+    return [(start, min(chunk.stop, start + SLAB_UNITS)) for start in starts]
+
+
+def _arrays(order: Order, chunk: Chunk) -> Iterator[Any]:
+    """Yield a chunk's numbers, some at a time: indices, or where each unit starts, and the end."""
+    if not chunk.offsets:
+        for slab in _slabs(chunk):
+            yield order.take(chunk.epoch, *slab)
+        return
+    total = 0
+    yield np.zeros(1, np.int64)
+    for slab in _slabs(chunk):
+        offsets = order.offsets(chunk.epoch, *slab)
+        yield offsets[1:] + total
+        total += int(offsets[-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The content of `manifest.json`, written last: with it, the directory is a plan.
+
+    Parameters
+    ----------
+    build : Build
+        What was built.
+    plan : dict
+        The plan that was saved, order included; its partition is the default of a loaded plan.
+    chunk_bytes : tuple of int
+        The size of each chunk file, in the order of `Build.chunks`.
+    blocks_sha256 : str
+        The sha256 of `blocks.npy`, in hexadecimal.
+    library_version : str
+        The version of indexplan that finished the build.
+    """
+
+    build: Build
+    plan: dict[str, Any]
+    chunk_bytes: tuple[int, ...]
+    blocks_sha256: str
+    library_version: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the manifest as JSON types, with the sha256 of its own canonical JSON."""
+        content = {
+            **self.build.to_dict(),
+            "order_fingerprint": _sha256(self.build.order),
+            "plan": self.plan,
+            "plan_fingerprint": _sha256(self.plan),
+            "chunk_bytes": list(self.chunk_bytes),
+            "blocks_sha256": self.blocks_sha256,
+            "library_version": self.library_version,
+        }
+        return {**content, "manifest_sha256": _sha256(content)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Manifest:
+        """Return the manifest that `to_dict` described, or raise `IndexPlanError`."""
+        build_names = ["format", "format_version", *Build.__dataclass_fields__]
+        build = Build.from_dict({name: data[name] for name in build_names if name in data})
+        own = ("plan", "chunk_bytes", "blocks_sha256", "library_version")
+        derived = ("order_fingerprint", "plan_fingerprint", "manifest_sha256")
+        check_fields("a manifest", data, [*build_names, *own, *derived])
+        content = {name: data[name] for name in data if name != "manifest_sha256"}
+        if data["manifest_sha256"] != _sha256(content):
+            raise PlanFileError("manifest.json must be as it was written; it was edited")
+        if (
+            not isinstance(data["chunk_bytes"], list)
+            or len(data["chunk_bytes"]) != build.num_chunks
+        ):
+            rule = f"a list of {build.num_chunks} sizes, one for each chunk"
+            raise wrong("chunk_bytes", rule, type(data["chunk_bytes"]).__name__)
+        manifest = cls(
+            build=build,
+            plan=data["plan"],
+            chunk_bytes=tuple(whole("a size", size, 0, 2**63) for size in data["chunk_bytes"]),
+            blocks_sha256=data["blocks_sha256"],
+            library_version=data["library_version"],
+        )
+        if manifest.to_dict() != data:
+            raise IndexPlanError("manifest.json must agree with itself; its fingerprints do not")
+        return manifest
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of entries of the block table."""
+        return sum(-(-size // BLOCK_BYTES) for size in self.chunk_bytes)
+
+
+def _sha256(data: Any) -> str:
+    return hashlib.sha256(canonical_json(data).encode()).hexdigest()
