@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indexplan.partition import Int64, Partition, layout
+from indexplan.partition import Partition, layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: Iterab
             begin = found.spans[0].start
             intervals.append((begin + found.origin, found.end + found.origin))
     world_size = partition.world_size
-    per_rank = units_per_rank(world_size, intervals) if world_size else None
+    least, most = units_per_rank(world_size, intervals) if world_size else (None, None)
     return Account(
         num_units=units,
         num_read=units - dropped - finished,
@@ -81,22 +81,23 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: Iterab
         num_steps=steps,
         min_batch_size=min(smallest[1:], default=0) // world_size if world_size else None,
         max_batch_size=-(-max(largest) // world_size) if world_size else None,
-        min_per_rank=int(per_rank.min()) if per_rank is not None else None,
-        max_per_rank=int(per_rank.max()) if per_rank is not None else None,
+        min_per_rank=least,
+        max_per_rank=most,
     )
 
 
-def units_per_rank(world_size: int, intervals: list[tuple[int, int]]) -> Int64:
-    """Return how many places of some intervals each rank gets; int64, shape (world_size,)."""
+def units_per_rank(world_size: int, intervals: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return how many places of some intervals the ranks with the fewest and the most get."""
     everyone = 0
     changes = np.zeros(world_size + 1, np.int64)
     for start, stop in intervals:
-        each, more = divmod(stop - start, world_size)
+        each, rest = divmod(stop - start, world_size)
         everyone += each
         first = start % world_size
         changes[first] += 1
-        changes[min(first + more, world_size)] -= 1
-        if first + more > world_size:
+        changes[min(first + rest, world_size)] -= 1
+        if first + rest > world_size:
             changes[0] += 1
-            changes[first + more - world_size] -= 1
-    return everyone + np.cumsum(changes[:-1])
+            changes[first + rest - world_size] -= 1
+    more = np.cumsum(changes[:-1])
+    return everyone + int(more.min()), everyone + int(more.max())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import whole, wrong
 from indexplan.partition import Layout, layout
 from indexplan.seeds import check_epoch
 from indexplan.spec import Spec
@@ -17,9 +17,7 @@ class Bounds(Spec):
     def _world(self) -> int:
         if self.world_size is None:
             cure = "use plan.replace(world_size=...), the number of running ranks"
-            raise IndexPlanError(
-                f"world_size must be set for this; the plan leaves it open; {cure}"
-            )
+            raise wrong("world_size", "set for this", None, cure)
         return self.world_size
 
     def _sized(self) -> None:
@@ -27,26 +25,36 @@ class Bounds(Spec):
             self._world()
 
     def _rank(self, rank: int) -> int:
-        world = self._world()
-        return whole("rank", rank, 0, world, f"the plan's world_size is {world}")
+        cure = "plan.replace(world_size=...) changes how many ranks there are"
+        return whole("rank", rank, 0, self._world(), cure)
 
     def _layout(self, epoch: int, sub_epoch: int | None) -> Layout:
         epoch = check_epoch(epoch)
-        if sub_epoch is None and self.sub_epochs != 1:
-            rule = f"given, from 0 to {self.sub_epochs - 1}, as the plan has sub_epochs"
-            raise wrong("sub_epoch", rule, None)
-        sub_epoch = whole("sub_epoch", 0 if sub_epoch is None else sub_epoch, 0, self.sub_epochs)
+        if self.sub_epochs == 1:
+            sub_epoch = 0 if sub_epoch is None else sub_epoch
+            cure = "leave it out, as the plan has one sub-epoch an epoch"
+        else:
+            cure = "the plan has several, so name one"
+        sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
         if self.resumed is not None and (epoch, sub_epoch) < self.resumed[:2]:
-            start = f"({self.resumed.epoch}, {self.resumed.sub_epoch}), where the plan was resumed"
-            raise wrong("(epoch, sub_epoch)", f"at least {start}", (epoch, sub_epoch))
+            rule = f"not before {self.resumed[:2]}, where the plan was resumed"
+            cure = "ask the plan that was not resumed"
+            raise wrong("(epoch, sub_epoch)", rule, (epoch, sub_epoch), cure)
         self._sized()
         return layout(self._partition, self.order.num_units(epoch), epoch, sub_epoch)
 
-    def _step(self, steps: Layout, step: int) -> int:
-        rule = f"the unfinished steps of {self._what(steps)}"
-        if steps.first_step == steps.num_steps:
-            raise wrong("step", f"one of {rule}, of which there are none", step)
-        return whole("step", step, steps.first_step, steps.num_steps, rule)
+    def _step(self, steps: Layout, step: int, stop: int | None = None, name: str = "step") -> int:
+        """Return `step`, if it is an unfinished one; `stop` is one past the last allowed."""
+        stop = steps.num_steps if stop is None else stop
+        if type(step) is int and steps.first_step <= step < stop:  # no words on the fast path
+            return step
+        kind = f"an unfinished step of epoch {steps.epoch}"
+        if self.sub_epochs > 1:
+            kind += f", sub-epoch {steps.sub_epoch}"
+        if steps.first_step >= stop:
+            raise wrong(name, f"{kind}, and there is none", step, "plan.account says why")
+        cure = "plan.first_step and plan.num_steps say which there are"
+        return whole(name, step, steps.first_step, stop, cure, kind)
 
     def _steps(
         self,
@@ -58,14 +66,11 @@ class Bounds(Spec):
     ) -> tuple[int, Layout, int, int]:
         rank = self._rank(rank)
         steps = self._layout(epoch, sub_epoch)
-        low, high = steps.first_step, steps.num_steps + 1
-        rule = f"within the steps of {self._what(steps)}"
-        start = low if start_step is None else whole("start_step", start_step, low, high, rule)
-        stop = high - 1 if stop_step is None else whole("stop_step", stop_step, start, high, rule)
+        start, stop, end = steps.first_step, steps.num_steps, steps.num_steps + 1
+        if start_step is not None:
+            start = self._step(steps, start_step, end, "start_step")
+        if stop_step is not None:
+            stop = self._step(steps, stop_step, end, "stop_step")
+        if start > stop:
+            raise wrong("stop_step", f"at least {start}, the start_step", stop, "swap them")
         return rank, steps, start, stop
-
-    def _what(self, steps: Layout) -> str:
-        whole_epoch = f"epoch {steps.epoch}"
-        return (
-            whole_epoch if self.sub_epochs == 1 else f"{whole_epoch}, sub-epoch {steps.sub_epoch}"
-        )

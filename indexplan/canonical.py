@@ -22,6 +22,8 @@ def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
     IndexPlanError
         If the text is not JSON, is not an object, names a field twice, or holds NaN or infinity.
     """
+    if not isinstance(text, str | bytes):
+        raise wrong(what, "JSON text", text, "pass what to_json returned")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
@@ -46,10 +48,13 @@ def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
 def check_fields(what: str, data: Mapping[str, Any], names: Iterable[str]) -> None:
     """Raise `IndexPlanError` unless `data` has exactly the fields `names`."""
     expected = set(names)
+    cure = "write it with to_json, or read it with the version of indexplan that wrote it"
     if missing := sorted(expected - set(data)):
-        raise IndexPlanError(f"{what} must have the fields {missing}; got only {sorted(data)}")
+        rule = f"{what} must have the fields {missing}; got only {sorted(data)}"
+        raise IndexPlanError(f"{rule}; {cure}")
     if unknown := sorted(set(data) - expected):
-        raise IndexPlanError(f"{what} must have only the fields {sorted(expected)}; got {unknown}")
+        rule = f"{what} must have only the fields {sorted(expected)}; got {unknown}"
+        raise IndexPlanError(f"{rule}; {cure}")
 
 
 def _short(text: str | bytes) -> str | bytes:

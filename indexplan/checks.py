@@ -7,6 +7,7 @@ again and compared with every byte of its files.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +17,7 @@ import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.files.read import Stored
-from indexplan.files.verify import check_files
+from indexplan.files.verify import check_files, known_source
 from indexplan.partition import Layout, layout
 from indexplan.plan import Plan
 from indexplan.seeds import check_epoch
@@ -116,6 +117,8 @@ def verify(
     if plan.world_size is None:
         cure = "use plan.replace(world_size=...)"
         raise wrong("world_size", "set, as ranks are checked", None, cure)
+    if stored is not None:
+        plan = dataclasses.replace(plan, order=known_source(stored))  # the files come last
     if plan.resumed is not None:
         checked = [epoch for epoch in checked if epoch >= plan.resumed.epoch]
     laws: dict[str, tuple[list[int], list[str]]] = {}

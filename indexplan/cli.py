@@ -75,6 +75,10 @@ def _parser() -> argparse.ArgumentParser:
     locate = verb("locate", _locate, "tell which step and rank read a sample")
     locate.add_argument("--index", type=_number, required=True, metavar="N")
     locate.add_argument("--epoch", type=_number, required=True, metavar="N")
+    _dataset_options(locate, "complain if the dataset has changed")
+    for command in (show, verify, locate):
+        words = "ranks, instead of the plan's"
+        command.add_argument("--world-size", type=_number, metavar="N", help=words)
     return parser
 
 
@@ -129,7 +133,10 @@ def _load(options: Any) -> tuple[ip.Plan, Manifest, ip.Dataset | None]:
     """Open the plan directory, and compare it with the dataset if the command names one."""
     manifest = ip.Stored(options.plan).manifest
     dataset = _dataset(options, manifest.build.dataset)
-    return ip.load(options.plan, dataset=dataset), manifest, dataset
+    plan = ip.load(options.plan, dataset=dataset)
+    if options.world_size is not None:
+        plan = plan.replace(world_size=options.world_size)
+    return plan, manifest, dataset
 
 
 def _order(options: Any, num_samples: int) -> ip.Order:
@@ -208,7 +215,7 @@ def _verify(options: Any) -> int:
 
 
 def _locate(options: Any) -> int:
-    plan = ip.load(options.plan)
+    plan, _, _ = _load(options)
     where = plan.locate(options.index, options.epoch)
     if where.step < 0:
         words = f"no step reads sample {options.index} in epoch {options.epoch}"

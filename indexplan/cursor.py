@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,8 @@ from typing import Any
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, whole, wrong
-from indexplan.partition import Resume
+from indexplan.orders.base import Order
+from indexplan.partition import Resume, split
 from indexplan.seeds import check_epoch
 
 _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
@@ -54,23 +56,28 @@ class Cursor:
     sub_epochs: int
 
     def __post_init__(self) -> None:
+        cure = "save cursors with plan.cursor(...)"
         object.__setattr__(self, "epoch", check_epoch(self.epoch))
         for name in ("sub_epoch", "step", "position"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), 0, 2**63))
-        object.__setattr__(self, "sub_epochs", whole("sub_epochs", self.sub_epochs, 1, 2**63))
+            number = whole(f"a cursor's {name}", getattr(self, name), 0, 2**63, cure)
+            object.__setattr__(self, name, number)
+        object.__setattr__(
+            self, "sub_epochs", whole("a cursor's sub_epochs", self.sub_epochs, 1, 2**63, cure)
+        )
         if not isinstance(self.order, Mapping):
-            raise wrong("a cursor's order", "the dict form of an order", self.order)
+            raise wrong("a cursor's order", "the dict form of an order", self.order, cure)
         try:
             order = json.loads(canonical_json(dict(self.order)))
         except (TypeError, ValueError):
             order = None
         if order != self.order:
-            raise wrong("a cursor's order", "of JSON types", self.order)
+            raise wrong("a cursor's order", "of JSON types", self.order, cure)
         object.__setattr__(self, "order", order)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cursor as JSON types."""
-        return {name: getattr(self, name) for name in _FIELDS}
+        data = {name: getattr(self, name) for name in _FIELDS}
+        return {**data, "order": copy.deepcopy(data["order"])}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cursor:
@@ -89,10 +96,8 @@ class Cursor:
         """Return the cursor that `to_json` wrote, or raise `IndexPlanError`."""
         return cls.from_dict(parse_json_object("a cursor", text))
 
-    def checked(self, order: Mapping[str, Any], sub_epochs: int, bounds: tuple[int, int]) -> Resume:
+    def checked(self, order: Order, sub_epochs: int) -> Resume:
         """Return where a run of this order and sub_epochs goes on.
-
-        `bounds` are the positions of the cursor's sub-epoch.
 
         Raises
         ------
@@ -100,24 +105,28 @@ class Cursor:
             If the cursor was saved under another order or other sub_epochs, or its position lies
             outside its sub-epoch.
         """
-        if self.order != order:
-            names = sorted(set(self.order) | set(order))
-            differ = [name for name in names if self.order.get(name) != order.get(name)]
+        described = order.to_dict()
+        if self.order != described:
+            names = sorted(set(self.order) | set(described))
             said = ", ".join(
-                f"{name} {self.order.get(name)!r}, not {order.get(name)!r}" for name in differ
+                f"{name} {self.order.get(name, 'missing')}, not {described.get(name, 'missing')}"
+                for name in names
+                if self.order.get(name) != described.get(name)
             )
-            cure = "resume it with the order it was saved under"
-            raise IndexPlanError(
-                f"a cursor must be of the plan's order; got one with {said}; {cure}"
-            )
+            rule = f"a cursor must be of the plan's order; got one with {said}"
+            raise IndexPlanError(f"{rule}; resume it with the order it was saved under")
         if self.sub_epochs != sub_epochs:
             cure = f"use plan.replace(sub_epochs={self.sub_epochs})"
             raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)
-        start, stop = bounds
+        cure = "save cursors with plan.cursor(...)"
+        whole("a cursor's sub_epoch", self.sub_epoch, 0, sub_epochs, cure)
+        num_units = order.num_units(self.epoch)
+        start = split(num_units, sub_epochs, self.sub_epoch)
+        stop = split(num_units, sub_epochs, self.sub_epoch + 1)
         if not (start <= self.position < stop or (self.position == start and self.step == 0)):
             rule = f"from {start} to {stop - 1}, in its sub-epoch"
-            raise wrong("a cursor's position", rule, self.position)
+            raise wrong("a cursor's position", rule, self.position, cure)
         if self.step > self.position - start:
             rule = f"at most {self.position - start}, as each finished step read a unit"
-            raise wrong("a cursor's step", rule, self.step)
+            raise wrong("a cursor's step", rule, self.step, cure)
         return Resume(self.epoch, self.sub_epoch, self.step, self.position)

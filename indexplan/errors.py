@@ -19,10 +19,13 @@ def wrong(what: str, rule: str, got: object, cure: str = "") -> IndexPlanError:
     return IndexPlanError(f"{what} must be {rule}; got {got!r}" + (f"; {cure}" if cure else ""))
 
 
-def whole(what: str, value: Any, start: int, stop: int, cure: str = "") -> int:
+def whole(
+    what: str, value: Any, start: int, stop: int, cure: str = "", kind: str = "an integer"
+) -> int:
     """Return `value` as a Python int, if it is an integer in [start, stop).
 
     Python and NumPy integers are accepted; floats and booleans are not, even where they are whole.
+    `kind` says in the message what the integer is one of.
 
     Raises
     ------
@@ -31,7 +34,8 @@ def whole(what: str, value: Any, start: int, stop: int, cure: str = "") -> int:
     """
     if type(value) is int and start <= value < stop:  # the common case, on the path of every batch
         return value
-    rule = f"an integer from {start} to {_last(stop)}"
+    last = str(start) if stop == start + 1 else f"{start} to {_last(stop)}"
+    rule = f"{kind}, {last}" if stop == start + 1 else f"{kind} from {last}"
     if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy.bool, without numpy
         raise wrong(what, rule, value, cure)
     try:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     Cipher: TypeAlias = tuple[U64, U64, U64, Three, UInt64s]  # n, a, b, reciprocal of b, keys
 
 # Numbers go through the network in blocks of so many lanes, which stay in the first-level cache.
-LANES = 512  # 1.40 ns per index at n = 1e9; 128 lanes: 1.58, 256: 1.44, 1024: 1.43
-TABLE = 256  # slots of a window whose blocks are listed once: 2.5 ns per index instead of 4.9
+LANES = 512  # 1.5 ns per index at n = 1e9; 128 lanes: 2.2, 256: 1.8, 1024: 1.4
+TABLE = 256  # up to so many slots, a window lists its blocks: 2.2 ns per index instead of 4.7
 
 # Beside a Python int, a uint64 becomes signed or a float in numba, so constants are uint64 too.
 ZERO, ONE, TWO, HALF, TOP_BIT = U64(0), U64(1), U64(2), U64(32), U64(63)
@@ -73,12 +73,12 @@ def _reciprocal(divisor: U64, largest: U64) -> Three:
 
 @helper
 def _divide(x: U64, divisor: U64, reciprocal: Three) -> tuple[U64, U64]:
-    """Return quotient and remainder by multiplications, which vectorise: 1.4 ns instead of 3.2."""
+    """Return quotient and remainder by multiplications, which vectorise: 1.5 ns instead of 2.7."""
     factor, down, shift = reciprocal
     quotient = _times(x >> down, factor) >> shift  # too small by 0 to 3
     rest = x - _times(quotient, divisor)
     less = rest - TWO * divisor  # if negative, a large number with its top bit set:
-    quotient += TWO - TWO * (less >> TOP_BIT)  # a comparison here would stop LLVM vectorising
+    quotient += TWO - TWO * (less >> TOP_BIT)  # a comparison stops LLVM vectorising: 2.5 ns
     rest = min(rest, less)
     less = rest - divisor
     return quotient + ONE - (less >> TOP_BIT), min(rest, less)
@@ -108,8 +108,7 @@ def _f(x: U64, k0: U64, k1: U64, m: U64) -> U64:
 
 
 # One round per loop over the lanes takes 1.0 ns per index for 8 rounds; two rounds per loop 1.4,
-# four 2.0, eight 2.8: longer chains of multiplications overlap less. Keys of 32 bits instead of
-# 64 double it, as LLVM then narrows and widens at every xor.
+# four 2.0, eight 2.8: longer chains of multiplications overlap less.
 @helper
 def _add(x: UInt64s, y: UInt64s, num: int, k0: U64, k1: U64, m: U64) -> None:
     """Do x = (x + f(y)) mod m."""

@@ -275,8 +275,7 @@ class Plan(Bounds):
             From first_step to num_steps, inclusive.
         """
         steps = self._layout(epoch, sub_epoch)
-        rule = f"{self._what(steps)} has {steps.num_steps} steps"
-        step = whole("step", step, steps.first_step, steps.num_steps + 1, rule)
+        step = self._step(steps, step, steps.num_steps + 1)
         place = self._partition.resume_after(steps, step)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
@@ -299,7 +298,7 @@ class Plan(Bounds):
         >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=10)
         >>> cursor = plan.cursor(epoch=0, step=5)
         >>> plan.replace(world_size=3).resume(cursor).account(epoch=0).num_read
-        600
+        615
         """
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "read saved text with Cursor.from_json")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import whole, wrong
 from indexplan.seeds import EPOCH_STOP
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -93,22 +93,24 @@ class Phase:
 
 
 def _check_at(at: Any) -> At:
-    if isinstance(at, Sequence) and not isinstance(at, str):
+    cure = "count units from the start of the run, or name (epoch, sub_epoch)"
+    if isinstance(at, list | tuple):
         if len(at) != 2:
-            raise wrong("at", "a stream place or (epoch, sub_epoch)", at)
-        epoch = whole("at's epoch", at[0], 0, EPOCH_STOP)
-        return (epoch, whole("at's sub_epoch", at[1], 0, 2**63))
-    return whole("at", at, 0, PLACE_STOP)
+            raise wrong("at", "a stream place or (epoch, sub_epoch)", at, cure)
+        epoch = whole("at's epoch", at[0], 0, EPOCH_STOP, cure)
+        return (epoch, whole("at's sub_epoch", at[1], 0, 2**63, cure))
+    return whole("at", at, 0, PLACE_STOP, cure)
 
 
 def check_size(what: str, size: Any) -> Size:
     """Return a batch size as an int, or a tuple of two or more ints where it nests."""
-    if not isinstance(size, Sequence) or isinstance(size, str):
-        return whole(what, size, 1, SIZE_STOP)
+    cure = "nest with a tuple such as (5, 3)"
+    if not isinstance(size, list | tuple):
+        return whole(what, size, 1, SIZE_STOP, cure)
     if not size:
-        raise wrong(what, "a positive integer or a non-empty tuple of them", size)
-    sizes = tuple(whole(f"{what}[{i}]", part, 1, SIZE_STOP) for i, part in enumerate(size))
-    whole(f"the product of {what}", math.prod(sizes), 1, SIZE_STOP)
+        raise wrong(what, "a positive integer or a non-empty tuple of them", size, cure)
+    sizes = tuple(whole(f"{what}[{i}]", part, 1, SIZE_STOP, cure) for i, part in enumerate(size))
+    whole(f"the product of {what}", math.prod(sizes), 1, SIZE_STOP, "use smaller batches")
     return sizes if len(sizes) > 1 else sizes[0]
 
 
@@ -118,17 +120,20 @@ def size_to_json(size: Size) -> int | list[int]:
 
 
 def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
+    cure = "pass a dict such as {'resolution': 192}"
     try:
-        pairs = dict(parameters)
+        pairs = dict(parameters) if isinstance(parameters, Mapping | tuple) else {}
     except (TypeError, ValueError):
-        raise wrong("parameters", "a mapping of names to JSON scalars", parameters) from None
+        pairs = {}
+    if not isinstance(parameters, Mapping | tuple) or len(pairs) < len(parameters):
+        raise wrong("parameters", "a mapping of names to JSON scalars", parameters, cure)
     for name, value in pairs.items():
         if not isinstance(name, str):
-            raise wrong("a parameter's name", "a string", name)
+            raise wrong("a parameter's name", "a string", name, cure)
         finite = not isinstance(value, float) or math.isfinite(value)
         if type(value) not in (str, int, float, bool, type(None)) or not finite:
             rule = "a finite JSON scalar (str, int, float, bool or None)"
-            raise wrong(f"parameter {name!r}", rule, value)
+            raise wrong(f"parameter {name!r}", rule, value, cure)
     return tuple(sorted(pairs.items()))
 
 
@@ -136,11 +141,11 @@ def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
     """Return a plan's batch size (a size, or a list of phases) as phases, the first at 0."""
     if isinstance(value, str):
         raise wrong(what, "a size or a list of phases", value, "use parse_schedule for text")
-    if not isinstance(value, Sequence) or not any(isinstance(item, Phase) for item in value):
+    if not isinstance(value, list | tuple) or not any(isinstance(item, Phase) for item in value):
         return (Phase(size=check_size(what, value)),)
     for item in value:
         if not isinstance(item, Phase):
-            raise wrong(f"each phase of {what}", "a Phase", item)
+            raise wrong(f"each phase of {what}", "a Phase", item, "pass Phase(at, size)")
     if value[0].at not in (0, (0, 0)):
         cure = "start the schedule with Phase(at=0, ...)"
         raise wrong(f"the first phase of {what}", "at 0", value[0].at, cure)
@@ -168,11 +173,14 @@ def parse_schedule(text: str) -> Size | list[Phase]:
     >>> [phase.size for phase in parse_schedule("0:512:resolution=128 3/0:256:resolution=192")]
     [512, 256]
     """
+    rule = "text: a size, or phases such as '0:512 250000:768'"
+    if not isinstance(text, str):
+        raise wrong("a batch size", rule, text, "pass numbers and phases as they are")
     words = text.split()
     if len(words) == 1 and ":" not in text:
         return _parse_size(words[0])
     if not words:
-        raise wrong("a batch size", "a size or phases such as '0:512 250000:768'", text)
+        raise wrong("a batch size", rule, text)
     return [_parse_phase(word) for word in words]
 
 
@@ -181,9 +189,10 @@ def _parse_phase(word: str) -> Phase:
     if not colon:
         raise wrong("a phase", "AT:SIZE or AT:SIZE:NAME=VALUE,...", word)
     size, _, parameters = rest.partition(":")
-    place = tuple(_integer(part, word) for part in at.split("/"))
+    rule = "a stream place or EPOCH/SUB_EPOCH"
+    place = _integers("AT", rule, at, "/")
     if len(place) > 2:
-        raise wrong("AT", "a stream place or EPOCH/SUB_EPOCH", at)
+        raise wrong("AT", rule, at)
     pairs = {}
     for pair in filter(None, parameters.split(",")):
         name, equals, value = pair.partition("=")
@@ -194,14 +203,15 @@ def _parse_phase(word: str) -> Phase:
 
 
 def _parse_size(text: str) -> Size:
-    sizes = tuple(_integer(part, text) for part in text.split("x"))
-    return check_size("a batch size", sizes)
+    sizes = _integers("a batch size", "a size such as 256 or 5x3", text, "x")
+    return check_size("a batch size", sizes if len(sizes) > 1 else sizes[0])
 
 
-def _integer(text: str, context: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise IndexPlanError(f"{context!r} must hold integers; got {text!r}")
-    return int(text)
+def _integers(what: str, rule: str, text: str, separator: str) -> tuple[int, ...]:
+    parts = text.split(separator)
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise wrong(what, rule, text)
+    return tuple(int(part) for part in parts)
 
 
 def _scalar(text: str) -> Scalar:

@@ -18,12 +18,12 @@ EPOCH_STOP = 2**32  # a larger epoch would spill into a second word and collide 
 
 def check_seed(seed: Any) -> int:
     """Return `seed` as an int in [0, 2**128), or raise `IndexPlanError`."""
-    return whole("seed", seed, 0, SEED_STOP)
+    return whole("seed", seed, 0, SEED_STOP, "hash other seeds to such an integer first")
 
 
 def check_epoch(epoch: Any) -> int:
     """Return `epoch` as an int in [0, 2**32), or raise `IndexPlanError`."""
-    return whole("epoch", epoch, 0, EPOCH_STOP)
+    return whole("epoch", epoch, 0, EPOCH_STOP, "a run ends with epoch 2**32 - 1")
 
 
 @lru_cache(maxsize=1024)  # SeedSequence takes longer than a batch does

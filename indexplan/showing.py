@@ -54,7 +54,8 @@ def show_plan(plan: Plan, manifest: Manifest, epoch: int | None, sub_epoch: int 
     """Return a plan's spec, and the account of its stored epochs, or of one of them."""
     build = manifest.build
     epochs = build.epochs[:SHOWN] if epoch is None else (epoch,)
-    accounts = [{"epoch": e, **asdict(plan.account(e, sub_epoch))} for e in epochs]
+    sized = plan.world_size is not None or plan.batch_size is None
+    accounts = [{"epoch": e, **asdict(plan.account(e, sub_epoch))} for e in epochs if sized]
     data = {
         "plan": plan.to_dict(),
         "fingerprint": plan.fingerprint,
@@ -82,6 +83,8 @@ def show_plan(plan: Plan, manifest: Manifest, epoch: int | None, sub_epoch: int 
             f"{account['epoch']:>6} {account['num_steps']:>9,} {account['num_read']:>13,} "
             f"{account['num_dropped']:>9,} {account['num_padded']:>9,} {each:>22}"
         )
+    if not sized:
+        lines[-1] = "world_size is open: to see steps, name one with --world-size"
     if len(build.epochs) > len(epochs) and epoch is None:
         lines.append(f"   ... {len(build.epochs) - len(epochs)} more; show one with --epoch")
     return data, "\n".join(lines)

@@ -9,8 +9,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import Self
-
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.cursor import Cursor
 from indexplan.errors import IndexPlanError, whole, wrong
@@ -40,27 +38,27 @@ class Spec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.order, Order):
-            raise wrong("order", "an Order, such as Shuffle(len(dataset))", self.order)
+            raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         if self.world_size is not None:
-            self._set("world_size", whole("world_size", self.world_size, 1, WORLD_STOP))
-        self._set("sub_epochs", whole("sub_epochs", self.sub_epochs, 1, 2**63))
+            cure = "leave it out to keep it open"
+            self._set("world_size", whole("world_size", self.world_size, 1, WORLD_STOP, cure))
+        cure = "leave it out for one sub-epoch an epoch"
+        self._set("sub_epochs", whole("sub_epochs", self.sub_epochs, 1, 2**63, cure))
         if not isinstance(self.remainder, str) or self.remainder not in REMAINDERS:
-            raise wrong("remainder", f"one of {', '.join(REMAINDERS)}", self.remainder)
+            rule = f"one of {', '.join(REMAINDERS)}"
+            raise wrong("remainder", rule, self.remainder, "leave it out for spread")
         phases = self.phases
         for name in ("batch_size", "global_batch_size"):
             if getattr(self, name) is not None:
                 plain = len(phases) == 1 and not phases[0].parameters
                 self._set(name, phases[0].size if plain else phases)
-        self._check_phases()
         if self.resumed is not None:
-            if not isinstance(self.resumed, Sequence) or len(self.resumed) != 4:
+            if not isinstance(self.resumed, Resume):
                 raise wrong("resumed", "a Resume", self.resumed, "use plan.resume(cursor)")
-            resume = Cursor(
-                **Resume(*self.resumed)._asdict(),
-                order=self.order.to_dict(),
-                sub_epochs=self.sub_epochs,
-            )
-            self._set("resumed", self._checked(resume))
+            place = self.resumed._asdict()
+            cursor = Cursor(**place, order=self.order.to_dict(), sub_epochs=self.sub_epochs)
+            self._set("resumed", self._checked(cursor))
+        self._check_phases()
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -72,7 +70,10 @@ class Spec:
         if len(given) != 1:
             rule = "exactly one of batch_size and global_batch_size must be given"
             raise IndexPlanError(f"{rule}; got {' and '.join(given) or 'neither'}")
-        return as_phases(given[0], getattr(self, given[0]))
+        phases = as_phases(given[0], getattr(self, given[0]))
+        if len(phases) == 1 and not phases[0].parameters:
+            return (Phase(size=phases[0].size),)  # one value for what means the same
+        return phases
 
     @cached_property
     def _partition(self) -> Partition:
@@ -80,7 +81,7 @@ class Spec:
         ranks = self.world_size if self.global_batch_size is None else 1
         sizes = tuple(phase.num_units * ranks for phase in self.phases) if ranks else ()
         for size in sizes:
-            whole("batch_size * world_size", size, 1, SIZE_STOP)
+            whole("batch_size * world_size", size, 1, SIZE_STOP, "use smaller batches")
         return Partition(
             world_size=self.world_size,
             ats=tuple(phase.at for phase in self.phases),
@@ -95,7 +96,8 @@ class Spec:
         ats = [phase.at for phase in self.phases]
         for at in ats:
             if not isinstance(at, int) and at[1] >= self.sub_epochs:
-                raise wrong("at's sub_epoch", f"below {self.sub_epochs}, the sub_epochs", at)
+                cure = f"the plan has sub_epochs={self.sub_epochs}"
+                raise wrong("at's sub_epoch", f"below {self.sub_epochs}", at[1], cure)
         if partition.by_place and not self.order.constant_num_units:
             user = "carry" if self.remainder == "carry" else "a phase at a stream place"
             cure = "use another remainder, and phases at (epoch, sub_epoch)"
@@ -108,16 +110,13 @@ class Spec:
                 units = self.order.num_units(0)
                 ordered = partition.place(before, units) < partition.place(after, units)
             if not ordered:
-                rule = "strictly increasing, from one phase to the next"
-                raise wrong("at", rule, f"{before} before {after}")
+                rule = "strictly increasing from phase to phase"
+                cure = "sort the phases by their place, and keep one at each"
+                raise wrong("at", rule, (before, after), cure)
 
     def _checked(self, cursor: Cursor) -> Resume:
         """Return where a run of this plan goes on after `cursor`, or raise `IndexPlanError`."""
-        whole("a cursor's sub_epoch", cursor.sub_epoch, 0, max(cursor.sub_epochs, 1))
-        num_units = self.order.num_units(cursor.epoch)
-        split_by = self._partition
-        bounds = split_by.sub_epoch(num_units, min(cursor.sub_epoch, self.sub_epochs - 1))
-        return cursor.checked(self.order.to_dict(), self.sub_epochs, bounds)
+        return cursor.checked(self.order, self.sub_epochs)
 
     def replace(self, **changes: Any) -> Self:
         """Return a plan with some fields changed, and not resumed.
@@ -233,5 +232,7 @@ def _batch_size_from_json(value: Any) -> Any:
         if not isinstance(item, Mapping):
             raise wrong("a phase", "an object", item)
         check_fields("a phase", item, ("at", "size", "parameters"))
+        if not isinstance(item["parameters"], Mapping):
+            raise wrong("parameters", "an object", item["parameters"], "write plans with to_json")
         phases.append(Phase(**item))
     return phases

@@ -18,6 +18,15 @@ from indexplan.files.read import Stored, open_chunk, read_blocks
 from indexplan.orders.base import Order
 
 
+def known_source(stored: Stored) -> Order:
+    """Return the order that a plan directory stores, or raise `IndexPlanError`."""
+    try:
+        return stored.source
+    except IndexPlanError as error:
+        rule = "a stored order must be known here, to be verified"
+        raise IndexPlanError(f"{rule}: {error}") from error
+
+
 def check_files(
     stored: Stored, progress: Callable[[int, int], None] | None = None
 ) -> tuple[int, list[str]]:
@@ -35,14 +44,8 @@ def check_files(
     IndexPlanError
         If the order's algorithm is not known here, so that it cannot be generated.
     """
-    manifest = stored.manifest
+    manifest, source = stored.manifest, known_source(stored)
     root = Path(stored.path)
-    try:
-        source = stored.source
-    except IndexPlanError as error:
-        raise IndexPlanError(
-            f"a stored order must be known here, to be verified: {error}"
-        ) from error
     table = read_blocks(root, manifest)
     total, done, first = sum(manifest.chunk_bytes), 0, 0
     tasks = []

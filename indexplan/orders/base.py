@@ -134,23 +134,28 @@ class Order(abc.ABC):
         array = as_int64("index", indices)
         if array.size and not 0 <= array.min() <= array.max() < self.num_samples:
             bad = array.flat[np.argmax((array < 0) | (array >= self.num_samples))]
-            raise wrong("index", f"an integer from 0 to {self.num_samples - 1}", int(bad))
+            cure = f"the order has num_samples={self.num_samples}"
+            raise wrong("index", f"from 0 to {self.num_samples - 1}", int(bad), cure)
         flat = np.ascontiguousarray(array).ravel()
         return self._locate(check_epoch(epoch), flat).reshape(array.shape)
 
     def _check_runs(
         self, epoch: int, starts: ArrayLike, stops: ArrayLike | None
     ) -> tuple[Int64, Int64]:
-        first = np.ascontiguousarray(as_int64("position", starts)).ravel()
-        last = first + 1 if stops is None else np.ascontiguousarray(as_int64("stop", stops)).ravel()
         num_units = self.num_units(epoch)
+        first = np.ascontiguousarray(as_int64("position", starts)).ravel()
+        if stops is None:
+            last = np.minimum(first, num_units) + 1  # no wrap past 2**63
+        else:
+            last = np.ascontiguousarray(as_int64("stop", stops)).ravel()
         if first.shape != last.shape:
             raise wrong("stops", f"of the shape of starts, {first.shape}", last.shape)
         bad = (first < 0) | (last > num_units) | (first > last)
         if bad.any():
             i = int(np.argmax(bad))
             rule = f"an interval inside [0, {num_units}), the positions of epoch {epoch}"
-            raise wrong("positions", rule, (int(first[i]), int(last[i])))
+            cure = f"the epoch has num_units={num_units}"
+            raise wrong("positions", rule, (int(first[i]), int(last[i])), cure)
         return first, last
 
     @property

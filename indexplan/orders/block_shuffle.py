@@ -52,8 +52,10 @@ class BlockShuffle(Order):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
-        for name in ("block_size", "window"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), 1, 2**63))
+        size = whole("block_size", self.block_size, 1, 2**63, "pass the samples of a shard")
+        window = whole("window", self.window, 1, 2**63, "pass how many blocks are mixed together")
+        object.__setattr__(self, "block_size", size)
+        object.__setattr__(self, "window", window)
         object.__setattr__(self, "seed", check_seed(self.seed))
 
     def to_dict(self) -> dict[str, Any]:

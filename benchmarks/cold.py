@@ -1,0 +1,98 @@
+"""What a process pays before its first batch: imports, compilation, memory.
+
+Every figure is from fresh processes, `repeats` of them, of which minimum and median are kept;
+numba's cache lies in a temporary folder, empty ("cold") or filled by an earlier process ("warm").
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run_fresh(cache: str, name: str, *arguments: int) -> dict[str, Any]:
+    """Return what a function of fresh.py measures in a process of its own.
+
+    Its "process" is the time from the process's start to its end, the interpreter included.
+    """
+    call = ", ".join([repr(name), *map(repr, arguments)])
+    start = perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", f"from benchmarks.fresh import main; main({call})"],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return {**json.loads(done.stdout), "process": perf_counter() - start}
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return minimum and median of every number of several runs."""
+    return {
+        key: {"min": min(values), "median": statistics.median(values), "runs": len(values)}
+        for key in runs[0]
+        if isinstance(runs[0][key], int | float)
+        for values in [[run[key] for run in runs]]
+    }
+
+
+def measure_starts(repeats: int) -> dict[str, Any]:
+    """Measure imports, and first calls with a cold and a warm cache."""
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        warm = str(Path(folder) / "warm")
+        for name in ("import_numpy", "import_indexplan"):
+            run_fresh(warm, name)  # files are read from disk once
+            result[name] = summary([run_fresh(warm, name) for _ in range(repeats)])
+        colds = [f"{folder}/cold-{i}" for i in range(max(1, repeats // 3))]
+        cold = [run_fresh(cache, "first_batch", 10**12) for cache in colds]
+        run_fresh(warm, "first_batch", 10**12)
+        hot = [run_fresh(warm, "first_batch", 10**12) for _ in range(repeats)]
+        assert all(run["batch"] == cold[0]["batch"] for run in cold + hot)
+        result["first_batch_cold"], result["first_batch_warm"] = summary(cold), summary(hot)
+        colds = [f"{folder}/calls-{i}" for i in range(max(1, repeats // 3))]
+        calls = [run_fresh(cache, "first_calls", 10**12) for cache in colds]
+        result["first_calls_cold"] = summary(calls)
+        calls = [run_fresh(colds[0], "first_calls", 10**12) for _ in range(repeats)]
+        result["first_calls_warm"] = summary(calls)
+    return result
+
+
+def measure_growth(repeats: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Measure time and memory to the first batch of an epoch: ours at 1e12, rivals at `sizes`."""
+    jobs = [("grow_plan", 10**12)]
+    jobs += [("grow_randperm", n) for n in sizes]
+    jobs += [("grow_distributed_sampler", n) for n in sizes]
+    names = {
+        "grow_plan": "indexplan.Plan",
+        "grow_randperm": "torch.randperm",
+        "grow_distributed_sampler": "torch DistributedSampler",
+    }
+    rows = []
+    with tempfile.TemporaryDirectory() as cache:
+        run_fresh(cache, "first_calls", 1000)  # fills numba's cache
+        for job, n in jobs:
+            few = repeats if job == "grow_plan" else 1 + (repeats > 1)
+            runs = [run_fresh(cache, job, n) for _ in range(few)]
+            rows.append({"row": names[job], "n": n, **summary(runs)})
+            if job == "grow_plan":
+                more = summary([run["all_questions"] for run in runs])
+                rows.append({"row": "indexplan.Plan, all its questions after that", "n": n, **more})
+    return rows
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Measure all; `quick` on small sizes, and few times."""
+    repeats, sizes = (1, (10**5,)) if quick else (7, (10**7, 10**8))
+    return {"starts": measure_starts(repeats), "growth": measure_growth(repeats, sizes)}

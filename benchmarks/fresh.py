@@ -1,0 +1,172 @@
+"""What is measured inside a fresh process: each function runs in one of its own (see cold.py).
+
+Nothing heavy is imported at the top, since imports are part of what is measured.
+"""
+
+import sys
+from time import perf_counter
+
+BATCH, WORLD, RANK = 256, 64, 7
+
+
+def rss() -> int:
+    """Return the memory that this process holds, in bytes; Linux."""
+    with open("/proc/self/smaps_rollup") as lines:  # noqa: PTH123 (pathlib is an import too)
+        return next(int(line.split()[1]) for line in lines if line.startswith("Rss:")) * 1024
+
+
+def reset_peak() -> None:
+    """Forget the highest memory so far."""
+    with open("/proc/self/clear_refs", "w") as file:  # noqa: PTH123
+        file.write("5")
+
+
+def peak() -> int:
+    """Return the highest memory since `reset_peak`, in bytes.
+
+    Not `ru_maxrss`: it cannot be reset, so a small growth hides below the peak of the imports,
+    and a child inherits its parent's.
+    """
+    with open("/proc/self/status") as lines:  # noqa: PTH123
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
+
+
+def import_numpy() -> dict:
+    """Time NumPy's import, which is the floor of ours."""
+    start = perf_counter()
+    import numpy as np
+
+    return {"seconds": perf_counter() - start, "version": np.__version__}
+
+
+def import_indexplan() -> dict:
+    """Time our import, and assert that it is a light one."""
+    start = perf_counter()
+    import indexplan
+
+    seconds = perf_counter() - start
+    assert "numba" not in sys.modules
+    assert "torch" not in sys.modules
+    return {"seconds": seconds, "version": indexplan.__version__}
+
+
+def first_batch(n: int) -> dict:
+    """Time everything from the import to the first batch."""
+    start = perf_counter()
+    import indexplan as ip
+
+    plan = ip.Plan(ip.Shuffle(n), world_size=WORLD, batch_size=BATCH)
+    batch = plan.batch(0, step=3, rank=RANK)
+    return {"seconds": perf_counter() - start, "batch": batch.tolist()}
+
+
+def first_calls(n: int) -> dict:
+    """Time numba's import, and the first call of each kernel: compiled, or loaded from its cache."""
+    import indexplan as ip
+
+    shuffle = ip.Shuffle(n)
+    blocks = ip.BlockShuffle(n, block_size=1024, window=4)
+    calls = {
+        "import numba": lambda: __import__("numba"),
+        "Shuffle.take": lambda: shuffle.take(0, 0, BATCH),
+        "Shuffle.locate": lambda: shuffle.locate(0, [5]),
+        "BlockShuffle.take": lambda: blocks.take(0, 0, BATCH),
+        "BlockShuffle.locate": lambda: blocks.locate(0, [5]),
+    }
+    result = {}
+    for name, call in calls.items():
+        start = perf_counter()
+        call()
+        result[name] = perf_counter() - start
+    return result
+
+
+def measured(job) -> tuple:
+    """Return what a job returned, with the seconds that it took and the memory that it added."""
+    before = rss()
+    reset_peak()
+    start = perf_counter()
+    output = job()
+    seconds = perf_counter() - start
+    return output, {"seconds": seconds, "peak_bytes": peak() - before, "held_bytes": rss() - before}
+
+
+def grow_plan(n: int) -> dict:
+    """Measure the first batch of a plan, after a small plan has loaded numba and the kernels."""
+    import numpy as np
+
+    import indexplan as ip
+
+    def questions(plan: ip.Plan) -> object:
+        last = plan.num_steps(0) - 1
+        for step in (0, last // 2, last):
+            batch = plan.batch(0, step=step, rank=RANK)
+            assert (plan.locate(batch, epoch=0).step == step).all()
+        stop = min(100, last)
+        assert len(list(plan.batches(0, rank=RANK, stop_step=stop))) == stop
+        return plan.account(epoch=0)
+
+    def first() -> tuple:
+        plan = ip.Plan(ip.Shuffle(n), world_size=WORLD, batch_size=BATCH)
+        return plan, plan.batch(0, step=3, rank=RANK)
+
+    small = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=10)
+    small.batch(0, step=1, rank=1)
+    (plan, batch), result = measured(first)
+    small.locate([3], epoch=0)
+    account, more = measured(lambda: questions(plan))
+    np.testing.assert_array_equal(plan.locate(batch, epoch=0).slot, np.arange(len(batch)))
+    assert account.num_read == n
+    return {**result, "all_questions": more}
+
+
+def grow_randperm(n: int) -> dict:
+    """Measure the same of the permutation that torch's samplers draw."""
+    import numpy as np
+    import torch
+
+    torch.set_num_threads(1)
+    torch.randperm(1000)
+    output, result = measured(lambda: torch.randperm(n))
+    seen = np.zeros(n, np.bool_)
+    seen[output.numpy()] = True
+    assert seen.all()
+    return result
+
+
+class Sized:
+    """A dataset of which only the size is asked."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+
+def grow_distributed_sampler(n: int) -> dict:
+    """Measure the same of torch's sampler: its first batch of indices, on one rank."""
+    from itertools import islice
+
+    import torch
+    from torch.utils.data.distributed import DistributedSampler
+
+    def first(n: int) -> tuple:
+        sampler = DistributedSampler(Sized(n), num_replicas=WORLD, rank=RANK)
+        indices = iter(sampler)
+        return indices, list(islice(indices, BATCH))
+
+    torch.set_num_threads(1)
+    first(1000)
+    (_, batch), result = measured(lambda: first(n))
+    assert len(set(batch)) == min(BATCH, -(-n // WORLD))
+    assert 0 <= min(batch) <= max(batch) < n
+    return result
+
+
+def main(name: str, *arguments: int) -> None:
+    """Run one function and print its result as JSON."""
+    result = globals()[name](*arguments)
+    import json
+
+    print(json.dumps(result))

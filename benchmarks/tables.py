@@ -1,0 +1,216 @@
+"""The report as Markdown, from measurements alone: nothing in it is written by hand but the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from benchmarks.figures import FIGURES, Results, Row
+
+SMALL_LOSS = (
+    "Where a whole permutation is small enough to lie in the cache, shuffling a list in place is "
+    "quicker than computing it: torch.randperm costs a few nanoseconds per index up to about 1e5, "
+    "and shuffle-v1 takes 24 rounds below 2**12 and 12 below 2**20 instead of 8, since fewer fail "
+    "statistical tests there. Such an epoch costs less than a millisecond either way."
+)
+
+
+def markdown(header: str, rows: Iterable[Iterable[Any]]) -> list[str]:
+    """Return the lines of a table; the header's cells are separated by |."""
+    names = [name.strip() for name in header.split("|")]
+    lines = [f"| {' | '.join(names)} |", f"|{' --- |' + ' ---: |' * (len(names) - 1)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return [*lines, ""]
+
+
+def number(value: float) -> str:
+    """Write a number with three digits that count."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def power(n: int) -> str:
+    """Write 1000000 as 1e6."""
+    return f"1e{len(str(n)) - 1}" if str(n).strip("0") == "1" else f"{n:,}"
+
+
+def environment(data: dict[str, Any], results: Results) -> list[str]:
+    """Say where, when and with what the run was."""
+    info = data["pytest"]["machine_info"]
+    cpu = info["cpu"]
+    versions = {
+        row.facts["version"]: row.name.split()[0].split(".")[0]
+        for row in results.tables["whole permutation"]
+    }
+    import numba
+
+    used = [f"{name} {version}" for version, name in versions.items()]
+    used += [f"numba {numba.__version__}", f"Python {info['python_version']}"]
+    return [
+        f"- Machine: {cpu.get('brand_raw', info['machine'])}, {cpu.get('count', '?')} cores, "
+        f"{info['system']}; one thread. Load average at the start: {data['load']:.2f}. The machine "
+        "is shared, so trust ratios, which are of one run, more than times.",
+        f"- Versions: {', '.join(used)}.",
+        f"- Date: {data['pytest']['datetime'][:10]}.",
+        f"- Command: `python -m benchmarks.report{' --quick' if data['quick'] else ''}`, after "
+        '`pip install -e ".[bench,cli]"`.',
+        "",
+    ]
+
+
+def figures(results: Results) -> list[str]:
+    """Say which of the figures were reached."""
+    rows = []
+    for figure in FIGURES:
+        bound = f"{'>=' if figure.least else '<='} {figure.limit:g} {figure.unit}"
+        value = f"{number(figure.measure(results))} {figure.unit}"
+        rows.append((figure.name, bound, value, "yes" if figure.reached(results) else "**no**"))
+    lines = markdown("figure | target | measured | reached", rows)
+    missed = [figure for figure in FIGURES if figure.loss and not figure.reached(results)]
+    return lines + [f"- Missed, {figure.name}: {figure.loss}\n" for figure in missed]
+
+
+def per_index(results: Results, table: str) -> list[str]:
+    """Return the table of costs per index, as ratios to Shuffle and to torch's largest."""
+    base = results.row(table, "Shuffle, n = 1e9").ns()
+    rival = results.rival("torch.randperm", results.largest()).ns()
+    rows = [
+        (
+            row.name,
+            number(row.minimum / row.num_indices * 1e9),
+            number(row.ns()),
+            f"{row.ns() / base:.2f}",
+            f"{rival / row.ns():.1f}",
+        )
+        for row in results.tables[table]
+    ]
+    header = "order | min, ns per index | median | to Shuffle at 1e9 | faster than torch.randperm"
+    return markdown(f"{header} at {power(results.largest())}", rows)
+
+
+def whole(results: Results) -> list[str]:
+    """Return the comparison with others at the job that they can do."""
+    rows = []
+    for row in results.tables["whole permutation"]:
+        n = row.facts["n"]
+        torch = results.rival("torch.randperm", n)
+        cells = (row.minimum / n * 1e9, row.ns())
+        rows.append(
+            (row.name, row.facts["version"], power(n), *map(number, cells))
+            + (f"{torch.ns() / row.ns():.2f}",)
+        )
+    header = "who | version | n | min, ns per index | median | faster than torch.randperm"
+    return markdown(header, rows)
+
+
+def calls(rows: list[Row]) -> list[str]:
+    """Return a table of latencies."""
+    cells = [
+        (row.name, row.num_indices, number(row.minimum * 1e6), number(row.median * 1e6))
+        for row in rows
+    ]
+    return markdown("question | indices | min, us | median", cells)
+
+
+def stream(rows: list[Row]) -> list[str]:
+    """Return the table of streaming."""
+    cells = [
+        (
+            row.name,
+            row.facts["num_batches"],
+            number(row.num_indices / row.median / 1e6),
+            number(row.median / row.facts["num_batches"] * 1e6),
+        )
+        for row in rows
+    ]
+    return markdown("plan | batches | million indices per s, median | us per batch, median", cells)
+
+
+def starts(results: Results) -> list[str]:
+    """Return the table of imports and first calls."""
+    named = {
+        "import numpy": results.starts["import_numpy"],
+        "import indexplan, NumPy's import included": results.starts["import_indexplan"],
+        "import to first batch of 1e12, warm cache": results.starts["first_batch_warm"],
+        "import to first batch of 1e12, cold cache": results.starts["first_batch_cold"],
+    }
+    rows = [
+        (
+            name,
+            number(times["seconds"]["min"]),
+            number(times["seconds"]["median"]),
+            number(times["process"]["median"]),
+            times["seconds"]["runs"],
+        )
+        for name, times in named.items()
+    ]
+    lines = markdown("in a fresh process | min, s | median, s | whole process, s | processes", rows)
+    cold, warm = results.starts["first_calls_cold"], results.starts["first_calls_warm"]
+    rows = [
+        (name, number(cold[name]["median"] * 1e3), number(warm[name]["median"] * 1e3))
+        for name in cold
+        if name != "process"
+    ]
+    return lines + markdown("first call | cold cache (compiles), ms | warm cache, ms", rows)
+
+
+def growth(results: Results) -> list[str]:
+    """Return the table of time and memory to the first batch."""
+    rows = [
+        (
+            row["row"],
+            power(row["n"]),
+            number(row["seconds"]["median"] * 1e3),
+            number(row["peak_bytes"]["median"] / 1e6),
+            number(row["held_bytes"]["median"] / 1e6),
+        )
+        for row in results.growth
+    ]
+    return markdown("who | n | ms, median | peak growth, MB | still held, MB", rows)
+
+
+def section(title: str, words: str, lines: list[str]) -> list[str]:
+    """Return a section of the report."""
+    return [f"## {title}", "", *([words, ""] if words else []), *lines]
+
+
+def render(data: dict[str, Any], results: Results) -> str:
+    """Return the report."""
+    tables: dict[str, Callable[[], list[str]]] = {}
+    lines = [
+        "# Benchmarks",
+        "",
+        "Generated by the command below; do not edit. Setting up is not timed, compilation is",
+        "timed by itself, and every output is verified after timing.",
+        "",
+        *environment(data, results),
+    ]
+    del tables
+    lines += section("Figures", "Medians, of the tables below.", figures(results))
+    picture = ["![cost per index against size](images/cost_per_index.png)", ""]
+    lines += section(
+        "A stretch of an epoch", "A contiguous interval.", per_index(results, "stretch")
+    )
+    words = "`plan.indices`: batches of 256 of one rank of 64, so runs of 256 positions in strides."
+    lines += section("One rank's share of 64", words, per_index(results, "share"))
+    words = "`order.locate` of neighbours in the order."
+    lines += section("The inverse", words, per_index(results, "inverse"))
+    words = (
+        "The one job that the others can do: all n at once, n int64 in memory, on one thread. "
+        "NumPy and torch redo it for every epoch, in every process, to read a slice of it."
+    )
+    lines += section("Whole permutations", words, picture + whole(results) + [SMALL_LOSS, ""])
+    words = "`plan.batch`, batch size 256; rows name what differs from the first."
+    lines += section("One batch", words, calls(results.tables["batch"]))
+    words = "`plan.batches`, batch size 256, one rank of 64, all of them kept in a list."
+    lines += section("A stream of batches", words, stream(results.tables["stream"]))
+    lines += section("Where is a sample read?", "`plan.locate`.", calls(results.tables["locate"]))
+    words = "`verify` checks a plan's arithmetic, not its indices."
+    lines += section("Verification", words, calls(results.tables["verify"]))
+    words = "Each number is of processes of its own. Cold: an empty folder for numba's cache."
+    lines += section("The first batch of a process", words, starts(results))
+    words = (
+        "After a first small job in the same process, so without imports: time, and the growth of "
+        "the process, to the first batch of an epoch."
+    )
+    lines += section("Memory", words, growth(results))
+    return "\n".join(lines).rstrip("\n") + "\n"

@@ -1,0 +1,124 @@
+"""Cost per index of the orders: a stretch of an epoch, one rank's share of 64, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from benchmarks.conftest import Effort
+from benchmarks.rivals import COMPARISONS, Comparison, Contender
+
+WORLD, BATCH, RANK = 64, 256, 7
+
+ORDERS = [
+    pytest.param(order, id=label)
+    for label, order in {
+        "Shuffle, n = 1e6": ip.Shuffle(10**6),
+        "Shuffle, n = 1e9": ip.Shuffle(10**9),
+        "Shuffle, n = 1e12": ip.Shuffle(10**12),
+        "Sequential, n = 1e9": ip.Sequential(10**9),
+        **{
+            f"BlockShuffle, n = 1e9, block {size}, window {window}": ip.BlockShuffle(
+                10**9, block_size=size, window=window
+            )
+            for size in (1024, 65536)
+            for window in (4, 16)
+        },
+    }.items()
+]
+
+
+def label_of(request: pytest.FixtureRequest) -> str:
+    """Return the name of the parameters, which is the row's name in the report."""
+    return str(request.node.callspec.id)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_stretch(
+    order: ip.Order, timed: Callable[..., Any], effort: Effort, request: pytest.FixtureRequest
+) -> None:
+    """Time a contiguous interval from the middle of an epoch."""
+    count = min(effort.num_indices, order.num_samples)
+    start = (order.num_samples - count) // 2
+    indices = timed(
+        lambda: order.take(0, start, start + count),
+        "stretch",
+        rounds=effort.rounds,
+        row=label_of(request),
+        num_indices=count,
+    )
+    np.testing.assert_array_equal(order.locate(0, indices), np.arange(start, start + count))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_share(
+    order: ip.Order, timed: Callable[..., Any], effort: Effort, request: pytest.FixtureRequest
+) -> None:
+    """Time one rank's share of 64, of as many steps as make the same number of indices."""
+    plan = ip.Plan(order, world_size=WORLD, batch_size=BATCH)
+    stop = min(plan.num_steps(0), effort.num_indices // BATCH)
+    sizes = plan.batch_sizes(0, rank=RANK, stop_step=stop)
+    indices = timed(
+        lambda: plan.indices(0, rank=RANK, stop_step=stop),
+        "share",
+        rounds=effort.rounds,
+        row=label_of(request),
+        num_indices=int(sizes.sum()),
+    )
+    where = plan.locate(indices, epoch=0)
+    np.testing.assert_array_equal(where.rank, RANK)
+    np.testing.assert_array_equal(where.step, np.repeat(np.arange(stop), sizes))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_inverse(
+    order: ip.Order, timed: Callable[..., Any], effort: Effort, request: pytest.FixtureRequest
+) -> None:
+    """Time the positions of indices that lie next to each other in the epoch."""
+    count = min(effort.num_indices, order.num_samples)
+    indices = order.take(0, 0, count)
+    positions = timed(
+        lambda: order.locate(0, indices),
+        "inverse",
+        rounds=effort.rounds,
+        row=label_of(request),
+        num_indices=count,
+    )
+    np.testing.assert_array_equal(positions, np.arange(count))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "size", "contender"),
+    [
+        pytest.param(
+            comparison, size, contender, id=f"{contender.name}, n = 1e{len(str(size)) - 1}"
+        )
+        for comparison in COMPARISONS
+        for size in comparison.sizes
+        for contender in comparison.contenders
+    ],
+)
+def test_rivals(
+    comparison: Comparison,
+    size: int,
+    contender: Contender,
+    timed: Callable[..., Any],
+    effort: Effort,
+) -> None:
+    """Time the same job done by others, in the same run."""
+    n = min(size, effort.largest)
+    output = timed(
+        contender.prepare(n),
+        comparison.job,
+        rounds=3 if n > 10**7 else min(effort.rounds, 7),
+        warmup=int(n <= 10**7),  # at 1e8 a call takes seconds
+        row=contender.name,
+        version=contender.version,
+        n=n,
+        num_indices=n,
+    )
+    comparison.check(output, n)

@@ -1,0 +1,92 @@
+"""Orders of uneven bins, for tests only: they show that a partition counts units, not samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import indexplan as ip
+
+Int64 = NDArray[np.int64]
+
+
+@lru_cache(maxsize=64)
+def cut(num_samples: int, sizes: tuple[int, ...]) -> list[range]:
+    """Return consecutive samples in bins of these sizes, over and over; the last may be short."""
+    bins, start = [], 0
+    while start < num_samples:
+        stop = min(start + sizes[len(bins) % len(sizes)], num_samples)
+        bins.append(range(start, stop))
+        start = stop
+    return bins
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Bins(ip.Order):
+    """Bins of 1, 2, 3, 1, 2, 3, ... consecutive samples, dealt one bin further on in each epoch."""
+
+    num_samples: int
+
+    algorithm = "test-bins-v1"
+    deals_bins = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types."""
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+    def row(self, epoch: int) -> list[range]:
+        """Return the bins of an epoch, in the order in which they are dealt."""
+        bins = cut(self.num_samples, (1, 2, 3))
+        first = epoch % len(bins)
+        return bins[first:] + bins[:first]
+
+    def num_units(self, epoch: int) -> int:
+        """Return the number of bins."""
+        return len(self.row(epoch))
+
+    def _dealt(self, epoch: int, starts: Int64, stops: Int64) -> list[range]:
+        row = self.row(epoch)
+        runs = zip(starts.tolist(), stops.tolist(), strict=True)
+        return [row[position] for start, stop in runs for position in range(start, stop)]
+
+    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        dealt = self._dealt(epoch, starts, stops)
+        return np.array([sample for unit in dealt for sample in unit], np.int64)
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        sizes = [len(unit) for unit in self._dealt(epoch, starts, stops)]
+        return np.cumsum([0, *sizes], dtype=np.int64)
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        row = self.row(epoch)
+        position = {sample: i for i, unit in enumerate(row) for sample in unit}
+        return np.array([position.get(index, -1) for index in indices.tolist()], np.int64)
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class ChangingBins(Bins):
+    """Bins whose number changes with the epoch; odd epochs leave the last sample out."""
+
+    algorithm = "test-changing-bins-v1"
+    constant_num_units = False
+
+    def row(self, epoch: int) -> list[range]:
+        """Return the bins of an epoch, in the order in which they are dealt."""
+        if epoch % 2:
+            return cut(max(self.num_samples - 1, 1), (3, 1))[::-1]
+        return cut(self.num_samples, (1, 2, 3))
+
+
+def bin_orders(
+    *kinds: type[Bins], num_samples: st.SearchStrategy[int] | None = None
+) -> st.SearchStrategy[Bins]:
+    """Return a strategy for orders of bins."""
+    sizes = st.integers(1, 150) if num_samples is None else num_samples
+    return st.builds(lambda kind, n: kind(n), st.sampled_from(kinds or (Bins, ChangingBins)), sizes)

@@ -1,0 +1,186 @@
+"""Write plans.json, the known answers of whole plans: `python -m tests.golden.make_golden_plans`.
+
+The only script that writes them. They come from tests/model.py and tests/oracles.py, the design's
+words in plain Python, and not from the library, of which nothing is imported. Other answers from
+the same spec are another algorithm, with another name: do not write this file again for less.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests import model, oracles
+
+EPOCHS = 2
+PHASES = [
+    {"at": 0, "size": 3, "parameters": {"resolution": 128}},
+    {"at": 17, "size": [2, 1], "parameters": {"mask": 0.5, "name": "b"}},
+    {"at": 40, "size": 4, "parameters": {}},
+    {"at": [1, 1], "size": 1, "parameters": {"resolution": None, "last": True}},
+]
+
+
+def shuffle(num_samples: int, seed: int) -> dict[str, Any]:
+    """Return the dict form of a Shuffle."""
+    return {"algorithm": "shuffle-v1", "num_samples": num_samples, "seed": seed}
+
+
+BLOCKS = {
+    "algorithm": "block-shuffle-v1",
+    "num_samples": 53,
+    "block_size": 7,
+    "window": 2,
+    "seed": 5,
+}
+
+# What a plan is made of, besides its remainder; what is left out is as in `spec`.
+CASES: dict[str, dict[str, Any]] = {
+    "sequential": {"order": {"algorithm": "sequential-v1", "num_samples": 31}},
+    "shuffle": {"order": shuffle(60, 1)},
+    "one-sample": {"order": shuffle(1, 0), "world_size": 1, "batch_size": 1},
+    "fewer-units-than-ranks": {"order": shuffle(5, 7), "world_size": 8},
+    "fewer-units-than-sub-epochs": {"order": shuffle(7, 8), "sub_epochs": 9},
+    "sub-epochs": {"order": shuffle(47, 2**100), "world_size": 3, "sub_epochs": 4},
+    "global": {
+        "order": BLOCKS,
+        "world_size": 5,
+        "batch_size": None,
+        "global_batch_size": 12,
+        "sub_epochs": 2,
+    },
+    "nested": {"order": shuffle(50, 2), "world_size": 2, "batch_size": [2, 2, 3], "sub_epochs": 2},
+    "phases": {"order": shuffle(59, 3), "world_size": 3, "batch_size": PHASES, "sub_epochs": 2},
+    "resumed": {
+        "order": shuffle(59, 3),
+        "batch_size": None,
+        "global_batch_size": PHASES,
+        "sub_epochs": 2,
+        "resumed": {"epoch": 0, "sub_epoch": 1, "step": 2, "position": 37},
+    },
+    "large": {
+        "order": shuffle(3001, 2**64 + 5),
+        "world_size": 16,
+        "batch_size": [
+            {"at": 0, "size": [4, 8], "parameters": {}},
+            {"at": 700, "size": 11, "parameters": {}},
+            {"at": [1, 0], "size": 64, "parameters": {}},
+        ],
+        "sub_epochs": 3,
+        "resumed": {"epoch": 0, "sub_epoch": 0, "step": 1, "position": 100},
+    },
+    "large-blocks": {
+        "order": {**BLOCKS, "num_samples": 2000, "block_size": 64, "window": 4},
+        "world_size": 7,
+        "batch_size": None,
+        "global_batch_size": [8, 8],
+        "sub_epochs": 5,
+    },
+}
+
+
+def spec(remainder: str, case: dict[str, Any]) -> dict[str, Any]:
+    """Return the dict form of a plan."""
+    return {
+        "partition": "partition-v1",
+        "world_size": 4,
+        "batch_size": 3,
+        "global_batch_size": None,
+        "sub_epochs": 1,
+        "remainder": remainder,
+        "resumed": None,
+        **case,
+    }
+
+
+def run_of(data: dict[str, Any]) -> model.Run:
+    """Return the run that the dict form of a plan describes."""
+    sizes = data["global_batch_size"] or data["batch_size"]
+    phases = sizes if isinstance(sizes, list) and isinstance(sizes[0], dict) else None
+    phases = phases or [{"at": 0, "size": sizes}]
+    ranks = 1 if data["global_batch_size"] else data["world_size"]
+    resumed = data["resumed"]
+    resume = [resumed[key] for key in ("epoch", "sub_epoch", "step", "position")] if resumed else 0
+    return model.Run(
+        num_units=lambda _: data["order"]["num_samples"],
+        world_size=data["world_size"],
+        phases=[(phase["at"], ranks * int(np.prod(phase["size"]))) for phase in phases],
+        sub_epochs=data["sub_epochs"],
+        remainder=data["remainder"],
+        resume=tuple(resume) if resume else None,
+    )
+
+
+@cache
+def index(order: str, epoch: int, position: int) -> int:
+    """Return the index at a position, by the oracles."""
+    fields = json.loads(order)
+    kind = fields.pop("algorithm")
+    n = fields["num_samples"]
+    if kind == "shuffle-v1":
+        return oracles.shuffle_forward(n, fields["seed"], epoch, position)
+    if kind == "block-shuffle-v1":
+        sizes = fields["block_size"], fields["window"]
+        return oracles.block_shuffle_forward(n, *sizes, fields["seed"], epoch, position)
+    return position
+
+
+def golden(name: str, remainder: str, case: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan's spec and its known answers; of a large plan, their check sums."""
+    data = spec(remainder, case)
+    order = json.dumps(data["order"])
+    run = run_of(data)
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    large = data["order"]["num_samples"] > 60
+    sub_epochs = []
+    for epoch, sub_epoch, first_step, _, steps in model.walk(run, EPOCHS):
+        batches = [
+            [[index(order, slot.epoch, slot.position) for slot in slots] for slots in step.ranks]
+            for step in steps
+        ]
+        valid = [[sum(not s.padded for s in slots) for slots in step.ranks] for step in steps]
+        numbers = range(first_step, first_step + len(steps) + 1)
+        cursors = [model.cursor(run, epoch, sub_epoch, n) for n in numbers[:: 9 if large else 1]]
+        indices = [i for step in batches for batch in step for i in batch]
+        sub_epochs.append(
+            {
+                "epoch": epoch,
+                "sub_epoch": sub_epoch,
+                "first_step": first_step,
+                "num_steps": first_step + len(steps),
+                "phases": [step.phase for step in steps],
+                "cursors": cursors,
+                "num_valid": zlib.crc32(json.dumps(valid).encode()) if large else valid,
+                "batches": zlib.crc32(np.array(indices, "<i8").tobytes()) if large else batches,
+            }
+        )
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()
+    return {"name": name, "spec": data, "fingerprint": fingerprint, "sub_epochs": sub_epochs}
+
+
+def main() -> None:
+    """Write the file, one plan on a line."""
+    plans = [
+        golden(f"{remainder}-{name}", remainder, case)
+        for remainder in ("spread", "drop", "pad", "carry")
+        for name, case in CASES.items()
+    ]
+    origin = (
+        "written by tests/golden/make_golden_plans.py from plain-Python models of the design; "
+        "batches: the indices by step and rank, or of a large plan the crc32 of all of them as "
+        "little-endian int64; num_valid: by step and rank, or the crc32 of its JSON; cursors: "
+        "(epoch, sub_epoch, step, position) after each number of steps, or after every ninth"
+    )
+    lines = ",\n".join(json.dumps(plan) for plan in plans)
+    text = f'{{"origin": {json.dumps(origin)}, "plans": [\n{lines}\n]}}\n'
+    Path(__file__).with_name("plans.json").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

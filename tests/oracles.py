@@ -1,0 +1,158 @@
+"""What the kernels compute, in plain Python integers, one number at a time.
+
+Written from the definitions in docs/design.md, not from the kernels, and too simple to be wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+SHUFFLE, BLOCKS, WINDOWS = 0, 1, 2  # purposes of key words
+M0, M1 = 0xD2511F53, 0xCD9E8D57
+
+
+def key_words(seed: int, purpose: int, epoch: int, count: int) -> list[int]:
+    """Return `count` key words."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, epoch))
+    return [int(word) for word in sequence.generate_state(count, np.uint32)]
+
+
+def rounds_of(n: int) -> int:
+    return 24 if n < 2**12 else 12 if n < 2**20 else 8
+
+
+def sides_of(n: int) -> tuple[int, int]:
+    """Return a and b, the sides of the domain of the network."""
+    a = math.isqrt(n)
+    if a * a < n:
+        a += 1  # ceil(sqrt(n))
+    b = -(-n // a)
+    return a, b + b % 2
+
+
+def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
+    """Return the four words of Philox4x32-10 (Salmon et al. 2011)."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        high0, low0 = divmod(c[0] * M0, 2**32)
+        high1, low1 = divmod(c[2] * M1, 2**32)
+        c = [high1 ^ c[1] ^ k[0], low1, high0 ^ c[3] ^ k[1], low0]
+        k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+    return c
+
+
+def f(x: int, k0: int, k1: int, m: int) -> int:
+    t = (x ^ k0) * M0
+    t = (t ^ t >> 32) % 2**32
+    t = (t ^ k1) * M1
+    t = (t ^ t >> 32) % 2**32
+    return t * m >> 32
+
+
+def forward(n: int, words: Sequence[int], position: int) -> int:
+    """Return the index of a position, by shuffle-v1 with these key words."""
+    a, b = sides_of(n)
+    k0, k1 = words[0::2], words[1::2]
+    while True:
+        left, right = divmod(position, b)
+        for i in range(0, rounds_of(n), 2):
+            left = (left + f(right, k0[i], k1[i], a)) % a
+            right = (right + f(left, k0[i + 1], k1[i + 1], b)) % b
+        position = left * b + right
+        if position < n:
+            return position
+
+
+def backward(n: int, words: Sequence[int], index: int) -> int:
+    """Return the position of an index, by shuffle-v1 with these key words."""
+    a, b = sides_of(n)
+    k0, k1 = words[0::2], words[1::2]
+    while True:
+        left, right = divmod(index, b)
+        for i in reversed(range(0, rounds_of(n), 2)):
+            right = (right - f(left, k0[i + 1], k1[i + 1], b)) % b
+            left = (left - f(right, k0[i], k1[i], a)) % a
+        index = left * b + right
+        if index < n:
+            return index
+
+
+def shuffle_forward(n: int, seed: int, epoch: int, position: int) -> int:
+    return forward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n)), position)
+
+
+def shuffle_inverse(n: int, seed: int, epoch: int, index: int) -> int:
+    return backward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n)), index)
+
+
+def window_words(m: int, seed: int, epoch: int, v: int) -> list[int]:
+    """Return the key words of window v, of m positions."""
+    key = key_words(seed, WINDOWS, epoch, 2)
+    words = []
+    for i in range(0, rounds_of(m), 2):
+        words += philox([v % 2**32, v >> 32, i // 2, 0], key)
+    return words
+
+
+class Blocks:
+    """The slots and windows of block-shuffle-v1."""
+
+    def __init__(self, n: int, block_size: int, window: int, seed: int, epoch: int) -> None:
+        self.n, self.block_size, self.window = n, block_size, window
+        self.num_blocks = -(-n // block_size)
+        self.words = key_words(seed, BLOCKS, epoch, 2 * rounds_of(self.num_blocks))
+        self.short_slot = self.slot_of(self.num_blocks - 1)
+        self.missing = self.num_blocks * block_size - n
+
+    def block_in(self, slot: int) -> int:
+        return forward(self.num_blocks, self.words, slot)
+
+    def slot_of(self, block: int) -> int:
+        return backward(self.num_blocks, self.words, block)
+
+    def start_of(self, slot: int) -> int:
+        """Return the first position of a slot, or n for the slot after the last."""
+        return slot * self.block_size - (self.missing if slot > self.short_slot else 0)
+
+    def slot_at(self, position: int) -> int:
+        """Return the slot of a position, by bisection."""
+        low, high = 0, self.num_blocks
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.start_of(middle) <= position:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def window_of(self, slot: int) -> tuple[int, int, int]:
+        """Return a slot's window, and the start and stop of its positions."""
+        v = slot // self.window
+        stop_slot = min((v + 1) * self.window, self.num_blocks)
+        return v, self.start_of(v * self.window), self.start_of(stop_slot)
+
+
+def block_shuffle_forward(
+    n: int, block_size: int, window: int, seed: int, epoch: int, position: int
+) -> int:
+    blocks = Blocks(n, block_size, window, seed, epoch)
+    v, start, stop = blocks.window_of(blocks.slot_at(position))
+    words = window_words(stop - start, seed, epoch, v)
+    place = start + forward(stop - start, words, position - start)
+    slot = blocks.slot_at(place)
+    return blocks.block_in(slot) * block_size + place - blocks.start_of(slot)
+
+
+def block_shuffle_inverse(
+    n: int, block_size: int, window: int, seed: int, epoch: int, index: int
+) -> int:
+    blocks = Blocks(n, block_size, window, seed, epoch)
+    block, within = divmod(index, block_size)
+    slot = blocks.slot_of(block)
+    v, start, stop = blocks.window_of(slot)
+    words = window_words(stop - start, seed, epoch, v)
+    place = blocks.start_of(slot) + within
+    return start + backward(stop - start, words, place - start)

@@ -1,0 +1,170 @@
+"""Datasets: their size, and what is said when they change."""
+
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of four samples and one file that is none."""
+    root = tmp_path / "data"
+    for name in ("b/2.txt", "a/10.txt", "a/9.txt", "top.txt", "a/skip.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    return root
+
+
+def saved_for(dataset: ip.Dataset, path: Path) -> Path:
+    """A plan directory for a dataset."""
+    plan = ip.Plan(ip.Shuffle(dataset.num_samples), world_size=2, batch_size=2)
+    ip.save(plan, path, dataset=dataset)
+    return path
+
+
+def test_folder(folder: Path) -> None:
+    """A folder's samples are its matching files, by relative name."""
+    dataset = ip.Dataset.scan(folder, "**/*.txt")
+    assert ("a/10.txt", "a/9.txt", "b/2.txt", "top.txt") == dataset.names
+    assert (4, 29) == (dataset.num_samples, dataset.num_bytes)
+
+
+def test_folder_may_move(folder: Path, tmp_path: Path) -> None:
+    """The identity names no absolute path."""
+    before = ip.Dataset.scan(folder, "**/*.txt")
+    folder.rename(tmp_path / "elsewhere")
+    assert before == ip.Dataset.scan(tmp_path / "elsewhere", "**/*.txt")
+
+
+def test_npy(tmp_path: Path) -> None:
+    """A .npy file's samples are its rows; its data is not read."""
+    np.save(tmp_path / "rows.npy", np.zeros((7, 3), np.float32))
+    dataset = ip.Dataset.scan(tmp_path / "rows.npy")
+    assert (7, 128 + 84) == (dataset.num_samples, dataset.num_bytes)
+    assert "dtype <f4, shape (7, 3), row-major" == dataset.header
+
+
+def test_round_trip(folder: Path) -> None:
+    """An identity goes through its dict form."""
+    dataset = ip.Dataset.scan(folder)
+    assert dataset == ip.Dataset.from_dict(dataset.to_dict())
+
+
+def test_unchanged(folder: Path, tmp_path: Path) -> None:
+    """A plan loads against the dataset that it was built for."""
+    path = saved_for(ip.Dataset.scan(folder, "**/*.txt"), tmp_path / "a.plan")
+    assert 4 == ip.load(path, dataset=ip.Dataset.scan(folder, "**/*.txt")).order.num_samples
+
+
+def test_changes_of_a_folder(folder: Path, tmp_path: Path) -> None:
+    """A folder that lost, gained, renamed or rewrote files is refused, saying which of these."""
+    path = saved_for(ip.Dataset.scan(folder, "**/*.txt"), tmp_path / "a.plan")
+    start = "dataset must be the one that the plan was built for; got another: "
+    end = "; restore the dataset, or build a new plan for this one"
+
+    def said(pattern: str = "**/*.txt") -> str:
+        with pytest.raises(ip.PlanFileError) as error:
+            ip.load(path, dataset=ip.Dataset.scan(folder, pattern))
+        text = str(error.value)
+        assert text.startswith(start)
+        assert text.endswith(end)
+        return text[len(start) : -len(end)]
+
+    (folder / "top.txt").rename(folder / "tip.txt")
+    assert "files were added, removed or renamed" == said()
+    (folder / "tip.txt").rename(folder / "top.txt")
+    (folder / "top.txt").write_text("longer than before")
+    assert "sizes of files changed; it had 29 bytes, has 40" == said()
+    (folder / "top.txt").write_text("top.txt")
+    (folder / "new.txt").write_text("")
+    assert said().startswith("it had 4 samples, has 5; files were added, removed or renamed; ")
+    (folder / "new.txt").unlink()
+    assert said("**/*").startswith("its pattern was **/*.txt and is **/*; it had 4 samples, has 5")
+
+
+def test_changes_of_an_array(tmp_path: Path) -> None:
+    """A .npy file of another type or shape is refused, naming both."""
+    np.save(tmp_path / "rows.npy", np.zeros((7, 3), np.float32))
+    path = saved_for(ip.Dataset.scan(tmp_path / "rows.npy"), tmp_path / "a.plan")
+    np.save(tmp_path / "rows.npy", np.zeros((8, 3), np.float32))
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.load(path, dataset=ip.Dataset.scan(tmp_path / "rows.npy"))
+    assert (
+        "it had 7 samples, has 8; it had 212 bytes, has 224; its header was dtype <f4, shape "
+        "(7, 3), row-major, and is dtype <f4, shape (8, 3), row-major"
+    ) in str(error.value)
+
+
+def test_plan_without_a_dataset(folder: Path, tmp_path: Path) -> None:
+    """A plan that remembers no dataset cannot be compared with one."""
+    ip.save(ip.Plan(ip.Shuffle(4), batch_size=2), tmp_path / "a.plan")
+    with pytest.raises(ip.IndexPlanError) as error:
+        ip.load(tmp_path / "a.plan", dataset=ip.Dataset.scan(folder))
+    assert str(error.value).endswith(
+        "must be a plan that was built for a dataset; got 'one that remembers none'; build it "
+        "with dataset=..., or load it without"
+    )
+
+
+def test_plan_of_another_size(folder: Path, tmp_path: Path) -> None:
+    """A plan is saved only for a dataset of its own size."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        ip.save(
+            ip.Plan(ip.Shuffle(5), batch_size=2),
+            tmp_path / "a.plan",
+            dataset=ip.Dataset.scan(folder, "**/*.txt"),
+        )
+    assert "the order's num_samples must be 4, the dataset's number of samples; got 5" == str(
+        error.value
+    )
+    assert not (tmp_path / "a.plan").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda root: ip.Dataset.scan(root / "no"),
+            "dataset must be a folder or a .npy file; got ",
+        ),
+        (lambda root: ip.Dataset.scan(root / "no.npy"), "dataset must be readable; got "),
+        (lambda root: ip.Dataset.scan(root, "*.jpg"), "pattern must be one that matches files of "),
+        (lambda root: ip.Dataset.scan(root, "/abs"), "pattern must be a glob; got '/abs': "),
+        (lambda root: ip.Dataset.scan(root, ""), "pattern must be a glob; got '': "),
+    ],
+)
+def test_no_dataset(folder: Path, make: object, said: str) -> None:
+    """A dataset that is not there, or empty, is a clear error."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        make(folder)  # type: ignore[operator]
+    assert str(error.value).startswith(said)
+
+
+def test_broken_arrays(tmp_path: Path) -> None:
+    """A .npy file without a header, or without rows, is a clear error."""
+    (tmp_path / "bad.npy").write_bytes(b"not an array")
+    with pytest.raises(ip.IndexPlanError, match=r"bad\.npy must be a \.npy file: "):
+        ip.Dataset.scan(tmp_path / "bad.npy")
+    for name, array in (("scalar", np.zeros(())), ("empty", np.zeros((0, 3)))):
+        np.save(tmp_path / f"{name}.npy", array)
+        with pytest.raises(ip.IndexPlanError, match="must be an array with at least one row"):
+            ip.Dataset.scan(tmp_path / f"{name}.npy")
+
+
+@pytest.mark.parametrize("field", ["kind", "num_samples", "names_sha256"])
+def test_wrong_types(folder: Path, field: str) -> None:
+    """An identity with a field of the wrong type is refused."""
+    data = {**ip.Dataset.scan(folder).to_dict(), field: 0.5}
+    with pytest.raises(ip.IndexPlanError, match=f"a dataset's {field} must be "):
+        ip.Dataset.from_dict(data)
+
+
+def test_a_real_dataset() -> None:
+    """The source files of Python's standard library are one."""
+    dataset = ip.Dataset.scan(sysconfig.get_path("stdlib"), "*.py")
+    assert "abc.py" in dataset.names
+    assert len(dataset.names) == dataset.num_samples > 100

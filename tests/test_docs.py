@@ -1,0 +1,110 @@
+"""The documentation is true: its code runs, its picture is drawn from a plan."""
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+
+ROOT = Path(__file__).parents[1]
+
+
+@contextlib.contextmanager
+def inside(folder: object) -> Iterator[None]:
+    """Run in a folder, and come back; contextlib.chdir needs Python 3.11."""
+    before = Path.cwd()
+    os.chdir(str(folder))
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def blocks(name: str) -> list[str]:
+    """The Python blocks of a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def readme(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """The names that README's examples leave behind, in the folder that they ran in."""
+    names: dict[str, object] = {"folder": tmp_path_factory.mktemp("readme")}
+    with inside(names["folder"]):
+        for block in blocks("README.md"):
+            exec(block, names)  # noqa: S102 (our own README)
+    return names
+
+
+def test_readme_runs(readme: dict[str, object]) -> None:
+    """README's examples run, one after another, and say what they compute."""
+    batch, rest = readme["batch"], readme["rest"]
+    assert (np.dtype(np.int64), (256,)) == (batch.dtype, batch.shape)  # type: ignore[attr-defined]
+    assert 12 == rest.world_size  # type: ignore[attr-defined]
+    plan = readme["plan"]
+    assert isinstance(plan, ip.Plan)
+    micro = plan.micro_batches(epoch=0, sub_epoch=7, step=2, rank=1)
+    assert [3] * 5 == [len(part) for part in micro]
+    assert 192 == plan.phase(epoch=3, sub_epoch=0, step=0)["resolution"]
+
+
+def test_plan_file_is_readable_without_this_library(readme: dict[str, object]) -> None:
+    """The plain NumPy of the format's page reads what the library reads."""
+    (block,) = blocks("docs/plan-file.md")
+    assert "indexplan" not in block
+    out = io.StringIO()
+    with inside(readme["folder"]), contextlib.redirect_stdout(out):
+        exec(block, {})  # noqa: S102 (our own page)
+    plan = readme["plan"]
+    assert isinstance(plan, ip.Plan)
+    flat = plan.replace(sub_epochs=1, remainder="drop", batch_size=15)
+    expected = flat.batch(epoch=0, step=17, rank=2).tolist()
+    assert expected == [int(number) for number in re.findall(r"\d+", out.getvalue())]
+
+
+def picture() -> str:
+    """README's picture of a small plan."""
+    plan = ip.Plan(ip.Shuffle(13, seed=1), world_size=2, batch_size=2)
+    order = plan.order.take(0, np.arange(13)).tolist()
+    rule = "           +" + "----+" * 13
+    cells = "|".join(f" {index:>2} " for index in order)
+    steps, ranks = "", ""
+    for step in range(plan.num_steps(0)):
+        sizes = [plan.batch(0, step=step, rank=rank).size for rank in range(2)]
+        steps += f"step {step}".center(5 * sum(sizes) - 1) + "|"
+        for rank, size in enumerate(sizes):
+            ranks += (f"rank {rank}" if size > 1 else f"r{rank}").center(5 * size - 1) + "|"
+    positions = " ".join(f"{position:>3} " for position in range(13)).rstrip()
+    return "\n".join(
+        [f" position   {positions}", rule, f" order     |{cells}|", rule]
+        + [f" step      |{steps}", f" rank      |{ranks}"]
+    )
+
+
+def test_picture() -> None:
+    """README's picture is that of a real plan."""
+    assert picture() in (ROOT / "README.md").read_text()
+
+
+def test_promised_files() -> None:
+    """The top level is what was promised, and nothing else."""
+    tracked = {
+        name
+        for name in os.listdir(ROOT)
+        if not name.startswith(".") and name not in {"build", "dist"} and ".egg-info" not in name
+    }
+    expected = {"pyproject.toml", "indexplan", "adapters", "benchmarks", "tests", "README.md"}
+    assert expected | {"LICENSE", "CHANGELOG.md", "docs"} == tracked
+
+
+def test_runtime_dependencies() -> None:
+    """Users get NumPy and numba, and nothing else."""
+    (listed,) = re.findall(
+        r"^dependencies = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert ["numpy", "numba"] == re.findall('"([a-z]+)', listed)

@@ -1,0 +1,378 @@
+"""Plan directories: what is written is what is read, whoever writes it and however often."""
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.files.format import Build, Chunk, header
+from tests.bins import Bins
+
+PLAN = ip.Plan(ip.Shuffle(1000, seed=5), world_size=3, batch_size=16, sub_epochs=2)
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """Every file below a folder, by name."""
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A plan directory of 2 epochs in 8 chunks."""
+    ip.save(PLAN, tmp_path / "a.plan", epochs=range(2), units_per_chunk=256)
+    return tmp_path / "a.plan"
+
+
+def test_layout(saved: Path) -> None:
+    """A plan directory holds the files that the format names, and nothing else."""
+    chunks = {f"epoch-{e:05d}/chunk-{c:05d}.npy" for e in range(2) for c in range(4)}
+    assert {"build.json", "manifest.json", "blocks.npy"} | chunks == set(tree(saved))
+
+
+def test_chunks_are_plain_npy_files(saved: Path) -> None:
+    """NumPy alone reads an epoch's order from the chunks."""
+    files = sorted((saved / "epoch-00001").iterdir())
+    arrays = [np.load(file) for file in files]
+    assert {np.dtype("<u4")} == {array.dtype for array in arrays}
+    expected = PLAN.order.take(1, np.arange(1000))
+    assert expected.tolist() == np.concatenate(arrays).tolist()
+
+
+def test_block_table_is_xxh64_of_every_block(saved: Path) -> None:
+    """blocks.npy holds the hash of each 4 MiB of each chunk file, its header included."""
+    import xxhash
+
+    files = sorted(saved.glob("epoch-*/chunk-*.npy"))
+    expected = [xxhash.xxh64(file.read_bytes()).intdigest() for file in files]
+    table = np.load(saved / "blocks.npy")
+    assert (np.dtype("<u8"), expected) == (table.dtype, table.tolist())
+
+
+def test_blocks_of_a_chunk_of_many(tmp_path: Path) -> None:
+    """A chunk of more than 4 MiB has one entry for each block, the last one shorter."""
+    import xxhash
+
+    plan = ip.Plan(ip.Shuffle(2_500_000), batch_size=8)
+    ip.save(plan, tmp_path / "a.plan")
+    data = (tmp_path / "a.plan/epoch-00000/chunk-00000.npy").read_bytes()
+    blocks = [data[start : start + 2**22] for start in range(0, len(data), 2**22)]
+    expected = [xxhash.xxh64(block).intdigest() for block in blocks]
+    assert expected == np.load(tmp_path / "a.plan/blocks.npy").tolist()
+    assert 3 == len(expected)
+
+
+@given(st.sampled_from(["<u4", "<i8", "<u8"]), st.integers(0, 2**62))
+def test_header_is_what_numpy_reads(dtype: str, length: int) -> None:
+    """The header is 128 bytes that NumPy's own reader takes for the array that follows."""
+    import io
+
+    data = header(dtype, length)
+    stream = io.BytesIO(data)
+    assert (1, 0) == np.lib.format.read_magic(stream)
+    assert ((length,), False, np.dtype(dtype)) == np.lib.format.read_array_header_1_0(stream)
+    assert 128 == len(data) == stream.tell()
+
+
+def test_bytes_are_frozen(saved: Path) -> None:
+    """The bytes of build.json, block table and chunks of one small plan never change."""
+    files = tree(saved)
+    del files["manifest.json"]  # it names the library's version
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(name.encode() + files[name])
+    golden = json.loads((Path(__file__).parent / "golden/plan_file.json").read_text())
+    assert golden["sha256_of_names_and_bytes"] == digest.hexdigest()
+
+
+def test_loaded_plan_is_the_plan(saved: Path) -> None:
+    """A loaded plan equals, hashes and fingerprints as the plan that was saved."""
+    plan = ip.load(saved)
+    assert PLAN == plan
+    assert hash(PLAN) == hash(plan)
+    assert PLAN.fingerprint == plan.fingerprint
+    assert PLAN.order.fingerprint == plan.order.fingerprint
+    assert isinstance(plan.order, ip.Stored)
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+def test_loaded_plan_answers_alike(saved: Path, remainder: str) -> None:
+    """Every answer is the same, in stored epochs, and beyond them, where it is computed."""
+    ours = PLAN.replace(remainder=remainder)
+    read = ip.load(saved).replace(remainder=remainder)
+    for epoch in range(3):
+        for sub_epoch in range(2):
+            for rank in range(3):
+                expected = ours.indices(epoch, sub_epoch, rank=rank).tolist()
+                assert expected == read.indices(epoch, sub_epoch, rank=rank).tolist()
+                batches = [b.tolist() for b in read.batches(epoch, sub_epoch, rank=rank)]
+                assert expected == sum(batches, [])
+        assert ours.account(epoch) == read.account(epoch)
+        located = read.locate(np.arange(1000), epoch)
+        assert all((a == b).all() for a, b in zip(ours.locate(np.arange(1000), epoch), located))
+
+
+@given(data=st.data())
+def test_any_runs(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """A stored order takes any intervals, inside chunks and across them, as its source does."""
+    root = tmp_path_factory.getbasetemp() / "runs.plan"
+    if not root.exists():
+        ip.save(PLAN, root, units_per_chunk=100)
+    order = ip.Stored(root)
+    runs = data.draw(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), max_size=80))
+    starts = [min(run) for run in runs]
+    stops = [max(run) for run in runs]
+    expected = PLAN.order.take(0, starts, stops).tolist()
+    assert expected == order.take(0, starts, stops).tolist()
+    assert (
+        PLAN.order.take(0, starts[:9]).tolist() == order.take(0, starts[:9]).tolist()
+        if (starts and max(starts) < 1000)
+        else True
+    )
+
+
+def test_arrays_are_the_callers_own(saved: Path) -> None:
+    """Writing to what a stored plan returned changes neither the file nor later answers."""
+    plan = ip.load(saved)
+    before = tree(saved)
+    for _ in range(2):
+        batch = plan.batch(0, 0, step=0, rank=0)
+        assert PLAN.batch(0, 0, step=0, rank=0).tolist() == batch.tolist()
+        batch[:] = -1
+    assert before == tree(saved)
+
+
+def test_reader_pickles_to_its_path(saved: Path) -> None:
+    """A loaded plan travels to workers as a path and a few numbers, not as indices."""
+    plan = ip.load(saved)
+    text = pickle.dumps(plan)
+    assert len(text) < 4000
+    assert plan.batch(0, 0, step=1, rank=1).tolist() == (
+        pickle.loads(text).batch(0, 0, step=1, rank=1).tolist()  # noqa: S301 (our own)
+    )
+
+
+def test_streaming_needs_no_numba(saved: Path) -> None:
+    """A stored plan is read in a process that has no numba."""
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import indexplan as ip\n"
+        f"print(ip.load({str(saved)!r}).indices(1, 1, rank=2).tolist())"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert PLAN.indices(1, 1, rank=2).tolist() == json.loads(out.stdout)
+
+
+def test_saving_again_keeps_every_byte(saved: Path) -> None:
+    """A second save compares, writes nothing, and says so."""
+    before = tree(saved)
+    times = {file: file.stat().st_mtime_ns for file in saved.rglob("*.npy")}
+    result = ip.save(PLAN, saved, epochs=range(2), units_per_chunk=256)
+    assert (0, 8) == (result.num_written, result.num_kept)
+    assert before == tree(saved)
+    assert times == {file: file.stat().st_mtime_ns for file in saved.rglob("*.npy")}
+
+
+def test_another_partition_is_the_same_file(saved: Path) -> None:
+    """Two saves to one path agree if their orders and epochs do; the first default stays."""
+    before = tree(saved)
+    other = PLAN.replace(world_size=7, batch_size=5, remainder="drop")
+    ip.save(other, saved, epochs=range(2), units_per_chunk=256)
+    assert before == tree(saved)
+
+
+@pytest.mark.parametrize("lost", ["manifest.json", "blocks.npy", "epoch-00001/chunk-00002.npy"])
+def test_building_goes_on(saved: Path, lost: str) -> None:
+    """A build that lacks files is half-built, until the same build has been run again."""
+    before = tree(saved)
+    (saved / "manifest.json").unlink()
+    (saved / lost).unlink(missing_ok=True)
+    (saved / "epoch-00000" / ".chunk-00000.npy.1-ab.tmp").write_bytes(b"left by a killed builder")
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.load(saved)
+    assert (
+        f"{saved} must be finished; got a half-built one; run the same build again to finish it"
+        == str(error.value)
+    )
+    ip.save(PLAN, saved, epochs=range(2), units_per_chunk=256)
+    assert before == tree(saved)
+
+
+def _save(path: str) -> None:
+    ip.save(PLAN, path, epochs=range(2), units_per_chunk=16)
+
+
+def test_many_builders_write_one_plan(tmp_path: Path) -> None:
+    """Processes that build the same plan at once all succeed, and the bytes are those of one."""
+    _save(str(tmp_path / "one.plan"))
+    with ProcessPoolExecutor(4) as pool:
+        for future in [pool.submit(_save, str(tmp_path / "four.plan")) for _ in range(4)]:
+            future.result()
+    assert tree(tmp_path / "one.plan") == tree(tmp_path / "four.plan")
+
+
+def test_killed_builders_leave_nothing_wrong(tmp_path: Path) -> None:
+    """Builders killed in mid-build, again and again, end in the bytes of an undisturbed build."""
+    save = "import indexplan as ip, sys\n" + (
+        "def said(done, total): print(done, flush=True)\n"
+        "plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)\n"
+        "ip.save(plan, sys.argv[1], units_per_chunk=1000, progress=said)\n"
+    )
+    command = [sys.executable, "-c", save]
+    for chunks in (1, 5, 9, 20, 33):
+        builder = subprocess.Popen([*command, tmp_path / "a.plan"], stdout=subprocess.PIPE)
+        assert builder.stdout is not None
+        for _ in range(chunks):
+            builder.stdout.readline()
+        builder.kill()
+        builder.communicate()
+        assert not (tmp_path / "a.plan/manifest.json").exists()
+    subprocess.run([*command, tmp_path / "a.plan"], check=True, capture_output=True)
+    subprocess.run([*command, tmp_path / "b.plan"], check=True, capture_output=True)
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+    assert ip.verify(ip.load(tmp_path / "a.plan").replace(world_size=2)).ok
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    """A file that cannot be written whole is a clear error, and never gets its name."""
+    code = (
+        "import resource, indexplan as ip\n"
+        "plan = ip.Plan(ip.Shuffle(100_000), batch_size=8)\n"
+        "plan.order.take(0, 0)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "try: ip.save(plan, 'a.plan')\n"
+        "except ip.PlanFileError as error: print(error)\n"
+    )
+    out = _run(code, tmp_path)
+    assert (
+        "a.plan/epoch-00000/chunk-00000.npy must be written; got 'File too large'; raise the limit "
+        "on file sizes, then run the same build again\n"
+    ) == out
+    assert ["build.json"] == list(tree(tmp_path / "a.plan"))
+    ip.save(ip.Plan(ip.Shuffle(100_000), batch_size=8), tmp_path / "a.plan")
+    assert ip.verify(ip.load(tmp_path / "a.plan").replace(world_size=1)).ok
+
+
+def test_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    """A folder without permission is a clear error, and stays as it was."""
+    (tmp_path / "locked").mkdir(mode=0o555)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    code = (
+        "import os, indexplan as ip\n"
+        "plan = ip.Plan(ip.Shuffle(100), batch_size=8)\n"
+        "plan.order.take(0, 0)\n"
+        "if os.geteuid() == 0: os.seteuid(65534)\n"
+        "try: ip.save(plan, 'locked/a.plan')\n"
+        "except ip.PlanFileError as error: print(error)\n"
+    )
+    assert (
+        "locked/a.plan must be a folder that can be made; got 'Permission denied'; check its "
+        "permissions and its file system\n"
+    ) == _run(code, tmp_path)
+    assert {} == tree(tmp_path)
+
+
+def _run(code: str, folder: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=folder, env=environment
+    )
+    return done.stdout
+
+
+def test_bins_through_files(tmp_path: Path) -> None:
+    """Bins of uneven size are written with their offsets, and read, verified and found again."""
+    plan = ip.Plan(Bins(500), world_size=3, batch_size=7, sub_epochs=3)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(2), units_per_chunk=50)
+    read = ip.load(tmp_path / "a.plan")
+    assert plan == read
+    names = {file.name for file in (tmp_path / "a.plan/epoch-00000").iterdir()}
+    assert {"chunk-00000.npy", "chunk-00000.offsets.npy"} <= names
+    for epoch in range(2):
+        for sub_epoch in range(3):
+            for rank in range(3):
+                for step in range(plan.num_steps(epoch, sub_epoch)):
+                    where = {"step": step, "rank": rank}
+                    assert (plan.batch(epoch, sub_epoch, **where).tolist()) == (
+                        read.batch(epoch, sub_epoch, **where).tolist()
+                    )
+                    assert (plan.offsets(epoch, sub_epoch, **where).tolist()) == (
+                        read.offsets(epoch, sub_epoch, **where).tolist()
+                    )
+    report = ip.verify(read)
+    assert report.ok, str(report)
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse(ip.Order):
+    """Ten samples of a dataset of 2**40: an order that no registry knows."""
+
+    num_samples: int = 2**40
+
+    algorithm = "sparse-test"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+    def num_units(self, epoch: int) -> int:
+        return 10
+
+    def _take(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        parts = [np.arange(a, b) for a, b in zip(starts, stops)]
+        return np.concatenate([np.empty(0, np.int64), *parts]) * 2**36 + epoch
+
+    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
+        return np.where(indices % 2**36 == epoch, indices >> 36, -1)
+
+
+def test_indices_past_four_bytes(tmp_path: Path) -> None:
+    """A dataset of more than 2**32 samples is stored in eight bytes an index."""
+    plan = ip.Plan(Sparse(), world_size=2, batch_size=2)
+    ip.save(plan, tmp_path / "a.plan")
+    stored = np.load(tmp_path / "a.plan/epoch-00000/chunk-00000.npy")
+    assert (np.dtype("<i8"), [i * 2**36 for i in range(10)]) == (stored.dtype, stored.tolist())
+
+
+def test_order_that_nobody_registered(tmp_path: Path) -> None:
+    """A stored order whose algorithm is unknown here is read, and says what it cannot do."""
+    ip.save(ip.Plan(Sparse(), world_size=2, batch_size=2), tmp_path / "a.plan")
+    read = ip.load(tmp_path / "a.plan")
+    assert [0, 2**36] == read.batch(0, step=0, rank=0).tolist()
+    with pytest.raises(ip.IndexPlanError, match="epoch must be one of the 1 stored ones, 0 to 0"):
+        read.batch(1, step=0, rank=0)
+    with pytest.raises(ip.IndexPlanError, match="must be one of block-shuffle-v1"):
+        read.locate(0, 0)
+    with pytest.raises(ip.IndexPlanError, match="a stored order must be known here"):
+        ip.verify(read)
+
+
+@pytest.mark.parametrize("num_samples", [2**32, 2**32 + 1])
+def test_size_of_an_index(num_samples: int) -> None:
+    """Four bytes hold the indices of up to 2**32 samples, and no more."""
+    build = Build.of(ip.Shuffle(num_samples), [0], 2**26, None)
+    assert ("<u4" if num_samples == 2**32 else "<i8") == build.dtype
+
+
+def test_names_grow_with_their_numbers() -> None:
+    """Numbers of more than five digits are written in full."""
+    assert "epoch-4294967295/chunk-123456.npy" == Chunk(2**32 - 1, 123456, 0, 1, False).name
+
+
+def test_moved_plan_is_the_same(saved: Path, tmp_path: Path) -> None:
+    """A plan directory may be moved or copied; no path is written into it."""
+    shutil.copytree(saved, tmp_path / "b.plan")
+    shutil.rmtree(saved)
+    assert ip.load(tmp_path / "b.plan") == PLAN

@@ -1,0 +1,257 @@
+"""Plan directories that are damaged, unfinished, edited or somebody else's: refused, by name."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.canonical import canonical_json
+
+PLAN = ip.Plan(ip.Shuffle(1000, seed=5), world_size=3, batch_size=16)
+CHUNK = "epoch-00000/chunk-00001.npy"
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A plan directory of one epoch in 4 chunks."""
+    ip.save(PLAN, tmp_path / "a.plan", units_per_chunk=256)
+    return tmp_path / "a.plan"
+
+
+def refused(path: Path) -> str:
+    """The message with which a path is refused, without the path of the test's folder."""
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.load(path)
+    return str(error.value).replace(str(path.parent) + "/", "")
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    """A path with nothing at it."""
+    expected = (
+        "a.plan must be a plan directory; got nothing there; check the path, or build it with "
+        "`indexplan build`"
+    )
+    assert expected == refused(tmp_path / "a.plan")
+
+
+def test_file(tmp_path: Path) -> None:
+    """A file where a directory should be, for reading and for writing."""
+    (tmp_path / "a.plan").write_text("not a plan")
+    expected = (
+        "a.plan must be a plan directory; got a file; check the path, or build it with "
+        "`indexplan build`"
+    )
+    assert expected == refused(tmp_path / "a.plan")
+    with pytest.raises(
+        ip.PlanFileError, match="must be new, empty or a plan directory; got a file"
+    ):
+        ip.save(PLAN, tmp_path / "a.plan")
+    assert "not a plan" == (tmp_path / "a.plan").read_text()
+
+
+def test_folder_of_something_else(tmp_path: Path) -> None:
+    """A folder that holds other things is neither read nor written to."""
+    (tmp_path / "a.plan").mkdir()
+    (tmp_path / "a.plan/photo.jpg").write_text("precious")
+    assert (
+        "a.plan must be a plan directory; got a folder without manifest.json; check the path"
+        == (refused(tmp_path / "a.plan"))
+    )
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.save(PLAN, tmp_path / "a.plan")
+    assert str(error.value).endswith(
+        "a.plan must be new, empty or a plan directory; got a folder that holds photo.jpg; choose "
+        "another path"
+    )
+    assert ["photo.jpg"] == [file.name for file in (tmp_path / "a.plan").iterdir()]
+
+
+def test_build_of_something_else(saved: Path) -> None:
+    """A plan directory is never turned into that of another order or other epochs."""
+    for other, epochs, said in (
+        (PLAN.replace(order=ip.Shuffle(1000, seed=6)), 1, "order {'algorithm': 'shuffle-v1', "),
+        (
+            PLAN,
+            2,
+            "epochs [0], not [0, 1]; num_units [1000], not [1000, 1000]; choose another path",
+        ),
+    ):
+        with pytest.raises(ip.PlanFileError, match=re.escape(said)):
+            ip.save(other, saved, epochs=range(epochs), units_per_chunk=256)
+    assert PLAN == ip.load(saved)
+
+
+def test_missing_parent(tmp_path: Path) -> None:
+    """A plan directory is made, but not the folders above it."""
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.save(PLAN, tmp_path / "missing/a.plan")
+    assert str(error.value).endswith(
+        "missing/a.plan must be a folder that can be made; got 'No such file or directory'; check "
+        "the path"
+    )
+
+
+def test_missing_chunk(saved: Path) -> None:
+    """A chunk that is gone is named when the plan is opened."""
+    (saved / CHUNK).unlink()
+    assert (
+        f"a.plan/{CHUNK} must be there; got 'No such file or directory'; restore it, or delete "
+        "manifest.json and run the same build again"
+    ) == refused(saved)
+
+
+def test_truncated_chunk(saved: Path) -> None:
+    """A chunk that lost its end is named when the plan is opened."""
+    data = (saved / CHUNK).read_bytes()
+    (saved / CHUNK).write_bytes(data[:-1])
+    assert (
+        f"a.plan/{CHUNK} must hold 1152 bytes; got 1151; restore it, or delete manifest.json and "
+        "run the same build again"
+    ) == refused(saved)
+
+
+def test_edited_chunk(saved: Path) -> None:
+    """A changed index is found by verify, which names chunk, block, position and both numbers."""
+    numbers = np.load(saved / CHUNK)
+    right, numbers[44] = int(numbers[44]), 7
+    header = (saved / CHUNK).read_bytes()[:128]
+    (saved / CHUNK).write_bytes(header + numbers.tobytes())
+    report = ip.verify(ip.load(saved))
+    assert not report.ok
+    assert (
+        f"{CHUNK}, block 0: its hash is not the table's",
+        f"{CHUNK}, block 0: position 300 of epoch 0 holds 7, not {right}",
+    ) == report.checks[-1].problems
+    with pytest.raises(ip.PlanFileError, match="must hold what its order generates; got other"):
+        ip.save(PLAN, saved, units_per_chunk=256)
+
+
+def test_swapped_chunks(saved: Path) -> None:
+    """Chunks under each other's names are found by verify."""
+    other = saved / "epoch-00000/chunk-00002.npy"
+    data = other.read_bytes()
+    other.write_bytes((saved / CHUNK).read_bytes())
+    (saved / CHUNK).write_bytes(data)
+    problems = ip.verify(ip.load(saved)).checks[-1].problems
+    assert {CHUNK, "epoch-00000/chunk-00002.npy"} == {p.split(",")[0] for p in problems}
+
+
+def test_edited_header(saved: Path) -> None:
+    """A chunk whose .npy header was edited is refused when it is read, and found by verify."""
+    data = bytearray((saved / CHUNK).read_bytes())
+    data[20:30] = b"x" * 10
+    (saved / CHUNK).write_bytes(data)
+    plan = ip.load(saved)
+    with pytest.raises(ip.PlanFileError, match=r"must begin with a \.npy header for 256 numbers"):
+        plan.order.take(0, 300)
+    assert f"{CHUNK}, block 0: the .npy header is wrong" in ip.verify(plan).checks[-1].problems
+
+
+def test_link_in_place_of_a_chunk(saved: Path, tmp_path: Path) -> None:
+    """A symbolic link among the chunks is not followed."""
+    (saved / CHUNK).rename(tmp_path / "elsewhere.npy")
+    (saved / CHUNK).symlink_to(tmp_path / "elsewhere.npy")
+    assert f"a.plan/{CHUNK} must hold 1152 bytes; got" in refused(saved)
+
+
+def test_edited_block_table(saved: Path) -> None:
+    """A block table that is not the manifest's is refused."""
+    table = bytearray((saved / "blocks.npy").read_bytes())
+    table[-1] ^= 1
+    (saved / "blocks.npy").write_bytes(table)
+    assert (
+        "a.plan/blocks.npy must be as it was written; it was not; delete blocks.npy and "
+        "manifest.json, and run the same build again"
+    ) == refused(saved)
+
+
+@pytest.mark.parametrize("value", [None, -1, 2**70, "../../x", [], {}, True, [2**70], 0.5])
+def test_edited_manifest(saved: Path, value: Any) -> None:
+    """Whatever field of the manifest is changed to whatever value, the plan is refused."""
+    manifest = json.loads((saved / "manifest.json").read_text())
+    assert 16 == len(manifest)
+    for field in manifest:
+        if manifest[field] is not value:  # there is no dataset, which is right
+            text = canonical_json({**manifest, field: value})
+            (saved / "manifest.json").write_text(text)
+            assert refused(saved).startswith("a.plan: ")
+
+
+@pytest.mark.parametrize("field", ["epochs", "num_units", "units_per_chunk", "chunk_bytes"])
+def test_manifest_edited_with_its_digest(saved: Path, field: str) -> None:
+    """A manifest that was edited with care, digest included, still has to fit the files."""
+    manifest = json.loads((saved / "manifest.json").read_text())
+    edits: dict[str, Callable[[Any], Any]] = {
+        "epochs": lambda _: [7],
+        "num_units": lambda _: [2**60],
+        "units_per_chunk": lambda _: 1,
+        "chunk_bytes": lambda sizes: [sizes[0] + 1, *sizes[1:]],
+    }
+    manifest[field] = edits[field](manifest[field])
+    del manifest["manifest_sha256"]
+    digest = hashlib.sha256(canonical_json(manifest).encode()).hexdigest()
+    (saved / "manifest.json").write_text(canonical_json({**manifest, "manifest_sha256": digest}))
+    assert refused(saved).startswith("a.plan")
+
+
+def test_missing_and_unknown_fields(saved: Path) -> None:
+    """A manifest has exactly its fields."""
+    manifest = json.loads((saved / "manifest.json").read_text())
+    (saved / "manifest.json").write_text(json.dumps({**manifest, "colour": "red"}))
+    assert "got ['colour']" in refused(saved)
+    for field in manifest:
+        rest = {name: value for name, value in manifest.items() if name != field}
+        (saved / "manifest.json").write_text(json.dumps(rest))
+        assert field in refused(saved)
+
+
+def test_newer_format(saved: Path) -> None:
+    """A plan of a newer format version says that a newer library is needed."""
+    manifest = json.loads((saved / "manifest.json").read_text())
+    (saved / "manifest.json").write_text(json.dumps({**manifest, "format_version": 2}))
+    expected = "a.plan: format_version must be 1; got 2; read it with a newer indexplan"
+    assert expected == refused(saved)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"a": 1, "a": 2}', '{"a": NaN}', "\x00", "[" * 9999]
+)
+def test_manifest_that_is_no_object(saved: Path, text: str) -> None:
+    """Text that is not one JSON object is refused."""
+    (saved / "manifest.json").write_text(text)
+    assert refused(saved).startswith("a.plan: manifest.json must ")
+
+
+def test_manifest_that_is_not_text(saved: Path) -> None:
+    """Bytes that are not even text are refused."""
+    (saved / "manifest.json").write_bytes(b"\xff\xfe\x80" * 100)
+    assert refused(saved).startswith("a.plan: manifest.json must be JSON; got ")
+
+
+def test_chunk_that_is_a_folder(saved: Path) -> None:
+    """A folder in the place of a chunk is refused."""
+    (saved / CHUNK).unlink()
+    (saved / CHUNK).mkdir()
+    assert refused(saved).startswith(f"a.plan/{CHUNK} must hold 1152 bytes; got ")
+
+
+@pytest.mark.parametrize("epochs", [[], [-1], [2**32], [0.5], [True]])
+def test_epochs_out_of_range(tmp_path: Path, epochs: list[Any]) -> None:
+    """Epochs that cannot be are refused before anything is written."""
+    with pytest.raises(ip.IndexPlanError, match="epochs? must be "):
+        ip.save(PLAN, tmp_path / "a.plan", epochs=epochs)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_not_a_plan(tmp_path: Path) -> None:
+    """Only plans are saved and verified."""
+    with pytest.raises(ip.IndexPlanError, match="plan must be a Plan; got 5"):
+        ip.save(5, tmp_path / "a.plan")  # type: ignore[arg-type]
+    with pytest.raises(ip.IndexPlanError, match="plan must be a Plan; got 5"):
+        ip.verify(5)  # type: ignore[arg-type]

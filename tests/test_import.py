@@ -1,0 +1,44 @@
+"""What importing the library loads, and what using it changes."""
+
+import json
+import subprocess
+import sys
+
+import indexplan as ip
+
+
+def modules_after(code: str) -> set[str]:
+    """Names of the top-level modules that a fresh process has after some code."""
+    code += "\nimport sys, json; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return set(json.loads(done.stdout))
+
+
+def test_import_needs_only_numpy() -> None:
+    """`import indexplan` loads neither numba nor torch, nor anything else beside NumPy."""
+    loaded = modules_after("import indexplan") - modules_after("import numpy")
+    assert not {"numba", "llvmlite", "torch", "tqdm", "matplotlib"} & loaded
+    outside = loaded - set(sys.stdlib_module_names) - {"__mp_main__"}
+    assert {"indexplan"} == outside
+
+
+def test_arithmetic_needs_no_numba() -> None:
+    """Sizes, counts and cursors come without numba; indices of a shuffle load it; torch never."""
+    plan = (
+        "import indexplan as ip\nplan = ip.Plan(ip.Shuffle(10**12), world_size=8, batch_size=8)\n"
+    )
+    counting = "plan.num_steps(0), plan.account(0), plan.cursor(0, step=3), plan.batch_sizes(0, rank=0, stop_step=4)"
+    assert "numba" not in modules_after(plan + counting)
+    loaded = modules_after(plan + "plan.batch(0, step=3, rank=2)")
+    assert "numba" in loaded
+    assert "torch" not in loaded
+
+
+def test_public_names_are_documented() -> None:
+    """Every public name has a docstring, and every public method of it."""
+    for name in ip.__all__:
+        thing = getattr(ip, name)
+        assert name == "__version__" or thing.__doc__
+        for attribute, value in vars(thing).items() if isinstance(thing, type) else ():
+            if not attribute.startswith("_") and (callable(value) or isinstance(value, property)):
+                assert value.__doc__, f"{name}.{attribute}"
