@@ -10,6 +10,7 @@ from indexplan.files.read import Stored, load
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle, register
 from indexplan.plan import Location, Plan
 from indexplan.schedule import Phase, parse_schedule
+from indexplan.seeds import worker_seed
 from indexplan.version import __version__
 
 __all__ = [
@@ -35,4 +36,5 @@ __all__ = [
     "register",
     "save",
     "verify",
+    "worker_seed",
 ]

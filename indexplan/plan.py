@@ -15,7 +15,7 @@ from indexplan.cursor import Cursor
 from indexplan.dealing import MicroBatches, cut, deal, deal_offsets, draw
 from indexplan.errors import whole, wrong
 from indexplan.locating import find
-from indexplan.partition import Int64
+from indexplan.partition import Int64, Resume
 from indexplan.schedule import Phase
 from indexplan.seeds import check_epoch
 from indexplan.shares import Runs, batch_runs, runs, share, shares
@@ -277,6 +277,15 @@ class Plan(Bounds):
         steps = self._layout(epoch, sub_epoch)
         step = self._step(steps, step, steps.num_steps + 1)
         place = self._partition.resume_after(steps, step)
+        return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
+
+    @property
+    def start(self) -> Cursor:
+        """Where the plan starts: at the cursor it was resumed from, or at the very first unit.
+
+        `plan.replace(...)` forgets a resume; `plan.replace(...).resume(plan.start)` keeps it.
+        """
+        place = self.resumed or Resume(0, 0, 0, 0)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
     def resume(self, cursor: Cursor) -> Plan:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from indexplan.errors import whole
 
-SHUFFLE, BLOCKS, WINDOWS = range(3)  # purposes; the next algorithm takes the next free number
+SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)  # purposes; the next takes the next free number
 
 SEED_STOP = 2**128
 EPOCH_STOP = 2**32  # a larger epoch would spill into a second word and collide with another key
@@ -40,3 +40,38 @@ def key_words(seed: int, purpose: int, epoch: int, count: int) -> NDArray[np.uin
     words = sequence.generate_state(count).astype(np.uint32, copy=False)
     words.flags.writeable = False
     return words
+
+
+def worker_seed(seed: int, *, epoch: int, rank: int, worker: int) -> int:
+    """Return a seed for what a worker of a rank draws in an epoch, such as augmentation.
+
+    Hashed from all four, so that no two workers of any ranks, epochs or seeds share a stream:
+    data order comes from the plan and is one for all, augmentation must differ.
+
+    Parameters
+    ----------
+    seed : int
+        0 <= seed < 2**128, the run's.
+    epoch, rank, worker : int
+        Each 0 <= number < 2**32; where the main process loads the data itself, worker 0.
+
+    Returns
+    -------
+    int
+        0 <= seed < 2**64.
+
+    Raises
+    ------
+    IndexPlanError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> worker_seed(0, epoch=1, rank=0, worker=0) == worker_seed(1, epoch=0, rank=0, worker=0)
+    False
+    """
+    numbers = [check_epoch(epoch)]
+    for name, number in (("rank", rank), ("worker", worker)):
+        numbers.append(whole(name, number, 0, EPOCH_STOP, "count from 0"))
+    sequence = np.random.SeedSequence(check_seed(seed), spawn_key=(WORKERS, *numbers))
+    return int(sequence.generate_state(1, np.uint64)[0])

@@ -114,19 +114,17 @@ def save(
 
 def _claim(root: Path, build: Build) -> None:
     """Make the directory and say in `build.json` what it is a build of."""
+    rule = f"{root} must be new, empty or a plan directory"
     with explained("a folder that can be made", root):
-        if root.is_dir():
+        try:
+            root.mkdir()
+        except FileExistsError:
+            if not root.is_dir():
+                raise PlanFileError(f"{rule}; got a file; choose another path") from None
             names = {file.name for file in root.iterdir() if file.suffix != TEMPORARY}
             if names and BUILD not in names:
-                raise PlanFileError(
-                    f"{root} must be new, empty or a plan directory; got a folder that holds "
-                    f"{min(names)}; choose another path"
-                )
-        elif root.exists():
-            raise PlanFileError(
-                f"{root} must be new, empty or a plan directory; got a file; choose another path"
-            )
-        root.mkdir(exist_ok=True)
+                got = f"a folder that holds {min(names)}"
+                raise PlanFileError(f"{rule}; got {got}; choose another path") from None
     text = canonical_json(build.to_dict()).encode()
     if publish(root / BUILD, [text]):
         return

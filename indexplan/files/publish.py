@@ -55,17 +55,18 @@ def _write_all(descriptor: int, block: bytes | memoryview) -> None:
 
 def _give_name(temporary: Path, path: Path) -> bool:
     try:
-        path.hardlink_to(temporary)
+        try:
+            path.hardlink_to(temporary)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            temporary.replace(path)  # the same bytes, so replacing another builder's is harmless
     except FileExistsError:
         return False
     except FileNotFoundError:  # whoever finished the build has swept the temporary file away
         if path.exists():
             return False
         raise
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        temporary.replace(path)  # the same bytes, so replacing another builder's is harmless
     return True
 
 

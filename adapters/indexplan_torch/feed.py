@@ -1,0 +1,181 @@
+"""What samplers stream: a plan, for whom, which sub-epoch, and how far the loop has come.
+
+One feed serves a loader and all its samplers, and stays the same when a trainer builds those anew.
+All state that changes is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from indexplan import Cursor, IndexPlanError, Phase, Plan
+from indexplan_torch.ranks import discover
+
+Item = Callable[[int, Phase], Any]
+
+
+class Pass:
+    """One pass over a sub-epoch: its number, and how many of its steps the loop has received."""
+
+    def __init__(self, number: int, step: int) -> None:
+        self.number = number
+        self.step = step
+        self.finished = False
+
+
+class Feed:
+    """The plan of a running process, and how far it has come.
+
+    Sub-epochs are numbered through the run: number n is sub-epoch n % S of epoch n // S, since an
+    epoch of a trainer is one pass over its loader.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        nested: bool = False,
+        item: Item | None = None,
+        as_array: bool = False,
+    ) -> None:
+        if not isinstance(plan, Plan):
+            raise IndexPlanError(f"plan must be an indexplan.Plan; got {plan!r}; make one first")
+        if as_array and (nested or item is not None):
+            raise IndexPlanError(
+                "as_array must be alone; got it with nested or item; leave those out"
+            )
+        self.given = plan
+        self.plan = plan
+        self.rank, self.world_size = rank, world_size
+        self.nested, self.item, self.as_array = nested, item, as_array
+        self.number = self._number(plan.start)
+        self.current: Pass | None = None
+        self.counts_in_loop = False  # whether a loader counts what its loop receives
+        self.pinned = False
+        self._shift = 0
+        self._running: tuple[Plan, int, Plan] | None = None
+
+    def _number(self, cursor: Cursor) -> int:
+        return cursor.epoch * cursor.sub_epochs + cursor.sub_epoch
+
+    def running(self) -> tuple[Plan, int]:
+        """Return the plan with its world_size filled in, and this process's rank.
+
+        Raises
+        ------
+        IndexPlanError
+            If the plan names another world_size than the running one.
+        """
+        rank, world_size = discover(self.rank, self.world_size)
+        if self._running is not None:
+            source, was, plan = self._running
+            if source is self.plan and was == rank and plan.world_size == world_size:
+                return plan, rank
+        plan = self.plan
+        if plan.world_size is None:
+            plan = plan.replace(world_size=world_size).resume(self.plan.start)
+        elif plan.world_size != world_size:
+            raise IndexPlanError(
+                f"world_size must be {plan.world_size}, the plan's; got {world_size} running "
+                f"ranks; leave it out of the plan, or use plan.replace(world_size={world_size})"
+            )
+        self._running = (self.plan, rank, plan)
+        return plan, rank
+
+    @property
+    def where(self) -> tuple[int, int]:
+        """The (epoch, sub_epoch) that is set."""
+        return divmod(self.number, self.plan.sub_epochs)
+
+    def set_epoch(self, number: int) -> None:
+        """Set which pass comes next: sub-epoch `number` of the run, counted through all epochs."""
+        if not self.pinned:
+            self.number = int(number)
+
+    def set_epoch_from_trainer(self, number: int) -> None:
+        """Set which pass comes next, as a trainer counts it.
+
+        A trainer that counts on after a resume never names a pass before it. One that does starts
+        to count anew there, as Fabric does: from then on its numbers count from the resume.
+        """
+        resumed = self._number(self.plan.start)
+        if number + self._shift < resumed:
+            self._shift = resumed - number
+        self.set_epoch(number + self._shift)
+
+    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
+        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        self.set_epoch(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
+
+    def begin(self) -> Pass:
+        """Start a pass: over the sub-epoch that is set, or the next if that one was finished."""
+        current = self.current
+        if current is not None and current.finished and current.number == self.number:
+            self.set_epoch(self.number + 1)
+        plan, _ = self.running()
+        self.current = Pass(self.number, plan.first_step(*self.where))
+        return self.current
+
+    def __len__(self) -> int:
+        plan, _ = self.running()
+        return plan.num_steps(*self.where)
+
+    def draw(self, begun: Pass, rank: int | None = None) -> Iterator[Any]:
+        """Yield what a dataset is asked for, batch by batch, in the steps that are left."""
+        plan, running = self.running()
+        rank = running if rank is None else rank
+        epoch, sub_epoch = divmod(begun.number, plan.sub_epochs)
+        batches = plan.batches(epoch, sub_epoch, rank=rank)
+        if self.as_array:
+            yield from batches
+        elif not self.nested and self.item is None:
+            for batch in batches:
+                yield batch.tolist()
+        else:
+            first = plan.first_step(epoch, sub_epoch)
+            for step, batch in enumerate(batches, first):
+                phase = plan.phase(epoch, sub_epoch, step=step)
+                if self.nested:
+                    where = {"step": step, "rank": rank}
+                    yield self._formed(plan.micro_batches(epoch, sub_epoch, **where), phase)
+                else:
+                    yield self._formed(batch, phase)
+
+    def _formed(self, batch: Any, phase: Phase) -> list[Any]:
+        """Return a batch, or a list of inner ones, as lists of items."""
+        if isinstance(batch, list):
+            return [self._formed(part, phase) for part in batch]
+        if self.item is None:
+            return batch.tolist()  # type: ignore[no-any-return]
+        return [self.item(index, phase) for index in batch.tolist()]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, the same on every rank, to be kept in a checkpoint."""
+        plan, _ = self.running()
+        current = self.current
+        if current is not None and current.number == self.number:
+            cursor = plan.cursor(*self.where, step=current.step)
+        else:
+            cursor = plan.cursor(*self.where, step=plan.first_step(*self.where))
+        return {"cursor": cursor.to_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a run stood, under whatever world_size and batch size are now.
+
+        Raises
+        ------
+        IndexPlanError
+            If the state is of another order or other sub_epochs, or is no state.
+        """
+        if not isinstance(state, dict) or "cursor" not in state:
+            raise IndexPlanError(
+                f"state must be what state_dict returned; got {state!r}; save it in the checkpoint"
+            )
+        cursor = Cursor.from_dict(state["cursor"])
+        self.plan = self.given.resume(cursor)
+        self.number = self._number(cursor)
+        self.current = None
+        self._shift = 0

@@ -1,0 +1,155 @@
+"""PlanLoader: a DataLoader that streams a plan, and keeps it under every trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from indexplan import IndexPlanError, Plan
+from indexplan_torch.feed import Item
+from indexplan_torch.samplers import PlanBatchSampler, PlanView
+from indexplan_torch.seeding import SeedWorker
+
+_THE_PLANS_OWN = {"batch_size": 1, "shuffle": None, "sampler": None, "drop_last": False}
+
+
+class PlanLoader(DataLoader[Any]):
+    """A DataLoader over a plan: this rank's batches, the same under every trainer.
+
+    Its state counts the batches that the training loop has received, however many workers have
+    drawn ahead. Iterating again without `set_epoch` goes on with the next sub-epoch.
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+        Map-style; as long as the plan's order has samples.
+    plan : Plan
+        With the running world_size, or, better, an open one.
+    rank, world_size, nested, item, as_array
+        As for `PlanBatchSampler`.
+    **options
+        DataLoader's: num_workers, collate_fn, persistent_workers and so on. `worker_init_fn` is by
+        default one that gives every rank and worker its own random stream.
+
+    Raises
+    ------
+    IndexPlanError
+        If the dataset's length is not the plan's, or an option belongs to the plan.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanLoader
+    >>> loader = PlanLoader(range(10), ip.Plan(ip.Sequential(10), batch_size=4))
+    >>> [batch.tolist() for batch in loader]
+    [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        plan: Plan,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        nested: bool = False,
+        item: Item | None = None,
+        as_array: bool = False,
+        batch_sampler: Any = None,
+        **options: Any,
+    ) -> None:
+        if batch_sampler is None:
+            for name in _THE_PLANS_OWN.keys() & options.keys():
+                raise IndexPlanError(
+                    f"{name} must be left out, as it belongs to the plan; got {options[name]!r}; "
+                    "use indexplan.Plan(..., batch_size=..., remainder=...)"
+                )
+            batch_sampler = PlanBatchSampler(
+                plan,
+                rank=rank,
+                world_size=world_size,
+                nested=nested,
+                item=item,
+                as_array=as_array,
+            )
+        else:  # a trainer builds the loader anew, around what it made of our batch sampler
+            options = {k: v for k, v in options.items() if k not in _THE_PLANS_OWN}
+        self.feed = _ours(batch_sampler).feed
+        self.feed.counts_in_loop = True
+        num_samples = self.feed.plan.order.num_samples
+        if hasattr(dataset, "__len__") and len(dataset) != num_samples:
+            raise IndexPlanError(
+                f"dataset must hold {num_samples} samples, as the plan's order; got "
+                f"{len(dataset)}; use an order of {len(dataset)} samples"
+            )
+        # By the names of the parameters, so that a trainer can build the loader anew from them.
+        self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
+        self.rank, self.world_size = rank, world_size
+        options.setdefault("worker_init_fn", None)
+        if options["worker_init_fn"] is None:
+            options["worker_init_fn"] = SeedWorker(self.feed)
+        super().__init__(dataset, batch_sampler=batch_sampler, **options)
+
+    @property
+    def sampler(self) -> Any:
+        """A DistributedSampler by type, which hears `set_epoch` for all."""
+        return PlanView(self.feed)
+
+    @sampler.setter
+    def sampler(self, sampler: Any) -> None:
+        """Ignore what DataLoader would put here beside a batch sampler."""
+
+    @property
+    def batch_size(self) -> int:
+        """The largest batch of the sub-epoch that is set, in units."""
+        return _ours(self.batch_sampler).batch_size
+
+    @batch_size.setter
+    def batch_size(self, size: Any) -> None:
+        """Ignore what DataLoader would put here beside a batch sampler."""
+
+    def __len__(self) -> int:
+        """Return the steps of the sub-epoch that is set, finished ones included."""
+        return len(self.feed)
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch's is a class
+        """Yield the batches of the steps that are left; workers start at the first.
+
+        A generator, so that a trainer may ask for it before it has set the epoch.
+        """
+        begun = self.feed.begin()
+        for batch in super().__iter__():
+            begun.step += 1
+            yield batch
+        begun.finished = True
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        self.feed.set_epoch(epoch)
+
+    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
+        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, in batches the loop has received; the same on all ranks."""
+        return self.feed.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a run stood, under whatever world_size, batch size and workers are now."""
+        self.feed.load_state_dict(state)
+
+
+def _ours(batch_sampler: Any) -> PlanBatchSampler:
+    """Return the PlanBatchSampler inside a trainer's wrappers."""
+    inner = batch_sampler
+    while inner is not None and not isinstance(inner, PlanBatchSampler):
+        inner = getattr(inner, "_batch_sampler", None) or getattr(inner, "batch_sampler", None)
+    if inner is None:
+        raise IndexPlanError(
+            f"batch_sampler must be left out, as the plan makes it; got {batch_sampler!r}; use "
+            "torch's DataLoader for another one"
+        )
+    return inner

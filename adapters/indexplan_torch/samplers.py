@@ -1,0 +1,278 @@
+"""Samplers that stream a plan, shaped so that trainers leave the plan as it is.
+
+Trainers look for `DistributedSampler` to tell a sampler that knows its rank, call `set_epoch` on
+`loader.sampler` or `loader.batch_sampler`, and build batch samplers anew as
+`cls(sampler, batch_size=..., drop_last=...)`. All of them here share a `Feed`, which survives that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
+
+from indexplan import IndexPlanError, Plan
+from indexplan_torch.feed import Feed, Item
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class _FeedSampler(DistributedSampler[Any]):
+    """What all samplers of a feed have in common, towards users and trainers."""
+
+    feed: Feed
+    shuffle = False  # the order is the plan's, and nobody else's to shuffle
+    seed = 0
+    drop_last = False
+
+    @property
+    def num_replicas(self) -> int:  # type: ignore[override]
+        """The running world size, by DistributedSampler's name."""
+        return self.feed.running()[0].world_size or 1
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        """The running rank."""
+        return self.feed.running()[1]
+
+    @property
+    def epoch(self) -> int:  # type: ignore[override]
+        """The number of the pass that is set, counted in sub-epochs through the run."""
+        return self.feed.number
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        self.feed.set_epoch(epoch)
+
+    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
+        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, counted in what was drawn; the same on all ranks.
+
+        With DataLoader workers more is drawn than the loop has received: `PlanLoader` and
+        torchdata's StatefulDataLoader count what it received.
+        """
+        return self.feed.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a run stood, under whatever world_size and batch size are now."""
+        self.feed.load_state_dict(state)
+
+
+class PlanView(_FeedSampler):
+    """What `loader.sampler` is: a sign to trainers that ranks are taken care of; hears epochs."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set which pass comes next, as a trainer counts it."""
+        self.feed.set_epoch_from_trainer(epoch)
+
+    def __len__(self) -> int:
+        """Return the units of the rank's share of the sub-epoch that is set."""
+        plan, rank = self.feed.running()
+        epoch, sub_epoch = self.feed.where
+        return int(plan.batch_sizes(epoch, sub_epoch, rank=rank).sum())
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the rank's indices one by one."""
+        plan, rank = self.feed.running()
+        epoch, sub_epoch = self.feed.where
+        for batch in plan.batches(epoch, sub_epoch, rank=rank):
+            yield from batch.tolist()
+
+
+class _BatchSize(int):
+    """A batch size that brings its feed along when a trainer builds a batch sampler anew."""
+
+    feed: Feed
+
+    def __new__(cls, size: int, feed: Feed) -> Self:
+        self = super().__new__(cls, size)
+        self.feed = feed
+        return self
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)
+
+
+class PlanBatchSampler(BatchSampler, _FeedSampler):
+    """A rank's batches of the sub-epoch that is set: `DataLoader(dataset, batch_sampler=...)`.
+
+    `PlanLoader` is the shorter way, and the one to take with trainers.
+
+    Parameters
+    ----------
+    plan : Plan
+        With the running world_size, or an open one.
+    rank, world_size : int, optional
+        Discovered at first use if left out.
+    nested : bool, default False
+        Yield a list of inner batches, for a dataset that takes lists of indices.
+    item : callable, optional
+        item(index, phase) is what the dataset is asked for instead of the index; it brings a
+        phase's parameters to workers, persistent ones too.
+    as_array : bool, default False
+        Yield int64 arrays, for datasets with `__getitems__` that take them.
+
+    Other Parameters
+    ----------------
+    batch_size, drop_last, sampler
+        For trainers that build batch samplers anew. Leave them out.
+
+    Raises
+    ------
+    IndexPlanError
+        If an argument breaks its rule.
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Any,
+        batch_size: int | None = None,
+        drop_last: bool = False,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        nested: bool = False,
+        item: Item | None = None,
+        as_array: bool = False,
+        sampler: Any = None,
+    ) -> None:
+        injected = sampler if isinstance(plan, Plan) else plan
+        feed = getattr(injected, "feed", None) or getattr(batch_size, "feed", None)
+        if feed is None:
+            if not isinstance(plan, Plan) or batch_size is not None or drop_last:
+                raise IndexPlanError(
+                    "PlanBatchSampler must be given a plan, and no batch_size or drop_last; got "
+                    f"{type(plan).__name__}, batch_size={batch_size}, drop_last={drop_last}; "
+                    "these belong to the plan: indexplan.Plan(..., batch_size=...)"
+                )
+            feed = Feed(
+                plan,
+                rank=rank,
+                world_size=world_size,
+                nested=nested,
+                item=item,
+                as_array=as_array,
+            )
+        if isinstance(injected, SequentialSampler):
+            feed.pinned = True  # overfit_batches: the same batches in every epoch
+        self.feed = feed
+        self.sampler = PlanView(feed)
+
+    @property
+    def batch_size(self) -> int:  # type: ignore[override]
+        """The largest batch of the sub-epoch that is set, in units."""
+        plan, _ = self.feed.running()
+        return _BatchSize(plan.account(*self.feed.where).max_batch_size or 0, self.feed)
+
+    def __len__(self) -> int:
+        """Return the steps of the sub-epoch that is set, finished ones included."""
+        return len(self.feed)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield a batch a step; nothing happens before the first is asked for."""
+        feed = self.feed
+        if feed.counts_in_loop:
+            assert feed.current is not None  # noqa: S101 (the loader has begun the pass)
+            yield from feed.draw(feed.current)
+            return
+        begun = feed.begin()
+        for batch in feed.draw(begun):
+            begun.step += 1
+            yield batch
+        begun.finished = True
+
+
+class PlanSampler(PlanView):
+    """A rank's indices, one by one, for `DataLoader(batch_size=...)`: full batches only.
+
+    The loader cuts the batches, so they are the plan's only where all of them are full and equal.
+
+    Parameters
+    ----------
+    plan : Plan
+        With remainder "drop", "pad" or "carry", and one batch size that is not nested.
+    rank, world_size : int, optional
+        Discovered at first use if left out.
+
+    Raises
+    ------
+    IndexPlanError
+        If the plan has batches that a loader would cut in other places.
+    """
+
+    def __init__(
+        self, plan: Plan, *, rank: int | None = None, world_size: int | None = None
+    ) -> None:
+        super().__init__(Feed(plan, rank=rank, world_size=world_size))
+        if plan.remainder == "spread" or len(plan.phases) > 1 or plan.batch_size is None:
+            raise IndexPlanError(
+                "plan must have batches that are all full, for PlanSampler; got remainder="
+                f"{plan.remainder!r}, {len(plan.phases)} phases, batch_size={plan.batch_size}; "
+                "use PlanLoader, or remainder='pad' and one batch_size"
+            )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        self.feed.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the rank's indices of the steps that are left, one by one."""
+        begun = self.feed.begin()
+        for batch in self.feed.draw(begun):
+            yield from batch
+            begun.step += 1
+        begun.finished = True
+
+
+class GlobalPlanBatchSampler(PlanBatchSampler):
+    """All ranks' batches in turn: step 0 rank 0, step 0 rank 1, ..., step 1 rank 0, ...
+
+    For `accelerator.prepare`, which deals every world_size-th batch to a rank.
+
+    Parameters
+    ----------
+    plan : Plan
+        With the running world_size, or an open one.
+    world_size : int, optional
+        Discovered at first use if left out.
+    item, as_array
+        As for `PlanBatchSampler`.
+    """
+
+    batch_size = None  # type: ignore[assignment]  # batches may differ by a unit
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        world_size: int | None = None,
+        nested: bool = False,
+        item: Item | None = None,
+        as_array: bool = False,
+    ) -> None:
+        rank = None if world_size is None else 0
+        form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
+        super().__init__(plan, rank=rank, world_size=world_size, **form)
+
+    def __len__(self) -> int:
+        """Return the batches of all ranks in the sub-epoch that is set."""
+        return len(self.feed) * self.num_replicas
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield every rank's batch of a step, then of the next."""
+        begun = self.feed.begin()
+        ranks = range(self.num_replicas)
+        for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):
+            for rank, batch in enumerate(step):
+                if rank + 1 == len(step):
+                    begun.step += 1
+                yield batch
+        begun.finished = True

@@ -1,0 +1,74 @@
+"""Random streams for augmentation: another one for every rank and worker, each from one seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from indexplan import worker_seed
+from indexplan_torch.feed import Feed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeded:
+    """What the random, NumPy and torch of a process were seeded with, and from what."""
+
+    seed: int
+    epoch: int
+    sub_epoch: int
+    rank: int
+    worker: int
+    value: int
+
+
+_recorded: Seeded | None = None
+
+
+def recorded() -> Seeded | None:
+    """Return what this process was seeded with; None if it was not."""
+    return _recorded
+
+
+def _seed(feed: Feed, worker: int) -> Seeded:
+    global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
+    plan, rank = feed.running()
+    epoch, sub_epoch = feed.where
+    seed = getattr(plan.order, "seed", 0)
+    # a pass is numbered through all sub-epochs, so that each has its own stream
+    value = worker_seed(seed, epoch=feed.number % 2**32, rank=rank, worker=worker)
+    random.seed(value)
+    np.random.seed(value % 2**32)  # noqa: NPY002 (augmentations use the global state)
+    torch.manual_seed(value)
+    _recorded = Seeded(
+        seed=seed, epoch=epoch, sub_epoch=sub_epoch, rank=rank, worker=worker, value=value
+    )
+    return _recorded
+
+
+class SeedWorker:
+    """A `worker_init_fn`: seeds a worker from (seed, pass, rank, worker).
+
+    Persistent workers are seeded once, when they start, and draw on from there.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+
+    def __call__(self, worker: int) -> None:
+        """Seed the process that this is."""
+        _seed(self.feed, worker)
+
+
+def seed_rank(loader: Any) -> Seeded:
+    """Seed the main process, for loaders without workers: as worker 0 of its rank.
+
+    Parameters
+    ----------
+    loader : PlanLoader or PlanBatchSampler
+        Whose plan, rank and pass are taken; call it after `set_epoch`.
+    """
+    return _seed(loader.feed, 0)
