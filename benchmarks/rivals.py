@@ -75,7 +75,7 @@ def check_permutation(output: Any, n: int) -> None:
 COMPARISONS = (
     Comparison(
         job="whole permutation",
-        sizes=(10**4, 10**5, 10**6, 10**7, 10**8),
+        sizes=(10**3, 10**4, 10**5, 10**6, 10**7, 10**8),
         check=check_permutation,
         contenders=(
             Contender("indexplan.Shuffle", ip.__version__, prepare_shuffle),

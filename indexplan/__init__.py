@@ -1,17 +1,22 @@
 """Which dataset index does rank r read at step t of epoch e?"""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from indexplan.accounting import Account
-from indexplan.checks import Check, Report, verify
 from indexplan.cursor import Cursor
-from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError
-from indexplan.files.build import Saved, save
-from indexplan.files.read import Stored, load
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle, register
 from indexplan.plan import Location, Plan
 from indexplan.schedule import Phase, parse_schedule
 from indexplan.seeds import worker_seed
 from indexplan.version import __version__
+
+if TYPE_CHECKING:
+    from indexplan.checks import Check, Report, verify
+    from indexplan.dataset import Dataset
+    from indexplan.files.build import Saved, save
+    from indexplan.files.read import Stored, load
 
 __all__ = [
     "Account",
@@ -38,3 +43,21 @@ __all__ = [
     "verify",
     "worker_seed",
 ]
+
+# What touches files is imported at first use: it brings in a third of the standard library.
+_AT_FIRST_USE = {
+    **dict.fromkeys(("Check", "Report", "verify"), "indexplan.checks"),
+    **dict.fromkeys(("Saved", "save"), "indexplan.files.build"),
+    **dict.fromkeys(("Stored", "load"), "indexplan.files.read"),
+    "Dataset": "indexplan.dataset",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module 'indexplan' has no attribute {name!r}")
+    return getattr(import_module(_AT_FIRST_USE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -34,7 +34,7 @@ class Bounds(Spec):
             sub_epoch = 0 if sub_epoch is None else sub_epoch
             cure = "leave it out, as the plan has one sub-epoch an epoch"
         else:
-            cure = "the plan has several, so name one"
+            cure = f"the plan has sub_epochs={self.sub_epochs}"
         sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
         if self.resumed is not None and (epoch, sub_epoch) < self.resumed[:2]:
             rule = f"not before {self.resumed[:2]}, where the plan was resumed"
@@ -43,18 +43,27 @@ class Bounds(Spec):
         self._sized()
         return layout(self._partition, self.order.num_units(epoch), epoch, sub_epoch)
 
-    def _step(self, steps: Layout, step: int, stop: int | None = None, name: str = "step") -> int:
-        """Return `step`, if it is an unfinished one; `stop` is one past the last allowed."""
-        stop = steps.num_steps if stop is None else stop
-        if type(step) is int and steps.first_step <= step < stop:  # no words on the fast path
+    def _step(self, steps: Layout, step: int) -> int:
+        """Return `step`, if it is an unfinished one."""
+        first, stop = steps.first_step, steps.num_steps
+        if type(step) is int and first <= step < stop:  # no words on the fast path
             return step
-        kind = f"an unfinished step of epoch {steps.epoch}"
-        if self.sub_epochs > 1:
-            kind += f", sub-epoch {steps.sub_epoch}"
-        if steps.first_step >= stop:
-            raise wrong(name, f"{kind}, and there is none", step, "plan.account says why")
+        kind = f"an unfinished step of {self._what(steps)}"
+        if first == stop:
+            raise wrong("step", f"{kind}, and there is none", step, "plan.account says why")
         cure = "plan.first_step and plan.num_steps say which there are"
-        return whole(name, step, steps.first_step, stop, cure, kind)
+        return whole("step", step, first, stop, cure, kind)
+
+    def _edge(self, steps: Layout, name: str, step: int) -> int:
+        """Return `step`, if it lies between unfinished steps, or at their start or end."""
+        cure = f"these are the unfinished steps of {self._what(steps)}, and their end"
+        if steps.first_step == steps.num_steps:
+            cure = f"{self._what(steps)} has no unfinished step; plan.account says why"
+        return whole(name, step, steps.first_step, steps.num_steps + 1, cure)
+
+    def _what(self, steps: Layout) -> str:
+        of = f", sub-epoch {steps.sub_epoch}" if self.sub_epochs > 1 else ""
+        return f"epoch {steps.epoch}{of}"
 
     def _steps(
         self,
@@ -66,11 +75,11 @@ class Bounds(Spec):
     ) -> tuple[int, Layout, int, int]:
         rank = self._rank(rank)
         steps = self._layout(epoch, sub_epoch)
-        start, stop, end = steps.first_step, steps.num_steps, steps.num_steps + 1
+        start, stop = steps.first_step, steps.num_steps
         if start_step is not None:
-            start = self._step(steps, start_step, end, "start_step")
+            start = self._edge(steps, "start_step", start_step)
         if stop_step is not None:
-            stop = self._step(steps, stop_step, end, "stop_step")
+            stop = self._edge(steps, "stop_step", stop_step)
         if start > stop:
             raise wrong("stop_step", f"at least {start}, the start_step", stop, "swap them")
         return rank, steps, start, stop

@@ -22,26 +22,29 @@ def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
     IndexPlanError
         If the text is not JSON, is not an object, names a field twice, or holds NaN or infinity.
     """
+    cure = "pass what to_json returned, unchanged"
     if not isinstance(text, str | bytes):
         raise wrong(what, "JSON text", text, "pass what to_json returned")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            raise IndexPlanError(f"{what} must name each field once; got {[k for k, _ in pairs]}")
+            got = [name for name, _ in pairs]
+            raise IndexPlanError(f"{what} must name each field once; got {got}; {cure}")
         return fields
 
     def refuse(constant: str) -> NoReturn:
-        raise wrong(what, "JSON, which has no such constant", constant)
+        raise wrong(what, "JSON, which has no such constant", constant, cure)
 
     try:
         data = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except IndexPlanError:
         raise
     except (ValueError, RecursionError) as error:
-        raise IndexPlanError(f"{what} must be JSON; got {_short(text)!r}: {error}") from None
+        got = f"{_short(text)!r} ({error})"
+        raise IndexPlanError(f"{what} must be JSON; got {got}; {cure}") from None
     if not isinstance(data, dict):
-        raise wrong(what, "a JSON object", data)
+        raise wrong(what, "a JSON object", data, cure)
     return data
 
 

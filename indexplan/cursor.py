@@ -83,7 +83,7 @@ class Cursor:
     def from_dict(cls, data: Mapping[str, Any]) -> Cursor:
         """Return the cursor that `to_dict` described, or raise `IndexPlanError`."""
         if not isinstance(data, Mapping):
-            raise wrong("a cursor", "an object, as Cursor.to_dict returns", data)
+            raise wrong("a cursor", "an object", data, "pass what to_dict returned")
         check_fields("a cursor", data, _FIELDS)
         return cls(**data)
 

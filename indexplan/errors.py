@@ -34,8 +34,9 @@ def whole(
     """
     if type(value) is int and start <= value < stop:  # the common case, on the path of every batch
         return value
-    last = str(start) if stop == start + 1 else f"{start} to {_last(stop)}"
-    rule = f"{kind}, {last}" if stop == start + 1 else f"{kind} from {last}"
+    rule = f"{kind} from {start} to {_last(stop)}"
+    if stop == start + 1:
+        rule = f"the integer {start}" if kind == "an integer" else f"{start}, {kind}"
     if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy.bool, without numpy
         raise wrong(what, rule, value, cure)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -39,18 +40,24 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
         starts = starts - _distances_into_steps(partition, num_units, epoch, starts)
     epochs = epoch + starts // num_units
     sub_epochs = part_of(num_units, partition.sub_epochs, starts % num_units)
-    owners = np.stack([epochs, sub_epochs])
-    groups, which = np.unique(owners, axis=1, return_inverse=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(which.ravel(), minlength=groups.shape[1]))
-    for (owner, sub_epoch), members in zip(
-        groups.T.tolist(), np.split(order, ends[:-1]), strict=False
-    ):
-        steps = layout(partition, num_units, owner, sub_epoch)
-        members = chosen[members]  # noqa: PLW2901 (positions of the group, among all)
-        distance = (epoch - owner) * num_units
-        _find_in(steps, sub_epoch, partition.world_size or 1, distance, positions, members, result)
+    for owner, of_epoch in _groups(epochs):
+        for sub_epoch, of_both in _groups(sub_epochs[of_epoch]):
+            steps = layout(partition, num_units, owner, sub_epoch)
+            members = chosen[of_epoch][of_both]
+            distance = (epoch - owner) * num_units
+            _find_in(steps, partition.world_size or 1, distance, positions, members, result)
     return result
+
+
+def _groups(values: Int64) -> Iterator[tuple[int, Int64 | slice]]:
+    """Yield each different value, and where it stands."""
+    if values.size and values.min() == values.max():  # one group, most of the time
+        yield int(values[0]), slice(None)
+        return
+    order = np.argsort(values, kind="stable")
+    for where in np.split(order, np.flatnonzero(np.diff(values[order])) + 1):
+        if where.size:
+            yield int(values[where[0]]), where
 
 
 def _distances_into_steps(
@@ -70,7 +77,6 @@ def _distances_into_steps(
 
 def _find_in(
     steps: Layout,
-    sub_epoch: int,
     world_size: int,
     distance: int,
     positions: Int64,
@@ -93,7 +99,7 @@ def _find_in(
         residues = (starts % world_size + (span.start + steps.origin) % world_size) % world_size
         ranks, slots = _ranks(world_size, residues, sizes, offsets - starts)
         result.epoch[chosen] = steps.epoch
-        result.sub_epoch[chosen] = sub_epoch
+        result.sub_epoch[chosen] = steps.sub_epoch
         result.step[chosen] = span.step + local
         result.rank[chosen] = ranks
         result.slot[chosen] = slots

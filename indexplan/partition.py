@@ -17,7 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan.errors import IndexPlanError
 from indexplan.schedule import At
+from indexplan.seeds import EPOCH_STOP
 
 Int64 = NDArray[np.int64]
 
@@ -180,6 +182,11 @@ class Layout(NamedTuple):
             turn, offset = divmod(start - base, period)
             size = min(stop - start, period - offset)
             epoch = self.epoch + (turn if self.remainder == "carry" else 0)
+            if epoch == EPOCH_STOP:
+                raise IndexPlanError(
+                    "a step under carry must be inside the run, which ends with epoch 2**32 - 1; "
+                    "got one that reads on into the next; use another remainder for the last epoch"
+                )
             pieces.append((epoch, base + offset, base + offset + size))
             start += size
         return pieces

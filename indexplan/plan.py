@@ -260,7 +260,8 @@ class Plan(Bounds):
         self._sized()
         chosen = range(self.sub_epochs)
         if sub_epoch is not None:
-            sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs)
+            cure = f"the plan has sub_epochs={self.sub_epochs}"
+            sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
             chosen = range(sub_epoch, sub_epoch + 1)
         return account(self._partition, self.order.num_units(epoch), epoch, chosen)
 
@@ -275,7 +276,7 @@ class Plan(Bounds):
             From first_step to num_steps, inclusive.
         """
         steps = self._layout(epoch, sub_epoch)
-        step = self._step(steps, step, steps.num_steps + 1)
+        step = self._edge(steps, "step", step)
         place = self._partition.resume_after(steps, step)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 

@@ -104,7 +104,7 @@ def _check_at(at: Any) -> At:
 
 def check_size(what: str, size: Any) -> Size:
     """Return a batch size as an int, or a tuple of two or more ints where it nests."""
-    cure = "nest with a tuple such as (5, 3)"
+    cure = "pass how many units a batch holds, or a tuple such as (5, 3)"
     if not isinstance(size, list | tuple):
         return whole(what, size, 1, SIZE_STOP, cure)
     if not size:
@@ -180,24 +180,25 @@ def parse_schedule(text: str) -> Size | list[Phase]:
     if len(words) == 1 and ":" not in text:
         return _parse_size(words[0])
     if not words:
-        raise wrong("a batch size", rule, text)
+        raise wrong("a batch size", rule, text, "name at least a size")
     return [_parse_phase(word) for word in words]
 
 
 def _parse_phase(word: str) -> Phase:
     at, colon, rest = word.partition(":")
     if not colon:
-        raise wrong("a phase", "AT:SIZE or AT:SIZE:NAME=VALUE,...", word)
+        rule = "AT:SIZE or AT:SIZE:NAME=VALUE,..."
+        raise wrong("a phase", rule, word, "such as 250000:768")
     size, _, parameters = rest.partition(":")
     rule = "a stream place or EPOCH/SUB_EPOCH"
     place = _integers("AT", rule, at, "/")
     if len(place) > 2:
-        raise wrong("AT", rule, at)
+        raise wrong("AT", rule, at, "such as 250000 or 3/0")
     pairs = {}
     for pair in filter(None, parameters.split(",")):
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise wrong("a parameter", "NAME=VALUE", pair)
+            raise wrong("a parameter", "NAME=VALUE", pair, "such as resolution=192")
         pairs[name] = _scalar(value)
     return Phase(place if len(place) == 2 else place[0], _parse_size(size), pairs)
 
@@ -210,7 +211,7 @@ def _parse_size(text: str) -> Size:
 def _integers(what: str, rule: str, text: str, separator: str) -> tuple[int, ...]:
     parts = text.split(separator)
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise wrong(what, rule, text)
+        raise wrong(what, rule, text, "write digits")
     return tuple(int(part) for part in parts)
 
 

@@ -7,6 +7,7 @@ where a run was cut.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from indexplan.partition import Int64, Layout
 UInt64 = NDArray[np.uint64]
 
 # (epoch, starts, stops): intervals of positions of an epoch, in order of reading
-Runs: TypeAlias = "list[tuple[int, int | Int64, int | Int64]]"
+Runs: TypeAlias = "list[tuple[int, Int64, Int64]]"
 
 
 def below(place: int, rank: int, world_size: int) -> int:
@@ -102,10 +103,7 @@ def runs(layout: Layout, world_size: int, rank: int, start_step: int, stop_step:
     last = _grouped(layout.pieces(anchor + int(starts[-1]), anchor + int(stops[-1])))
     if last and last[0][0] == layout.epoch:
         _, *more = last.pop(0)
-        joined = [
-            np.concatenate([np.atleast_1d(part) for part in both])
-            for both in zip(pairs, more, strict=True)
-        ]
+        joined = [np.concatenate(both) for both in zip(pairs, more, strict=True)]
         result = [(layout.epoch, joined[0], joined[1])]
     return result + last
 
@@ -117,8 +115,11 @@ def batch_runs(layout: Layout, world_size: int, rank: int, step: int) -> Runs:
 
 def _grouped(pieces: list[tuple[int, int, int]]) -> Runs:
     """Return pieces of positions as runs, one entry an epoch."""
-    if len(pieces) <= 1:
-        return list(pieces)
-    bounds = np.array(pieces, np.int64)
-    cuts = np.flatnonzero(np.diff(bounds[:, 0])) + 1
-    return [(int(part[0, 0]), part[:, 1], part[:, 2]) for part in np.split(bounds, cuts)]
+    if not pieces:
+        return []
+    if len(pieces) == 1:
+        epoch, start, stop = pieces[0]
+        return [(epoch, np.array([start], np.int64), np.array([stop], np.int64))]
+    epochs, starts, stops = np.array(pieces, np.int64).T.copy()
+    cuts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(epochs)]
+    return [(int(epochs[a]), starts[a:b], stops[a:b]) for a, b in pairwise(cuts)]

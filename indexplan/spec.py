@@ -69,7 +69,9 @@ class Spec:
         given = [n for n in ("batch_size", "global_batch_size") if getattr(self, n) is not None]
         if len(given) != 1:
             rule = "exactly one of batch_size and global_batch_size must be given"
-            raise IndexPlanError(f"{rule}; got {' and '.join(given) or 'neither'}")
+            got = "both" if given else "neither"
+            cure = "batch_size counts a rank's units, global_batch_size all ranks'"
+            raise IndexPlanError(f"{rule}; got {got}; {cure}")
         phases = as_phases(given[0], getattr(self, given[0]))
         if len(phases) == 1 and not phases[0].parameters:
             return (Phase(size=phases[0].size),)  # one value for what means the same
@@ -141,7 +143,8 @@ class Spec:
         for name in changes:
             if name not in known or name == "resumed":
                 names = ", ".join(name for name in known if name != "resumed")
-                raise wrong("a changed field", f"one of {names}", name)
+                cure = "check the spelling; plan.resume sets resumed"
+                raise wrong("a changed field", f"one of {names}", name, cure)
         if ("batch_size" in changes) != ("global_batch_size" in changes):
             known["batch_size"] = known["global_batch_size"] = None
         return type(self)(**{**known, "resumed": None, **changes})
@@ -177,7 +180,7 @@ class Spec:
         """
         names = [field.name for field in fields(cls)]
         if not isinstance(data, Mapping):
-            raise wrong("a plan", "an object, as Plan.to_dict returns", data)
+            raise wrong("a plan", "an object", data, "pass what to_dict returned")
         check_fields("a plan", data, ["partition", *names])
         if data["partition"] != PARTITION_VERSION:
             cure = "read it with the version of indexplan that wrote it, or a newer one"
@@ -190,7 +193,8 @@ class Spec:
             values[name] = _batch_size_from_json(values[name])
         if values["resumed"] is not None:
             if not isinstance(values["resumed"], Mapping):
-                raise wrong("resumed", "an object or null", values["resumed"])
+                cure = "write plans with to_json"
+                raise wrong("resumed", "an object or null", values["resumed"], cure)
             check_fields("resumed", values["resumed"], Resume._fields)
             values["resumed"] = Resume(**values["resumed"])
         return cls(**values)
@@ -230,7 +234,7 @@ def _batch_size_from_json(value: Any) -> Any:
     phases = []
     for item in value:
         if not isinstance(item, Mapping):
-            raise wrong("a phase", "an object", item)
+            raise wrong("a phase", "an object", item, "write plans with to_json")
         check_fields("a phase", item, ("at", "size", "parameters"))
         if not isinstance(item["parameters"], Mapping):
             raise wrong("parameters", "an object", item["parameters"], "write plans with to_json")

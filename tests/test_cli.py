@@ -265,12 +265,12 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--global-batch-size", "2"],
-            "exactly one of batch_size and global_batch_size must be given; got batch_size and "
-            "global_batch_size",
+            "exactly one of batch_size and global_batch_size must be given; got both; "
+            "batch_size counts a rank's units, global_batch_size all ranks'",
         ),
         (
             ["--num-samples", "9", "--batch-size", "x"],
-            "a batch size must be a size such as 256 or 5x3; got 'x'",
+            "a batch size must be a size such as 256 or 5x3; got 'x'; write digits",
         ),
     ],
 )
@@ -287,7 +287,7 @@ def test_wrong_questions(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--rank", "1")
     assert "--rank needs --step" == said
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--step", "1")
-    assert "sub_epoch must be an integer from 0 to 1; got None; the plan has several, so name one" == said
+    assert "sub_epoch must be an integer from 0 to 1; got None; the plan has sub_epochs=2" == said
     said = fails(capsys, 2, "locate", path, "--index", "1000", "--epoch", "0")
     assert "index must be from 0 to 999; got 1000; the order has num_samples=1000" == said
     assert "must be a plan directory; got nothing there" in fails(capsys, 1, "show", f"{path}x")

@@ -3,7 +3,6 @@
 Every case is a fresh process with a kernel file and a cache folder of its own.
 """
 
-
 from __future__ import annotations
 
 import json

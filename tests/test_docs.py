@@ -80,10 +80,8 @@ def picture() -> str:
         for rank, size in enumerate(sizes):
             ranks += (f"rank {rank}" if size > 1 else f"r{rank}").center(5 * size - 1) + "|"
     positions = " ".join(f"{position:>3} " for position in range(13)).rstrip()
-    return "\n".join(
-        [f" position   {positions}", rule, f" order     |{cells}|", rule]
-        + [f" step      |{steps}", f" rank      |{ranks}"]
-    )
+    lines = [f" position   {positions}", rule, f" order     |{cells}|", rule]
+    return "\n".join([*lines, f" step      |{steps}", f" rank      |{ranks}"])
 
 
 def test_picture() -> None:
@@ -95,7 +93,7 @@ def test_promised_files() -> None:
     """The top level is what was promised, and nothing else."""
     tracked = {
         name
-        for name in os.listdir(ROOT)
+        for name in (path.name for path in ROOT.iterdir())
         if not name.startswith(".") and name not in {"build", "dist"} and ".egg-info" not in name
     }
     expected = {"pyproject.toml", "indexplan", "adapters", "benchmarks", "tests", "README.md"}

@@ -244,7 +244,7 @@ def test_chunk_that_is_a_folder(saved: Path) -> None:
 @pytest.mark.parametrize("epochs", [[], [-1], [2**32], [0.5], [True]])
 def test_epochs_out_of_range(tmp_path: Path, epochs: list[Any]) -> None:
     """Epochs that cannot be are refused before anything is written."""
-    with pytest.raises(ip.IndexPlanError, match="epochs? must be "):
+    with pytest.raises(ip.IndexPlanError, match=r"epochs? must be "):
         ip.save(PLAN, tmp_path / "a.plan", epochs=epochs)
     assert [] == list(tmp_path.iterdir())
 

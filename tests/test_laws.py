@@ -138,7 +138,8 @@ def test_every_rank_has_the_same_steps_and_micro_batches(plan: ip.Plan) -> None:
         for rank in range(plan.world_size):
             assert len(steps) == len(plan.batch_sizes(epoch, sub_epoch, rank=rank))
         for step in {*steps[:2], *steps[-1:]}:
-            counts = plan.phase(epoch, sub_epoch, step=step).inner_counts or (1,)
+            size = plan.phase(epoch, sub_epoch, step=step).size
+            counts = size[:-1] if isinstance(size, tuple) else (1,)
             for rank, batch in enumerate(batches_of(plan, epoch, sub_epoch, step)):
                 cut = plan.micro_batches(epoch, sub_epoch, step=step, rank=rank)
                 assert model.nest(batch.tolist(), counts) == _tolist(cut)
@@ -233,6 +234,17 @@ def test_blocks_stay_within_their_window(order: ip.BlockShuffle, epoch: int) -> 
         window, read, slots = read[:num_units], read[num_units:], slots[order.window :]
         assert blocks == set(window)
         assert blocks.isdisjoint(read)
+
+
+def test_micro_batches_of_an_example() -> None:
+    """An example to read: (2, 2, 3) is two batches of two of three; fewer units are cut evenly."""
+    full = ip.Plan(ip.Sequential(24), world_size=2, batch_size=(2, 2, 3))
+    assert _tolist(full.micro_batches(0, step=0, rank=1)) == [
+        [[12, 13, 14], [15, 16, 17]],
+        [[18, 19, 20], [21, 22, 23]],
+    ]
+    less = ip.Plan(ip.Sequential(11), world_size=2, batch_size=(2, 2, 3))
+    assert _tolist(less.micro_batches(0, step=0, rank=0)) == [[[0, 1], [2]], [[3, 4], [5]]]
 
 
 def _tolist(nested: Any) -> Any:

@@ -78,20 +78,21 @@ def test_locate_inverts_batch(plan: ip.Plan, data: st.DataObject) -> None:
     if drawn is None:
         return
     *pair, step = drawn
-    n = plan.order.num_samples
-    found = set()
-    for rank in range(plan.world_size):
-        batch = plan.batch(*pair, step=step, rank=rank)
-        num_valid = plan.num_valid(*pair, step=step, rank=rank)
-        for slot, index in enumerate(batch[:num_valid].tolist()):
-            # Under "carry" a step may read far into the epochs to come: look in all it can reach.
-            reach = range(pair[0], pair[0] + 2 + plan.step_size(*pair, step=step) // n)
-            places = [plan.locate(index, epoch) for epoch in reach]
-            hits = [e for e, p in zip(reach, places, strict=True) if p == (*drawn, rank, slot)]
-            assert len(hits) == 1
-            assert all(isinstance(part, int) for part in places[0])
-            found.add((hits[0], index))
-    assert len(found) == plan.step_size(*pair, step=step)
+    samples = range(plan.order.num_samples)
+    index_at: dict[tuple[int, ...], int] = {}  # (epoch, sub_epoch, step, rank, slot) -> index
+    # Under "carry" a step may read far into the epochs to come: look in all that it can reach.
+    for epoch in range(pair[0], pair[0] + 2 + plan.step_size(*pair, step=step) // len(samples)):
+        places = zip(*(part.tolist() for part in plan.locate(samples, epoch)), strict=True)
+        for index, place in zip(samples, places, strict=True):
+            if place[:3] == drawn:
+                assert place not in index_at
+                index_at[place] = index
+    ranks = range(plan.world_size)
+    batches = [plan.batch(*pair, step=step, rank=rank).tolist() for rank in ranks]
+    valid = [plan.num_valid(*pair, step=step, rank=rank) for rank in ranks]
+    assert index_at == {
+        (*drawn, rank, slot): batches[rank][slot] for rank in ranks for slot in range(valid[rank])
+    }
 
 
 @given(plans())
@@ -124,6 +125,7 @@ def test_locate_keeps_the_shape_of_what_it_is_asked(plan: ip.Plan, data: st.Data
     epoch = data.draw(st.integers(0, 2**32 - 2), label="epoch")
     index = data.draw(st.integers(0, n - 1), label="index")
     one = plan.locate(index, epoch)
+    assert all(type(part) is int for part in one)
     assert one == plan.locate(np.uint8(index), epoch) == plan.locate(np.int64(index), epoch)
     grid = plan.locate(np.full((2, 1, 3), index), epoch)
     for part, single in zip(grid, one, strict=True):

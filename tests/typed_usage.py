@@ -22,6 +22,6 @@ padded: int = account.num_padded
 cursor: ip.Cursor = plan.cursor(0, 0, step=3)
 resumed: ip.Plan = plan.replace(world_size=3).resume(ip.Cursor.from_json(cursor.to_json()))
 same: ip.Plan = ip.Plan.from_json(plan.to_json())
-saved: ip.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=lambda done, total: None)
+saved: ip.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=print)
 loaded: ip.Plan = ip.load("a.plan", dataset=ip.Dataset.scan("data", "**/*.jpg"))
 ok: bool = ip.verify(loaded).ok

@@ -6,8 +6,12 @@ All state that changes is here.
 
 from __future__ import annotations
 
+import operator
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from torch.utils.data import get_worker_info
 
 from indexplan import Cursor, IndexPlanError, Phase, Plan
 from indexplan_torch.ranks import discover
@@ -53,7 +57,7 @@ class Feed:
         self.nested, self.item, self.as_array = nested, item, as_array
         self.number = self._number(plan.start)
         self.current: Pass | None = None
-        self.counts_in_loop = False  # whether a loader counts what its loop receives
+        self.handed: Pass | None = None  # begun and counted by a loader, for its sampler to draw
         self.pinned = False
         self._shift = 0
         self._running: tuple[Plan, int, Plan] | None = None
@@ -69,6 +73,8 @@ class Feed:
         IndexPlanError
             If the plan names another world_size than the running one.
         """
+        if self._running is not None and get_worker_info() is not None:
+            return self._running[2], self._running[1]  # a spawned worker has no process group
         rank, world_size = discover(self.rank, self.world_size)
         if self._running is not None:
             source, was, plan = self._running
@@ -78,9 +84,12 @@ class Feed:
         if plan.world_size is None:
             plan = plan.replace(world_size=world_size).resume(self.plan.start)
         elif plan.world_size != world_size:
+            cure = f"use plan.replace(world_size={world_size})"
+            if world_size == 1:
+                cure = "initialize torch.distributed first"  # torchrun and trainers do
             raise IndexPlanError(
-                f"world_size must be {plan.world_size}, the plan's; got {world_size} running "
-                f"ranks; leave it out of the plan, or use plan.replace(world_size={world_size})"
+                f"world_size must be {plan.world_size}, the plan's; got {world_size} running; "
+                f"leave it out of the plan to take the running one, or {cure}"
             )
         self._running = (self.plan, rank, plan)
         return plan, rank
@@ -91,9 +100,18 @@ class Feed:
         return divmod(self.number, self.plan.sub_epochs)
 
     def set_epoch(self, number: int) -> None:
-        """Set which pass comes next: sub-epoch `number` of the run, counted through all epochs."""
+        """Set which pass comes next: sub-epoch `number` of the run, counted through all epochs.
+
+        Raises
+        ------
+        IndexPlanError
+            If the number is negative or not an integer.
+        """
+        number = _count("epoch", number)
         if not self.pinned:
-            self.number = int(number)
+            self.number = number
+            if self.current is not None and self.current.finished:
+                self.current = None  # asked for again, it is read again
 
     def set_epoch_from_trainer(self, number: int) -> None:
         """Set which pass comes next, as a trainer counts it.
@@ -101,6 +119,7 @@ class Feed:
         A trainer that counts on after a resume never names a pass before it. One that does starts
         to count anew there, as Fabric does: from then on its numbers count from the resume.
         """
+        number = _count("epoch", number)
         resumed = self._number(self.plan.start)
         if number + self._shift < resumed:
             self._shift = resumed - number
@@ -108,14 +127,30 @@ class Feed:
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        epoch, sub_epoch = _count("epoch", epoch), _count("sub_epoch", sub_epoch)
         self.set_epoch(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
 
     def begin(self) -> Pass:
-        """Start a pass: over the sub-epoch that is set, or the next if that one was finished."""
+        """Start a pass: over the sub-epoch that is set, or the next if that one was finished.
+
+        Raises
+        ------
+        IndexPlanError
+            If a rank would get an empty batch in it, which datasets and models do not take.
+        """
         current = self.current
         if current is not None and current.finished and current.number == self.number:
             self.set_epoch(self.number + 1)
         plan, _ = self.running()
+        account = plan.account(*self.where)
+        if account.num_steps and not account.min_batch_size:
+            epoch, sub_epoch = self.where
+            raise IndexPlanError(
+                f"each step must hold a unit for every rank; got steps of fewer than world_size="
+                f"{plan.world_size} units in epoch {epoch}, sub-epoch {sub_epoch}, under "
+                f"remainder={plan.remainder!r}; use a larger batch size, remainder='pad' or fewer "
+                "ranks"
+            )
         self.current = Pass(self.number, plan.first_step(*self.where))
         return self.current
 
@@ -179,3 +214,31 @@ class Feed:
         self.number = self._number(cursor)
         self.current = None
         self._shift = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out an item that does not pickle: workers, which feeds travel to, never call it."""
+        state = vars(self).copy()
+        try:
+            pickle.dumps(self.item)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            state["item"] = _lost
+        return state
+
+
+def _count(name: str, number: Any) -> int:
+    """Return what a trainer or user counts with as an int from 0."""
+    try:
+        counted = -1 if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        counted = -1
+    if counted < 0:
+        raise IndexPlanError(f"{name} must be an integer from 0; got {number!r}; count from 0")
+    return counted
+
+
+def _lost(index: int, _: Phase) -> Any:
+    """Stand in a spawned process for an item that could not travel there."""
+    raise IndexPlanError(
+        f"item must pickle to be called in a spawned process; got one that does not, for index "
+        f"{index}; define it at the top of a module"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.feed import Item
@@ -77,7 +77,11 @@ class PlanLoader(DataLoader[Any]):
         else:  # a trainer builds the loader anew, around what it made of our batch sampler
             options = {k: v for k, v in options.items() if k not in _THE_PLANS_OWN}
         self.feed = _ours(batch_sampler).feed
-        self.feed.counts_in_loop = True
+        if isinstance(dataset, IterableDataset):
+            raise IndexPlanError(
+                "dataset must be map-style, as a plan says which index is read when; got "
+                f"{type(dataset).__name__}, an IterableDataset; give it __getitem__ and __len__"
+            )
         num_samples = self.feed.plan.order.num_samples
         if hasattr(dataset, "__len__") and len(dataset) != num_samples:
             raise IndexPlanError(
@@ -110,6 +114,15 @@ class PlanLoader(DataLoader[Any]):
     def batch_size(self, size: Any) -> None:
         """Ignore what DataLoader would put here beside a batch sampler."""
 
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        """What `accelerator.prepare` asks a loader before it deals its batches out to ranks."""
+        raise IndexPlanError(
+            "loader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "
+            "this rank's already; got it in accelerator.prepare, which would deal them out again; "
+            "use prepare(accelerator, loader)"
+        )
+
     def __len__(self) -> int:
         """Return the steps of the sub-epoch that is set, finished ones included."""
         return len(self.feed)
@@ -119,7 +132,7 @@ class PlanLoader(DataLoader[Any]):
 
         A generator, so that a trainer may ask for it before it has set the epoch.
         """
-        begun = self.feed.begin()
+        begun = self.feed.handed = self.feed.begin()
         for batch in super().__iter__():
             begun.step += 1
             yield batch

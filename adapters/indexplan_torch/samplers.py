@@ -73,6 +73,15 @@ class PlanView(_FeedSampler):
         """Set which pass comes next, as a trainer counts it."""
         self.feed.set_epoch_from_trainer(epoch)
 
+    @property
+    def generator(self) -> None:
+        """What `accelerator.prepare` asks a sampler before it deals its batches out to ranks."""
+        raise IndexPlanError(
+            "batches must be all ranks' for accelerator.prepare, which deals them out; got this "
+            "rank's; use GlobalPlanBatchSampler, or a PlanLoader and "
+            "indexplan_torch.accelerate.prepare"
+        )
+
     def __len__(self) -> int:
         """Return the units of the rank's share of the sub-epoch that is set."""
         plan, rank = self.feed.running()
@@ -179,9 +188,9 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield a batch a step; nothing happens before the first is asked for."""
         feed = self.feed
-        if feed.counts_in_loop:
-            assert feed.current is not None  # noqa: S101 (the loader has begun the pass)
-            yield from feed.draw(feed.current)
+        handed, feed.handed = feed.handed, None
+        if handed is not None:
+            yield from feed.draw(handed)
             return
         begun = feed.begin()
         for batch in feed.draw(begun):
@@ -227,9 +236,14 @@ class PlanSampler(PlanView):
         """Yield the rank's indices of the steps that are left, one by one."""
         begun = self.feed.begin()
         for batch in self.feed.draw(begun):
-            yield from batch
-            begun.step += 1
+            yield from batch[:-1]
+            begun.step += 1  # before the last: a loader that has its batch asks for no more
+            yield batch[-1]
         begun.finished = True
+
+
+class _GlobalView(PlanView):
+    generator = None
 
 
 class GlobalPlanBatchSampler(PlanBatchSampler):
@@ -261,6 +275,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         rank = None if world_size is None else 0
         form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
         super().__init__(plan, rank=rank, world_size=world_size, **form)
+        self.sampler = _GlobalView(self.feed)
 
     def __len__(self) -> int:
         """Return the batches of all ranks in the sub-epoch that is set."""

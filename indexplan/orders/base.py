@@ -178,7 +178,8 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.max() >= 2**63):
-        raise wrong(what, "an integer below 2**63, or an array of them", values)
+        rule = "an integer below 2**63, or an array of them"
+        raise wrong(what, rule, values, "pass integers, such as an int64 array")
     return array.astype(np.int64)
 
 
@@ -196,7 +197,8 @@ def register(order: type[OrderType]) -> type[OrderType]:
     """Let plans from JSON and files know a kind of order; a class decorator."""
     known = _REGISTRY.setdefault(order.algorithm, order)
     if known is not order:
-        raise wrong("algorithm", "a name that no other order has", order.algorithm)
+        rule = "a name that no other order has"
+        raise wrong("algorithm", rule, order.algorithm, "another algorithm needs another name")
     return order
 
 
@@ -209,7 +211,8 @@ def order_from_dict(data: Mapping[str, Any]) -> Order:
         If the algorithm is unknown, or a field is missing, unknown or wrong.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("algorithm"), str):
-        raise wrong("an order", "an object with the field 'algorithm'", data)
+        rule = "an object with the field 'algorithm'"
+        raise wrong("an order", rule, data, "pass what to_dict returned")
     kind = _REGISTRY.get(data["algorithm"])
     if kind is None:
         known = ", ".join(sorted(_REGISTRY))

@@ -1,4 +1,6 @@
-"""Write plan_file.json, the digest of one plan directory: `python -m tests.golden.make_golden_plan_file`.
+"""Write plan_file.json, the digest of a plan directory.
+
+`python -m tests.golden.make_golden_plan_file`
 
 The only script that writes it. The bytes are made here from the words of docs/plan-file.md, the
 oracle of shuffle-v1 and the xxhash package; of the library nothing is imported. Other bytes are

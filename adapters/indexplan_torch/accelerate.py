@@ -1,0 +1,121 @@
+"""Plans under Hugging Face Accelerate: a PlanLoader that is prepared and not dealt out again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from accelerate.data_loader import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    DataLoaderShard,
+)
+from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    recursively_apply,
+)
+
+from indexplan_torch.loader import PlanLoader
+
+
+class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
+    """A PlanLoader with what `accelerator.prepare` adds: device placement and gradient state.
+
+    `accelerator.save_state` and `load_state` save and restore it. It looks one batch ahead of the
+    loop, as accelerate's own loaders do, and its state counts what the loop has received.
+
+    Parameters
+    ----------
+    accelerator : accelerate.Accelerator
+        Whose device and settings it takes.
+    loader : PlanLoader
+        Its batches stay as they are.
+    """
+
+    def __init__(self, accelerator: Any, loader: PlanLoader) -> None:
+        super().__init__(
+            loader.dataset,
+            device=accelerator.device if accelerator.device_placement else None,
+            rng_types=[name for name in accelerator.rng_types if name != "generator"],
+            _non_blocking=accelerator.non_blocking,
+        )
+        self.base_dataloader = loader
+        self.use_stateful_dataloader = True  # so accelerate saves the state with its own
+        self._is_accelerate_prepared = True  # so accelerate takes it as it is
+        self._follow()
+
+    def _follow(self) -> None:
+        """Take over the number of the pass that the loader is set to, and where it stands."""
+        self.iteration = self.base_dataloader.feed.number
+        self.dl_state_dict = self.base_dataloader.state_dict()
+
+    def begin(self) -> None:
+        """Enter the gradient state, with the valid units of the last step as the remainder."""
+        self.set_epoch(self.iteration)
+        super().begin()
+        feed = self.base_dataloader.feed
+        plan, _ = feed.running()
+        # gather_for_metrics keeps so many rows of the last step: all of them but padding
+        last = plan.num_steps(*feed.where) - 1
+        self.remainder = plan.step_size(*feed.where, step=last) if last >= 0 else -1
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        self.base_dataloader.set_epoch(epoch)
+        self._follow()
+
+    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
+        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        self.base_dataloader.set_epoch_and_sub_epoch(epoch, sub_epoch)
+        self._follow()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a run stood, under whatever world_size, batch size and workers are now."""
+        self.base_dataloader.load_state_dict(state)
+        self._follow()
+
+
+def prepare(accelerator: Any, *objects: Any) -> Any:
+    """Prepare objects as `accelerator.prepare(*objects)` does, and keep the plans of PlanLoaders.
+
+    Parameters
+    ----------
+    accelerator : accelerate.Accelerator
+    *objects
+        Models, optimizers, schedulers and loaders.
+
+    Returns
+    -------
+    object or tuple
+        What `accelerator.prepare` returns, in the order given; `PreparedLoader` for each
+        PlanLoader.
+    """
+    return accelerator.prepare(*(_taken(accelerator, each) for each in objects))
+
+
+def _taken(accelerator: Any, each: Any) -> Any:
+    if isinstance(each, PlanLoader) and not isinstance(each, PreparedLoader):
+        return PreparedLoader(accelerator, each)
+    return each
+
+
+def gather(accelerator: Any, data: Any) -> Any:
+    """Gather tensors whose number of rows may differ by rank, as in the steps of "spread".
+
+    Parameters
+    ----------
+    accelerator : accelerate.Accelerator
+    data : torch.Tensor, or nested lists, tuples and dicts of them
+        Shape (rows, ...); a scalar is one row.
+
+    Returns
+    -------
+    torch.Tensor, or nested as given
+        The rows of all ranks, in the order of ranks: each once, none padded.
+    """
+
+    def rows(tensor: torch.Tensor) -> torch.Tensor:
+        tensor = tensor[None] if tensor.ndim == 0 else tensor
+        sizes = accelerator.gather(torch.tensor([len(tensor)], device=tensor.device)).tolist()
+        padded = accelerator.pad_across_processes(tensor, dim=0)
+        parts = accelerator.gather(padded).split(max(sizes))
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+
+    return recursively_apply(rows, data, error_on_other_type=True)

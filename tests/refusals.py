@@ -1,0 +1,26 @@
+"""What the tests of bad input share: plans to ask, and the check of a refusal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+
+PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2, sub_epochs=2)
+WHOLE = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+RESUMED = PLAN.resume(PLAN.cursor(1, 1, step=1))
+EMPTY = ip.Plan(ip.Sequential(2), world_size=1, batch_size=5, remainder="drop")
+CURSOR = PLAN.cursor(0, 1, step=1)
+CARRY = ip.Plan(ip.Sequential(10), world_size=1, batch_size=3, remainder="carry")
+
+
+def refuses(message: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Check that a call raises an error with this message, and leaves plans as they were."""
+    before = [repr(plan) for plan in (PLAN, WHOLE, RESUMED, EMPTY, CURSOR)]
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        function(*args, **kwargs)
+    assert before == [repr(plan) for plan in (PLAN, WHOLE, RESUMED, EMPTY, CURSOR)]

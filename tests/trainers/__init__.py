@@ -1,0 +1,1 @@
+"""Plans under real trainers: real packages, real processes."""

@@ -1,0 +1,253 @@
+"""Bad input to the torch adapters: one error each, which names the value, the rule and the cure."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader, IterableDataset
+
+import indexplan as ip
+from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch.ranks import discover
+
+OPEN = ip.Plan(ip.Shuffle(10, seed=1), batch_size=2)
+OF_TWO = OPEN.replace(world_size=2)
+HALVES = OPEN.replace(sub_epochs=2)
+STATE = {"cursor": OPEN.replace(world_size=1).cursor(0, step=2).to_dict()}
+CUT_STATE = {"cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
+OTHER_SEED = {"cursor": {**STATE["cursor"], "order": ip.Shuffle(10, seed=2).to_dict()}}
+ORDER = {**STATE["cursor"]["order"], "algorithm": "shuffle-v0"}
+OTHER_VERSION = {"cursor": {**STATE["cursor"], "order": ORDER}}
+SIZE_CURE = "use indexplan.Plan(..., batch_size=..., remainder=...)"
+
+
+class Stream(IterableDataset[int]):
+    """A dataset that cannot be asked for an index."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(10))
+
+
+def resumed(plan: ip.Plan, state: Any) -> PlanLoader:
+    """Return a loader that goes on from a state."""
+    loader = PlanLoader(range(plan.order.num_samples), plan)
+    loader.load_state_dict(state)
+    return loader
+
+
+def set_epoch(*numbers: Any) -> None:
+    """Set the pass of a new sampler."""
+    sampler = PlanBatchSampler(HALVES)
+    (sampler.set_epoch if len(numbers) == 1 else sampler.set_epoch_and_sub_epoch)(*numbers)
+
+
+def before_the_resume() -> None:
+    """Ask a loader for a pass before the one that it was resumed in."""
+    loader = resumed(HALVES, {"cursor": HALVES.replace(world_size=1).cursor(3, 1, step=1).to_dict()})
+    loader.set_epoch(2)
+    next(iter(loader))
+
+
+def first(samples: Any) -> Any:
+    """Return the first of some batches."""
+    return next(iter(samples))
+
+
+EMPTY = (
+    "each step must hold a unit for every rank; got steps of fewer than world_size={world_size} "
+    "units in epoch {epoch}, sub-epoch {sub_epoch}, under remainder='{remainder}'; use a larger "
+    "batch size, remainder='pad' or fewer ranks"
+)
+
+CASES: list[tuple[str, Callable[[], Any]]] = [
+    # the plan
+    (
+        "plan must be an indexplan.Plan; got 7; make one first",
+        lambda: PlanSampler(7),  # type: ignore[arg-type]
+    ),
+    (
+        "PlanBatchSampler must be given a plan, and no batch_size or drop_last; got int, "
+        "batch_size=None, drop_last=False; these belong to the plan: "
+        "indexplan.Plan(..., batch_size=...)",
+        lambda: PlanBatchSampler(7),
+    ),
+    (
+        "PlanBatchSampler must be given a plan, and no batch_size or drop_last; got Plan, "
+        "batch_size=4, drop_last=True; these belong to the plan: "
+        "indexplan.Plan(..., batch_size=...)",
+        lambda: PlanBatchSampler(OPEN, 4, drop_last=True),
+    ),
+    (
+        "plan must have batches that are all full, for PlanSampler; got remainder='spread', "
+        "1 phases, batch_size=2; use PlanLoader, or remainder='pad' and one batch_size",
+        lambda: PlanSampler(OPEN),
+    ),
+    (
+        "plan must have batches that are all full, for PlanSampler; got remainder='pad', "
+        "1 phases, batch_size=None; use PlanLoader, or remainder='pad' and one batch_size",
+        lambda: PlanSampler(OPEN.replace(global_batch_size=4, remainder="pad")),
+    ),
+    (
+        "as_array must be alone; got it with nested or item; leave those out",
+        lambda: PlanBatchSampler(OPEN, nested=True, as_array=True),
+    ),
+    # ranks
+    (
+        "world_size must be 2, the plan's; got 1 running; leave it out of the plan to take the "
+        "running one, or initialize torch.distributed first",
+        lambda: len(PlanLoader(range(10), OF_TWO)),
+    ),
+    (
+        "world_size must be 2, the plan's; got 4 running; leave it out of the plan to take the "
+        "running one, or use plan.replace(world_size=4)",
+        lambda: first(PlanBatchSampler(OF_TWO, rank=0, world_size=4)),
+    ),
+    (
+        "rank must be an integer from 0 to 1; got 2; "
+        "plan.replace(world_size=...) changes how many ranks there are",
+        lambda: first(PlanBatchSampler(OPEN, rank=2, world_size=2)),
+    ),
+    (
+        "rank and world_size must be given together; got rank=1, world_size=None; leave both out "
+        "to have them discovered",
+        lambda: len(PlanBatchSampler(OPEN, rank=1)),
+    ),
+    # what belongs to the plan
+    (
+        f"batch_size must be left out, as it belongs to the plan; got 4; {SIZE_CURE}",
+        lambda: PlanLoader(range(10), OPEN, batch_size=4),
+    ),
+    (
+        f"shuffle must be left out, as it belongs to the plan; got True; {SIZE_CURE}",
+        lambda: PlanLoader(range(10), OPEN, shuffle=True),
+    ),
+    (
+        f"drop_last must be left out, as it belongs to the plan; got True; {SIZE_CURE}",
+        lambda: PlanLoader(range(10), OPEN, drop_last=True),
+    ),
+    (
+        f"sampler must be left out, as it belongs to the plan; got range(0, 10); {SIZE_CURE}",
+        lambda: PlanLoader(range(10), OPEN, sampler=range(10)),
+    ),
+    (
+        "batch_sampler must be left out, as the plan makes it; got [[0, 1]]; use torch's "
+        "DataLoader for another one",
+        lambda: PlanLoader(range(10), OPEN, batch_sampler=[[0, 1]]),
+    ),
+    # the dataset
+    (
+        "dataset must hold 10 samples, as the plan's order; got 9; use an order of 9 samples",
+        lambda: PlanLoader(range(9), OPEN),
+    ),
+    (
+        "dataset must be map-style, as a plan says which index is read when; got Stream, an "
+        "IterableDataset; give it __getitem__ and __len__",
+        lambda: PlanLoader(Stream(), OPEN),
+    ),
+    # epochs
+    ("epoch must be an integer from 0; got -1; count from 0", lambda: set_epoch(-1)),
+    ("epoch must be an integer from 0; got 1.0; count from 0", lambda: set_epoch(1.0)),
+    ("epoch must be an integer from 0; got True; count from 0", lambda: set_epoch(True)),
+    ("epoch must be an integer from 0; got None; count from 0", lambda: set_epoch(None)),
+    (
+        "epoch must be an integer from 0; got '1'; count from 0",
+        lambda: PlanLoader(range(10), OPEN).sampler.set_epoch("1"),
+    ),
+    ("epoch must be an integer from 0; got -2; count from 0", lambda: set_epoch(-2, 0)),
+    ("sub_epoch must be an integer from 0; got -1; count from 0", lambda: set_epoch(0, -1)),
+    (
+        "(epoch, sub_epoch) must be not before (3, 1), where the plan was resumed; got (1, 0); "
+        "ask the plan that was not resumed",
+        before_the_resume,
+    ),
+    # states
+    (
+        "state must be what state_dict returned; got {}; save it in the checkpoint",
+        lambda: resumed(OPEN, {}),
+    ),
+    (
+        "a cursor must have the fields ['step']; got only ['epoch', 'order', 'position', "
+        "'sub_epoch', 'sub_epochs']; write it with to_json, or read it with the version of "
+        "indexplan that wrote it",
+        lambda: resumed(OPEN, CUT_STATE),
+    ),
+    (
+        "a cursor must be of the plan's order; got one with algorithm shuffle-v0, not shuffle-v1; "
+        "resume it with the order it was saved under",
+        lambda: resumed(OPEN, OTHER_VERSION),
+    ),
+    (
+        "a cursor must be of the plan's order; got one with seed 2, not 1; resume it with the "
+        "order it was saved under",
+        lambda: resumed(OPEN, OTHER_SEED),
+    ),
+    (
+        "a cursor must be of the plan's order; got one with num_samples 10, not 11; resume it "
+        "with the order it was saved under",
+        lambda: resumed(OPEN.replace(order=ip.Shuffle(11, seed=1)), STATE),
+    ),
+    (
+        "a cursor's sub_epochs must be 2, the plan's; got 1; use plan.replace(sub_epochs=1)",
+        lambda: resumed(HALVES, STATE),
+    ),
+    # empty batches
+    (
+        EMPTY.format(world_size=3, epoch=0, sub_epoch=0, remainder="spread"),
+        lambda: first(PlanLoader(range(10), OPEN.replace(batch_size=1), rank=0, world_size=3)),
+    ),
+    (
+        EMPTY.format(world_size=8, epoch=0, sub_epoch=0, remainder="spread"),
+        lambda: first(PlanBatchSampler(HALVES, rank=5, world_size=8)),
+    ),
+    (
+        EMPTY.format(world_size=12, epoch=0, sub_epoch=0, remainder="spread"),
+        lambda: first(GlobalPlanBatchSampler(OPEN, world_size=12)),
+    ),
+    (
+        EMPTY.format(world_size=3, epoch=0, sub_epoch=0, remainder="pad"),
+        lambda: first(
+            PlanLoader(
+                range(10),
+                OPEN.replace(global_batch_size=2, remainder="pad"),
+                rank=0,
+                world_size=3,
+            )
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "function"), CASES, ids=[case[0][:60] for case in CASES])
+def test_refuses(message: str, function: Callable[[], Any]) -> None:
+    """Each mistake ends in one error, before any batch is read."""
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        function()
+
+
+def test_no_rank_in_a_running_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several ranks that cannot be told apart are an error, not the same data on all of them."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    message = (
+        "rank must be known before batches are; got WORLD_SIZE=2 and no RANK; initialize "
+        "torch.distributed first, or pass rank and world_size"
+    )
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        discover()
+
+
+def test_too_few_units_for_the_ranks_can_be_padded() -> None:
+    """What the error of an empty batch advises helps: a batch for every rank, repeats counted."""
+    plan = OPEN.replace(batch_size=1, remainder="pad")
+    read = [
+        index
+        for rank in range(3)
+        for batch in DataLoader(
+            range(10),  # type: ignore[arg-type]
+            batch_sampler=PlanBatchSampler(plan, rank=rank, world_size=3),
+        )
+        for index in batch.tolist()
+    ]
+    assert 2 == plan.replace(world_size=3).account(0).num_padded
+    assert (12, set(range(10))) == (len(read), set(read))

@@ -1,0 +1,138 @@
+"""Augmentation streams: seeds hashed from (seed, pass, rank, worker), and what records them."""
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import Dataset
+
+import indexplan as ip
+from indexplan_torch import PlanLoader, recorded, seed_rank
+
+# numpy.random.SeedSequence(seed, spawn_key=(3, epoch, rank, worker)).generate_state(1, uint64)
+KNOWN = [
+    ((0, 0, 0, 0), 1279844757562384118),
+    ((0, 1, 0, 0), 5769086271167671633),
+    ((1, 0, 0, 0), 12163234266317937517),
+    ((0, 0, 1, 0), 16945579917817379851),
+    ((0, 0, 0, 1), 16802019917480825825),
+    ((42, 7, 3, 2), 5980258246752106561),
+    ((2**128 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1), 14984126036409084438),
+]
+
+PLAN = ip.Plan(ip.Shuffle(24, seed=7), world_size=2, batch_size=2, sub_epochs=2)
+
+
+class Drawn(Dataset[Any]):
+    """A dataset that says what its process drew, and what that was seeded with."""
+
+    def __len__(self) -> int:
+        return 24
+
+    def __getitem__(self, index: int) -> Any:
+        drawn = random.random(), np.random.random(), torch.rand(()).item()  # noqa: NPY002, S311
+        return index, drawn, recorded()
+
+
+def as_they_are(samples: list[Any]) -> list[Any]:
+    """Collate nothing."""
+    return samples
+
+
+@pytest.mark.parametrize(("numbers", "expected"), KNOWN)
+def test_worker_seeds_are_frozen(numbers: tuple[int, int, int, int], expected: int) -> None:
+    """A worker's seed is the same on every machine and in every version."""
+    seed, epoch, rank, worker = numbers
+    assert expected == ip.worker_seed(seed, epoch=epoch, rank=rank, worker=worker)
+
+
+def test_worker_seeds_are_distinct() -> None:
+    """No two of any seeds, epochs, ranks and workers share a seed, as they would if added up."""
+    numbers = itertools.product(range(6), repeat=4)
+    seeds = [ip.worker_seed(s, epoch=e, rank=r, worker=w) for s, e, r, w in numbers]
+    assert 6**4 == len(set(seeds))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (
+            {"seed": -1},
+            "seed must be an integer from 0 to 2**128 - 1; got -1; "
+            "hash other seeds to such an integer first",
+        ),
+        (
+            {"epoch": 2**32},
+            "epoch must be an integer from 0 to 2**32 - 1; got 4294967296; "
+            "a run ends with epoch 2**32 - 1",
+        ),
+        (
+            {"rank": -1},
+            "rank must be an integer from 0 to 2**32 - 1; got -1; count from 0",
+        ),
+        (
+            {"worker": 0.5},
+            "worker must be an integer from 0 to 2**32 - 1; got 0.5; count from 0",
+        ),
+    ],
+)
+def test_worker_seed_refuses(numbers: dict[str, Any], message: str) -> None:
+    """A number out of its range is an error, not another number's seed."""
+    with pytest.raises(ip.IndexPlanError) as caught:
+        ip.worker_seed(**{"seed": 0, "epoch": 0, "rank": 0, "worker": 0, **numbers})
+    assert message == str(caught.value)
+
+
+def test_each_worker_draws_its_own_stream() -> None:
+    """Workers of all ranks and passes are seeded apart, whatever they read; data stays the plan's."""
+    seen: dict[int, list[Any]] = {}
+    for rank in range(2):
+        loader = PlanLoader(
+            Drawn(), PLAN, rank=rank, world_size=2, num_workers=2, collate_fn=as_they_are
+        )
+        for number in range(3):
+            epoch, sub_epoch = divmod(number, 2)
+            loader.set_epoch(number)
+            batches = list(loader)
+            expected = [b.tolist() for b in PLAN.batches(epoch, sub_epoch, rank=rank)]
+            assert expected == [[sample[0] for sample in batch] for batch in batches]
+            for step, batch in enumerate(batches):
+                worker = step % 2
+                value = ip.worker_seed(7, epoch=number, rank=rank, worker=worker)
+                for _, drawn, said in batch:
+                    assert (7, epoch, sub_epoch, rank, worker, value) == (
+                        said.seed,
+                        said.epoch,
+                        said.sub_epoch,
+                        said.rank,
+                        said.worker,
+                        said.value,
+                    )
+                    seen.setdefault(value, []).append(drawn)
+    assert 2 * 3 * 2 == len(seen)
+    draws = [number for stream in seen.values() for drawn in stream for number in drawn]
+    assert len(draws) == len(set(draws))
+    for value, stream in seen.items():
+        assert random.Random(value).random() == stream[0][0]  # noqa: S311
+        assert np.random.RandomState(value % 2**32).random_sample() == stream[0][1]
+        generator = torch.Generator().manual_seed(value)
+        assert torch.rand((), generator=generator).item() == stream[0][2]
+
+
+def test_main_process_is_seeded_as_worker_0() -> None:
+    """Without workers, `seed_rank` seeds the process that reads, and says so in print."""
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    loader = PlanLoader(Drawn(), PLAN, rank=1, world_size=2, collate_fn=as_they_are)
+    loader.set_epoch_and_sub_epoch(1, 1)
+    said = seed_rank(loader)
+    value = ip.worker_seed(7, epoch=3, rank=1, worker=0)
+    assert said == recorded() == next(iter(loader))[0][2]
+    assert (
+        f"Seeded(seed=7, epoch=1, sub_epoch=1, rank=1, worker=0, value={value})" == str(said)
+    )
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
+    torch.set_rng_state(states[2])
