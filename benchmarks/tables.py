@@ -243,6 +243,14 @@ def render(data: dict[str, Any], results: Results) -> str:
     words = "`plan.batches`, batch size 256, one rank of 64, all of them kept in a list."
     lines += section("A stream of batches", words, stream(results.tables["stream"]))
     lines += section("Where is a sample read?", "`plan.locate`.", calls(results.tables["locate"]))
+    words = (
+        "Batches of 256 as lists, one rank, after the first batch: the rivals have shuffled and "
+        "listed the whole epoch before it, which is not timed here."
+    )
+    lines += section("Torch samplers", words, calls(results.tables["sampler"]))
+    words = "A whole pass over a DataLoader whose samples cost nothing, everything included."
+    lines += section("DataLoaders", words, calls(results.tables["loader"]))
+    lines += section("First batches of loaders", "", calls(results.tables["first"]))
     words = "`verify` checks a plan's arithmetic, not its indices."
     lines += section("Verification", words, calls(results.tables["verify"], "s"))
     words = "Each number is of processes of its own. Cold: an empty folder for numba's cache."
