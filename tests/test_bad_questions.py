@@ -66,7 +66,8 @@ def test_sub_epochs_left_out() -> None:
     message = "sub_epoch must be an integer from 0 to 1; got None; the plan has sub_epochs=2"
     refuses(message, PLAN.batch, 0, step=0, rank=0)
     refuses(message, PLAN.num_steps, 0)
-    message = "sub_epoch must be the integer 0; got 1; leave it out, as the plan has one sub-epoch an epoch"
+    cure = "leave it out, as the plan has one sub-epoch an epoch"
+    message = f"sub_epoch must be the integer 0; got 1; {cure}"
     refuses(message, WHOLE.num_steps, 0, 1)
 
 

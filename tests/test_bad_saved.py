@@ -103,7 +103,8 @@ def test_cursors_of_steps_that_there_are_not() -> None:
     [
         (
             "",
-            f"must be JSON; got '' (Expecting value: line 1 column 1 (char 0)); {AS_SAVED}, unchanged",
+            "must be JSON; got '' (Expecting value: line 1 column 1 (char 0)); "
+            f"{AS_SAVED}, unchanged",
         ),
         (
             "{",

@@ -106,3 +106,20 @@ def test_runtime_dependencies() -> None:
         r"^dependencies = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE
     )
     assert ["numpy", "numba"] == re.findall('"([a-z]+)', listed)
+
+
+def test_trainers_page_runs() -> None:
+    """The example of the trainers' page reads every sample twice in two epochs."""
+    (block,) = blocks("docs/trainers.md")
+    names: dict[str, object] = {}
+    exec(block, names)  # noqa: S102 (our own page)
+    state = names["state"]
+    assert isinstance(state, dict)
+    assert (2, 0, 0) == tuple(state["cursor"][name] for name in ("epoch", "sub_epoch", "step"))
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link of a page names a file that is there."""
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -6,6 +6,7 @@ All state that changes is here.
 
 from __future__ import annotations
 
+import copy
 import operator
 import pickle
 from collections.abc import Callable, Iterator
@@ -22,10 +23,15 @@ Item = Callable[[int, Phase], Any]
 class Pass:
     """One pass over a sub-epoch: its number, and how many of its steps the loop has received."""
 
-    def __init__(self, number: int, step: int) -> None:
+    def __init__(self, number: int, step: int, stop: int) -> None:
         self.number = number
         self.step = step
-        self.finished = False
+        self.stop = stop
+
+    @property
+    def finished(self) -> bool:
+        """Whether the loop has all of it, be it that it never asks for more."""
+        return self.step == self.stop
 
 
 class Feed:
@@ -59,7 +65,10 @@ class Feed:
         self.current: Pass | None = None
         self.handed: Pass | None = None  # begun and counted by a loader, for its sampler to draw
         self.pinned = False
-        self._shift = 0
+        self._shift = 0  # what a trainer's numbers lack to the run's
+        self._lag = 0  # what the number named last would add to that, once it is read
+        self._named: int | None = None
+        self._named_before_load: int | None = None
         self._running: tuple[Plan, int, Plan] | None = None
 
     def _number(self, cursor: Cursor) -> int:
@@ -108,6 +117,7 @@ class Feed:
             If the number is negative or not an integer.
         """
         number = _count("epoch", number)
+        self._lag = 0
         if not self.pinned:
             self.number = number
             if self.current is not None and self.current.finished:
@@ -116,14 +126,17 @@ class Feed:
     def set_epoch_from_trainer(self, number: int) -> None:
         """Set which pass comes next, as a trainer counts it.
 
-        A trainer that counts on after a resume never names a pass before it. One that does starts
-        to count anew there, as Fabric does: from then on its numbers count from the resume.
+        A trainer that counts on after a resume never reads a pass before it, though Lightning may
+        name one, to end it. One that does read counts passes of the process, as Fabric does: from
+        then on its numbers count from the resume.
         """
-        number = _count("epoch", number)
+        self._named = _count("epoch", number)
         resumed = self._number(self.plan.start)
-        if number + self._shift < resumed:
-            self._shift = resumed - number
-        self.set_epoch(number + self._shift)
+        number = self._named + self._shift
+        goes_on = self._named_before_load is not None and self._named == self._named_before_load + 1
+        lag = resumed - number if number < resumed or goes_on else 0
+        self.set_epoch(number + lag)
+        self._lag = lag
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
@@ -141,6 +154,8 @@ class Feed:
         current = self.current
         if current is not None and current.finished and current.number == self.number:
             self.set_epoch(self.number + 1)
+        self._shift, self._lag = self._shift + self._lag, 0
+        self._named_before_load = None
         plan, _ = self.running()
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
@@ -151,7 +166,8 @@ class Feed:
                 f"remainder={plan.remainder!r}; use a larger batch size, remainder='pad' or fewer "
                 "ranks"
             )
-        self.current = Pass(self.number, plan.first_step(*self.where))
+        steps = plan.first_step(*self.where), plan.num_steps(*self.where)
+        self.current = Pass(self.number, *steps)
         return self.current
 
     def __len__(self) -> int:
@@ -210,10 +226,24 @@ class Feed:
                 f"state must be what state_dict returned; got {state!r}; save it in the checkpoint"
             )
         cursor = Cursor.from_dict(state["cursor"])
+        if self.pinned:
+            return  # the same batches in every epoch, wherever the run stood
         self.plan = self.given.resume(cursor)
         self.number = self._number(cursor)
         self.current = None
-        self._shift = 0
+        self._shift = self._lag = 0
+        self._named_before_load = self._named
+
+    def pin(self) -> Feed:
+        """Return a feed that reads the pass that is set in every epoch, beside this one."""
+        feed = copy.copy(self)
+        feed.pinned, feed.current, feed.handed = True, None, None
+        return feed
+
+    def __copy__(self) -> Feed:
+        feed = object.__new__(type(self))
+        vars(feed).update(vars(self))
+        return feed
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out an item that does not pickle: workers, which feeds travel to, never call it."""

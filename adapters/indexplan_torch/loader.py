@@ -92,7 +92,7 @@ class PlanLoader(DataLoader[Any]):
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.rank, self.world_size = rank, world_size
         options.setdefault("worker_init_fn", None)
-        if options["worker_init_fn"] is None:
+        if options["worker_init_fn"] is None or isinstance(options["worker_init_fn"], SeedWorker):
             options["worker_init_fn"] = SeedWorker(self.feed)
         super().__init__(dataset, batch_sampler=batch_sampler, **options)
 
@@ -136,7 +136,6 @@ class PlanLoader(DataLoader[Any]):
         for batch in super().__iter__():
             begun.step += 1
             yield batch
-        begun.finished = True
 
     def set_epoch(self, epoch: int) -> None:
         """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""

@@ -171,7 +171,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                 as_array=as_array,
             )
         if isinstance(injected, SequentialSampler):
-            feed.pinned = True  # overfit_batches: the same batches in every epoch
+            feed = feed.pin()  # overfit_batches: the same batches in every epoch
         self.feed = feed
         self.sampler = PlanView(feed)
 
@@ -196,7 +196,6 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         for batch in feed.draw(begun):
             begun.step += 1
             yield batch
-        begun.finished = True
 
 
 class PlanSampler(PlanView):
@@ -239,11 +238,13 @@ class PlanSampler(PlanView):
             yield from batch[:-1]
             begun.step += 1  # before the last: a loader that has its batch asks for no more
             yield batch[-1]
-        begun.finished = True
 
 
 class _GlobalView(PlanView):
-    generator = None
+    @property
+    def generator(self) -> None:
+        """Absent, as `accelerator.prepare` may deal these batches out."""
+        raise AttributeError("generator")
 
 
 class GlobalPlanBatchSampler(PlanBatchSampler):
@@ -290,4 +291,3 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
                 if rank + 1 == len(step):
                     begun.step += 1
                 yield batch
-        begun.finished = True

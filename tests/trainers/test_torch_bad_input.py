@@ -44,7 +44,9 @@ def set_epoch(*numbers: Any) -> None:
 
 def before_the_resume() -> None:
     """Ask a loader for a pass before the one that it was resumed in."""
-    loader = resumed(HALVES, {"cursor": HALVES.replace(world_size=1).cursor(3, 1, step=1).to_dict()})
+    loader = resumed(
+        HALVES, {"cursor": HALVES.replace(world_size=1).cursor(3, 1, step=1).to_dict()}
+    )
     loader.set_epoch(2)
     next(iter(loader))
 

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, recorded, seed_rank
+from tests.trainers.small import as_they_are
 
 # numpy.random.SeedSequence(seed, spawn_key=(3, epoch, rank, worker)).generate_state(1, uint64)
 KNOWN = [
@@ -35,11 +36,6 @@ class Drawn(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         drawn = random.random(), np.random.random(), torch.rand(()).item()  # noqa: NPY002, S311
         return index, drawn, recorded()
-
-
-def as_they_are(samples: list[Any]) -> list[Any]:
-    """Collate nothing."""
-    return samples
 
 
 @pytest.mark.parametrize(("numbers", "expected"), KNOWN)
@@ -87,7 +83,7 @@ def test_worker_seed_refuses(numbers: dict[str, Any], message: str) -> None:
 
 
 def test_each_worker_draws_its_own_stream() -> None:
-    """Workers of all ranks and passes are seeded apart, whatever they read; data stays the plan's."""
+    """Workers of all ranks and passes are seeded apart; what they read stays the plan's."""
     seen: dict[int, list[Any]] = {}
     for rank in range(2):
         loader = PlanLoader(
@@ -130,9 +126,7 @@ def test_main_process_is_seeded_as_worker_0() -> None:
     said = seed_rank(loader)
     value = ip.worker_seed(7, epoch=3, rank=1, worker=0)
     assert said == recorded() == next(iter(loader))[0][2]
-    assert (
-        f"Seeded(seed=7, epoch=1, sub_epoch=1, rank=1, worker=0, value={value})" == str(said)
-    )
+    assert f"Seeded(seed=7, epoch=1, sub_epoch=1, rank=1, worker=0, value={value})" == str(said)
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
     torch.set_rng_state(states[2])

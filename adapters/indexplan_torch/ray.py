@@ -1,0 +1,94 @@
+"""Plans under Ray Train: a PlanLoader in Ray's wrapper, counted where the loop receives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ray.train.torch import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    prepare_data_loader,
+)
+
+from indexplan import IndexPlanError
+from indexplan_torch.loader import PlanLoader
+
+
+class PreparedLoader:
+    """A PlanLoader in the wrapper that moves its batches to the device, one ahead of the loop.
+
+    What it lacks is the loader's own: `set_epoch`, `sampler`, `dataset` and so on.
+
+    Parameters
+    ----------
+    loader : PlanLoader
+        Its state counts what the wrapper has fetched.
+    wrapped : iterable
+        What Ray made of it.
+    """
+
+    def __init__(self, loader: PlanLoader, wrapped: Any) -> None:
+        self.loader = loader
+        self.wrapped = wrapped
+        self._received: dict[str, Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"loader", "wrapped"}:  # asked for while unpickling, before they are there
+            raise AttributeError(name)
+        return getattr(self.loader, name)
+
+    def __len__(self) -> int:
+        """Return the steps of the sub-epoch that is set, finished ones included."""
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the batches of the steps that are left, on the device."""
+        batches = iter(self.wrapped)  # fetches the first
+        while True:
+            received = self.loader.state_dict()  # counts what the next line returns
+            try:
+                batch = next(batches)
+            except StopIteration:
+                break
+            self._received = received
+            yield batch
+        self._received = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, in batches the loop has received; the same on all ranks."""
+        return self.loader.state_dict() if self._received is None else self._received
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a run stood, under whatever world_size, batch size and workers are now."""
+        self.loader.load_state_dict(state)
+        self._received = None
+
+
+def prepare(loader: PlanLoader, **options: Any) -> Any:
+    """Prepare a PlanLoader as `ray.train.torch.prepare_data_loader` does, and keep its state right.
+
+    Ray's wrapper fetches a batch before the loop asks for it, so that the state of the loader
+    inside is one batch ahead.
+
+    Parameters
+    ----------
+    loader : PlanLoader
+    **options
+        Those of `prepare_data_loader`.
+
+    Returns
+    -------
+    PreparedLoader
+        Or the loader itself, where Ray does not wrap it.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is another loader: Ray builds those anew, without their batch sampler.
+    """
+    if not isinstance(loader, PlanLoader):
+        raise IndexPlanError(
+            f"loader must be a PlanLoader; got {type(loader).__name__}, which Ray would build anew "
+            "without its batch sampler; use PlanLoader(dataset, plan)"
+        )
+    wrapped = prepare_data_loader(loader, **options)
+    return loader if wrapped is loader else PreparedLoader(loader, wrapped)

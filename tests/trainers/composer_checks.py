@@ -1,0 +1,147 @@
+"""Composer: its default Trainer over plans, two ranks; run by path, in an environment of its own.
+
+Composer 0.32.1 asks for an older torch, so its packages are installed without their dependencies
+into a folder that PYTHONPATH names; what it imports of torchvision needs no compiled operators.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from tests.trainers.ranks import ROOT, run_ranks
+
+EPOCHS = 3
+PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
+NUM_STEPS = 10
+KINDS = ("loader", "batch_sampler")
+# "epoch, batch in epoch" of a checkpoint: in mid-epoch, after the last batch, at the epoch's end
+RESUMES = {"1, 5": 15, "0, 10": 10, "2, 0": 20}
+
+
+def allow_importing_composer() -> None:
+    """Declare the operators that torchvision registers shapes for, if its library has not loaded.
+
+    torchvision's wheel is built for one torch. Beside another its library does not load, and its
+    import fails at these two, which nothing here calls.
+    """
+    import torch
+
+    for name in ("torchvision::nms", "torchvision::qnms"):
+        torch.library.define(name, "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+def runs(folder: str, kind: str, num_workers: int) -> dict[str, Any]:
+    """Fit, resume in mid-epoch and at an epoch's end, and evaluate."""
+    import torch
+    from composer import Event, Trainer
+    from composer.models import ComposerModel
+    from torch.utils.data import DataLoader
+    from torchmetrics import SumMetric
+
+    from indexplan_torch import PlanBatchSampler, PlanLoader
+
+    dataset = torch.arange(97.0)
+
+    def fresh() -> Any:
+        if kind == "loader":
+            return PlanLoader(dataset, PLAN, num_workers=num_workers)
+        sampler = PlanBatchSampler(PLAN)
+        return DataLoader(dataset, batch_sampler=sampler, num_workers=num_workers)
+
+    class Model(ComposerModel):
+        """A line that notes what it is trained and evaluated on."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(1, 1)
+            self.batches: list[list[int]] = []
+            self.evaluated: list[list[int]] = []
+
+        def forward(self, batch: Any) -> Any:
+            (self.batches if self.training else self.evaluated).append(batch.int().tolist())
+            return self.line(batch[:, None] / 97)[:, 0]
+
+        def loss(self, outputs: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
+            return ((outputs - batch / 97) ** 2).mean()
+
+        def eval_forward(self, batch: Any, outputs: Any = None) -> Any:
+            return self.forward(batch)
+
+        def get_metrics(self, is_train: bool = False) -> dict[str, Any]:
+            return {} if is_train else {"sum": SumMetric()}
+
+        def update_metric(self, batch: Any, outputs: Any, metric: Any) -> None:
+            metric.update(batch)
+
+    def due(state: Any, event: Any) -> bool:
+        if event == Event.BATCH_CHECKPOINT:
+            return int(state.timestamp.batch) in {NUM_STEPS, NUM_STEPS + 5}
+        return bool(event == Event.EPOCH_CHECKPOINT)
+
+    def trainer(**options: Any) -> Any:
+        if kind == "batch_sampler":  # Composer takes it from loader.batch_size, which has none
+            options["device_train_microbatch_size"] = PLAN.batch_size
+        return Trainer(
+            model=Model(), train_dataloader=fresh(), max_duration=f"{EPOCHS}ep", **options
+        )
+
+    seen: dict[str, Any] = {}
+    spread = ip.Plan(ip.Shuffle(97, seed=6), batch_size=7)
+    fit = trainer(
+        eval_dataloader=PlanLoader(dataset, spread, num_workers=num_workers),
+        save_folder=folder,
+        save_filename="{epoch}, {batch_in_epoch}.pt",
+        save_interval=due,
+    )
+    fit.fit()
+    seen["fit"] = fit.state.model.module.batches
+    seen["evaluated"] = fit.state.model.module.evaluated
+    seen["sum"] = int(fit.state.eval_metric_values["sum"])
+    fit.close()
+    seen["resumed"] = {}
+    for place in RESUMES:
+        resumed = trainer(load_path=f"{folder}/{place}.pt")
+        resumed.fit()
+        seen["resumed"][place] = resumed.state.model.module.batches
+        resumed.close()
+    return seen
+
+
+def every(folder: str) -> dict[str, Any]:
+    """All of it without and with workers, in one process."""
+    allow_importing_composer()
+    return {
+        f"{kind}, {num_workers}": runs(f"{folder}/{kind}{num_workers}", kind, num_workers)
+        for kind in KINDS
+        for num_workers in (0, 2)
+    }
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What two ranks saw of it all."""
+    given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    parts = [ROOT, ROOT / "adapters", *(Path(part).resolve() for part in given)]
+    path = os.pathsep.join(str(part) for part in parts)
+    folder = str(tmp_path_factory.mktemp("saved"))
+    return run_ranks("tests.trainers.composer_checks:every", 2, folder, PYTHONPATH=path)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_trainer_keeps_the_plan(ranks: list[Any], kind: str, num_workers: int) -> None:
+    """Fit and resumes read the plan, epoch by epoch; evaluation sees each sample once."""
+    plan = PLAN.replace(world_size=2)
+    assert plan.num_steps(0) == NUM_STEPS
+    evaluated = []
+    for rank, result in enumerate(ranks):
+        seen = result[f"{kind}, {num_workers}"]
+        fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
+        assert fit == seen["fit"]
+        assert {place: fit[first:] for place, first in RESUMES.items()} == seen["resumed"]
+        assert sum(range(97)) == seen["sum"]
+        evaluated += [index for batch in seen["evaluated"] for index in batch]
+    assert sorted(EPOCHS * list(range(97))) == sorted(evaluated)

@@ -1,0 +1,264 @@
+"""Trainings under Lightning: what the ranks of test_lightning.py run, each in its own process."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import pytorch_lightning
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter, ModelCheckpoint
+from torch.utils.data import DataLoader
+
+from indexplan_torch import PlanBatchSampler, PlanLoader
+from indexplan_torch.lightning import RefreshStepCounts
+from tests.trainers import test_lightning as given
+
+WORLD_SIZE = int(os.environ["WORLD_SIZE"])  # before a Trainer's teardown takes it away
+QUIET = {
+    "logger": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+    "enable_checkpointing": False,
+}
+
+
+class Recording:
+    """What a model has to record its batches, and when it was validated."""
+
+    def __init__(self, make: Any = None) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+        self.story: list[Any] = []
+        self.validated: list[Any] = []
+        if make is not None:
+            self.train_dataloader = make
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        self.story.append(batch.tolist())
+        return self.layer(batch[:, None].float()).mean()
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        self.validated.append(batch.tolist())
+
+    def on_validation_epoch_end(self) -> None:
+        if not self.trainer.sanity_checking:
+            self.story.append("validated")
+
+    def predict_step(self, batch: Any, batch_idx: int) -> Any:
+        return 10 * batch
+
+
+class Recorder(Recording, pl.LightningModule):
+    """A model that records."""
+
+
+class OlderRecorder(Recording, pytorch_lightning.LightningModule):
+    """The same for the package by its older name."""
+
+
+class Indices(BasePredictionWriter):
+    """A writer that keeps the indices of what it would write."""
+
+    def __init__(self) -> None:
+        super().__init__("batch_and_epoch")
+        self.batches: list[Any] = []
+        self.epoch: Any = None
+
+    def write_on_batch_end(self, trainer: Any, pl_module: Any, *what: Any) -> None:
+        self.batches.append(what[1])
+
+    def write_on_epoch_end(self, trainer: Any, pl_module: Any, *what: Any) -> None:
+        self.epoch = what[1][0]
+
+
+def loader(plan: Any, num_workers: int = 0, *, plain: bool = False, **options: Any) -> Any:
+    """A loader of a plan whose samples are their indices."""
+    data = range(plan.order.num_samples)
+    options["num_workers"] = num_workers
+    if plain:
+        return DataLoader(data, batch_sampler=PlanBatchSampler(plan), **options)
+    return PlanLoader(data, plan, **options)
+
+
+def trainer(package: Any = pl, **options: Any) -> Any:
+    """A Trainer with the default settings, on all ranks."""
+    ranks = {"accelerator": "cpu", "devices": WORLD_SIZE, "strategy": "ddp"}
+    return package.Trainer(**{**QUIET, **ranks, **options})
+
+
+def fit(
+    make: Any, *, inside: bool = False, validate: bool = True, ckpt: Any = None, **options: Any
+) -> Recorder:
+    """Train with what `make` returns, inside the hook or outside; return the model."""
+    model = Recorder(make if inside else None)
+    valid = loader(given.VALID) if validate else None
+    trainer(**options).fit(model, None if inside else make(), valid, ckpt_path=ckpt)
+    return model
+
+
+def checkpoints(folder: str, name: str) -> list[Any]:
+    """Checkpoints of every second step, of every validation's end and of every epoch's end."""
+    kinds: dict[str, Any] = {
+        "step": {"filename": f"{name}-{{step}}", "every_n_train_steps": 2},
+        "validation": {
+            "filename": f"{name}-validation-{{epoch}}",
+            "mode": "max",  # only to tell it from the next one
+            "save_on_train_epoch_end": False,
+        },
+        "end": {"filename": f"{name}-end-{{epoch}}", "save_on_train_epoch_end": True},
+    }
+    return [ModelCheckpoint(folder, save_top_k=-1, **kind) for kind in kinds.values()]
+
+
+def prepare() -> None:
+    """Settle what all runs share: quiet, and workers that are forked from a clean process.
+
+    Forking a process with threads can hang (CPython gh-104690); Python 3.14 forks so by default.
+    """
+    warnings.simplefilter("ignore")
+    for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    multiprocessing.set_forkserver_preload(["torch", "indexplan_torch"])
+    multiprocessing.set_start_method("forkserver")
+    os.environ.pop("RANK", None)  # which Lightning's own launcher does not set
+
+
+def everything(folder: str) -> dict[str, Any]:
+    """Run all that two ranks run, in one pair of processes; return the stories by name."""
+    prepare()
+    return {**train(folder), **evaluate(), **changing(folder)}
+
+
+def train(folder: str) -> dict[str, Any]:
+    """Train, save and resume; return the stories by name."""
+    stories: dict[str, Any] = {}
+
+    def fits(workers: int, kind: str, where: str, **options: Any) -> None:
+        """Train for four passes; leave checkpoints."""
+        name = f"{kind}-{workers}-{where}"
+        saving = {"callbacks": checkpoints(folder, name), "enable_checkpointing": True}
+
+        def make() -> Any:
+            return loader(given.PLAN, workers, plain=kind == "plain", **options)
+
+        model = fit(make, inside=where == "inside", max_epochs=4, **saving)
+        stories[f"fit {name}"] = model.story
+        stories[f"validated {name}"] = model.validated
+
+    for where in ("outside", "inside"):
+        fits(0, "loader", where)
+        fits(0, "plain", where)
+    fits(2, "loader", "outside")
+    fits(2, "loader", "inside", persistent_workers=True)
+    fits(2, "plain", "outside")
+    fits(2, "plain", "inside")
+
+    for name, (saved, workers, where) in given.RESUMES.items():
+        options = {"persistent_workers": True} if workers and where == "inside" else {}
+
+        def make(workers: int = workers, options: Any = options) -> Any:
+            return loader(given.PLAN, workers, **options)
+
+        path = f"{folder}/{saved}-{name.split()[0]}.ckpt"
+        inside = where == "inside"
+        stories[f"resume {name}"] = fit(make, inside=inside, ckpt=path, max_epochs=4).story
+
+    def plain(workers: int) -> Any:
+        return loader(given.PLAN, workers, plain=True)
+
+    path = f"{folder}/plain-0-outside-end-epoch=1.ckpt"
+    stories["plain resume 0"] = fit(lambda: plain(0), ckpt=path, max_epochs=4).story
+    stories["plain resume 2"] = fit(lambda: plain(2), ckpt=path, max_epochs=4).story
+    for name in ("step=6", "step=8", "validation-epoch=1", "end-epoch=1"):
+        path = f"{folder}/loader-0-outside-{name}.ckpt"
+        for validate in (True, False):
+            options = {"ckpt": path, "max_steps": 16, "validate": validate}
+            model = fit(lambda: loader(given.PLAN), callbacks=[RefreshStepCounts()], **options)
+            stories[f"max_steps {name} {validate}"] = model.story
+    model = fit(lambda: loader(given.PLAN), ckpt=path, max_steps=16)
+    stories["max_steps not refreshed"] = model.story
+    return stories
+
+
+def evaluate() -> dict[str, Any]:
+    """Validate, predict and overfit; return what was seen by name."""
+    stories: dict[str, Any] = {}
+    for kind in ("loader", "plain"):
+        for workers in (0, 2):
+            name = f"{kind} {workers}"
+
+            def make(plan: Any, workers: int = workers, plain: bool = kind == "plain") -> Any:
+                return loader(plan, workers, plain=plain)
+
+            model = Recorder()
+            trainer().validate(model, make(given.EXACT), verbose=False)
+            stories[f"validate {name}"] = model.validated
+            writer = Indices()
+            predicted = trainer(callbacks=[writer]).predict(model, make(given.EXACT))
+            stories[f"predict {name}"] = [batch.tolist() for batch in predicted]
+            stories[f"writer {name}"] = [writer.batches, writer.epoch]
+            few: dict[str, Any] = {"validate": False, "overfit_batches": 2, "max_epochs": 3}
+            again = make(given.PLAN)
+            stories[f"overfit {name} outside"] = fit(lambda it=again: it, **few).story
+            model = fit(lambda it=again: it, validate=False, max_epochs=2)
+            stories[f"overfit {name} after"] = model.story
+            model = fit(lambda make=make: make(given.PLAN), inside=True, **few)
+            stories[f"overfit {name} inside"] = model.story
+    model = fit(lambda: loader(given.PLAN), max_epochs=1, val_check_interval=0.5)
+    stories["validated twice"] = [model.story, model.validated]
+    return stories
+
+
+def changing(folder: str) -> dict[str, Any]:
+    """Train a schedule that changes the number of steps; return the stories by name."""
+    stories: dict[str, Any] = {}
+
+    def counted(name: str, workers: int = 0, plain: bool = False, **options: Any) -> None:
+        options = {"max_epochs": 4, **options}
+        options["callbacks"] = [RefreshStepCounts(), *options.get("callbacks", [])]
+        model = fit(lambda: loader(given.CHANGING, workers, plain=plain), **options)
+        stories[f"changing {name}"] = [model.story, model.trainer.global_step]
+
+    saving = {"callbacks": checkpoints(folder, "changing"), "enable_checkpointing": True}
+    counted("refreshed", **saving)
+    counted("workers", workers=2)
+    counted("plain", plain=True)
+    counted("at most 5", limit_train_batches=5)
+    counted("half", limit_train_batches=0.5)
+    counted("accumulated", accumulate_grad_batches=4)
+    counted("twice", val_check_interval=0.5)
+    counted("unvalidated", validate=False)
+    for name, _ in given.CHANGING_RESUMES:
+        counted(f"resume {name}", ckpt=f"{folder}/changing-{name}.ckpt")
+    model = fit(lambda: loader(given.CHANGING), max_epochs=4)
+    stories["changing not refreshed"] = [model.story, model.trainer.global_step]
+    carrying = checkpoints(folder, "carry")
+    fit(lambda: loader(given.CARRY), max_epochs=2, callbacks=carrying, enable_checkpointing=True)
+
+    older = OlderRecorder()
+    options = {"callbacks": [RefreshStepCounts()], "max_epochs": 4}
+    trainer(pytorch_lightning, **options).fit(older, loader(given.CHANGING), loader(given.VALID))
+    stories["changing older name"] = [older.story, older.trainer.global_step]
+    return stories
+
+
+def resume(folder: str) -> dict[str, Any]:
+    """Resume on other ranks than the checkpoint was saved by; return the stories by name."""
+    prepare()
+    assert Path(folder).is_dir()
+    stories = {}
+    for name, (plan, _, saved, workers) in given.ELASTIC.items():
+        make = loader(getattr(given, plan), workers)
+        options: dict[str, Any] = {"max_epochs": 4, "callbacks": [RefreshStepCounts()]}
+        ckpt = f"{folder}/{saved}.ckpt"
+        stories[name] = fit(lambda make=make: make, ckpt=ckpt, **options).story
+    return stories

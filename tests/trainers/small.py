@@ -1,0 +1,43 @@
+"""What the tests of the adapters in one process share: a plan, a dataset, a rank's loader."""
+
+from typing import Any
+
+from torch.utils.data import Dataset
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+
+ORDER = ip.Shuffle(103, seed=3)
+PLAN = ip.Plan(ORDER, world_size=2, batch_size=5, sub_epochs=3)
+ME: dict[str, Any] = {"rank": 1, "world_size": 2}
+
+
+class Identity(Dataset[Any]):
+    """A dataset whose samples are what it was asked for."""
+
+    def __init__(self, num_samples: int = 103) -> None:
+        self.num_samples = num_samples
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def __getitem__(self, asked: Any) -> Any:
+        return asked
+
+
+def as_they_are(samples: Any) -> Any:
+    """Collate nothing."""
+    return samples
+
+
+def of_plan(plan: ip.Plan, number: int, rank: int = 1, start: int = 0) -> list[list[int]]:
+    """Return a rank's batches of one pass, from one of its steps on."""
+    steps = range(start, plan.num_steps(*divmod(number, plan.sub_epochs)))
+    where = divmod(number, plan.sub_epochs)
+    return [plan.batch(*where, step=step, rank=rank).tolist() for step in steps]
+
+
+def loader_of(plan: ip.Plan, dataset: Any = None, **options: Any) -> PlanLoader:
+    """Return rank 1's loader, which leaves samples as they are."""
+    dataset = Identity(plan.order.num_samples) if dataset is None else dataset
+    return PlanLoader(dataset, plan, **{"collate_fn": as_they_are, **ME, **options})

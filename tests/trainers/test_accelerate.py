@@ -1,0 +1,279 @@
+"""Accelerate: plans in prepared loaders, with default settings, two ranks over gloo."""
+
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from tests.trainers.ranks import run_ranks
+
+EPOCHS = 3
+PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
+DEALT_TWICE = (
+    "batches must be all ranks' for accelerator.prepare, which deals them out; got this rank's; "
+    "use GlobalPlanBatchSampler, or a PlanLoader and indexplan_torch.accelerate.prepare"
+)
+ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
+NOT_OURS = (
+    "loader must be prepared by indexplan_torch.accelerate.prepare, as its batches are this "
+    "rank's already; got it in accelerator.prepare, which would deal them out again; use "
+    "prepare(accelerator, loader)"
+)
+
+
+class Moved:
+    """A batch that records where it was moved to."""
+
+    def __init__(self, samples: list[Any]) -> None:
+        self.indices = [int(sample) for sample in samples]
+        self.device = "nowhere"
+
+    def to(self, device: Any, non_blocking: bool = False) -> "Moved":
+        self.device = str(device)
+        return self
+
+
+def epochs(loader: Any, numbers: Any) -> list[list[int]]:
+    """Iterate with set_epoch before each pass; return the batches."""
+    batches = []
+    for number in numbers:
+        loader.set_epoch(number)
+        batches += [batch.int().tolist() for batch in loader]
+    return batches
+
+
+def global_sampler(num_workers: int) -> dict[str, Any]:
+    """Everything that a GlobalPlanBatchSampler goes through in accelerator.prepare."""
+    import torch
+    from accelerate import Accelerator
+    from torch.utils.data import DataLoader
+
+    from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanSampler
+
+    accelerator = Accelerator()
+    dataset = torch.arange(103.0)
+    seen: dict[str, Any] = {}
+
+    def fresh(plan: ip.Plan = PLAN, **form: Any) -> tuple[Any, Any]:
+        sampler = GlobalPlanBatchSampler(plan, **form)
+        loader = DataLoader(dataset, batch_sampler=sampler, num_workers=num_workers)
+        return sampler, accelerator.prepare(loader)
+
+    model, optimizer = torch.nn.Linear(1, 1), None
+    optimizer = torch.optim.SGD(model.parameters())
+    sampler = GlobalPlanBatchSampler(PLAN)
+    loader = DataLoader(dataset, batch_sampler=sampler, num_workers=num_workers)
+    model, optimizer, prepared = accelerator.prepare(model, optimizer, loader)
+    seen["length"] = len(prepared)
+    seen["fit"] = []
+    for epoch in range(EPOCHS):
+        prepared.set_epoch(epoch)
+        for batch in prepared:
+            seen["fit"].append(batch.int().tolist())
+            accelerator.backward(model(batch[:, None]).sum())
+            optimizer.step()
+            optimizer.zero_grad()
+    _, prepared = fresh()
+    seen["unset"] = [batch.int().tolist() for _ in range(2) for batch in prepared]
+
+    _, prepared = fresh()
+    prepared.set_epoch(1)
+    rest = accelerator.skip_first_batches(prepared, 4)
+    seen["skipped"] = [batch.int().tolist() for batch in rest] + epochs(prepared, [2])
+
+    sampler, prepared = fresh()
+    plan = PLAN.replace(world_size=2)
+    sampler.load_state_dict({"cursor": plan.cursor(1, step=4).to_dict()})
+    seen["loaded"] = epochs(prepared, [1, 2])
+    sampler.load_state_dict({"cursor": plan.cursor(0, step=plan.num_steps(0)).to_dict()})
+    seen["loaded at the end"] = epochs(prepared, [1, 2])
+
+    for remainder in ("drop", "pad", "carry"):
+        _, prepared = fresh(PLAN.replace(remainder=remainder))
+        seen[remainder] = epochs(prepared, range(2))
+    _, prepared = fresh(as_array=True)
+    seen["as_array"] = epochs(prepared, range(2))
+
+    seen["refused"] = []
+    for form in (
+        {"batch_sampler": PlanBatchSampler(PLAN)},
+        {"sampler": PlanSampler(PLAN.replace(remainder="drop")), "batch_size": 5},
+    ):
+        try:
+            accelerator.prepare(DataLoader(dataset, **form))
+        except ip.IndexPlanError as error:
+            seen["refused"].append(str(error))
+    return seen
+
+
+def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
+    """Everything that a PlanLoader goes through in our prepare."""
+    import torch
+    from accelerate import Accelerator
+
+    from indexplan_torch import PlanLoader
+    from indexplan_torch.accelerate import gather, prepare
+
+    accelerator = Accelerator(gradient_accumulation_steps=2)
+    dataset = torch.arange(103.0)
+    seen: dict[str, Any] = {}
+
+    def fresh(plan: ip.Plan = PLAN, **options: Any) -> Any:
+        loader = PlanLoader(dataset, plan, num_workers=num_workers, **options)
+        return prepare(accelerator, loader)
+
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    loader = PlanLoader(dataset, PLAN, num_workers=num_workers)
+    model, optimizer, prepared = prepare(accelerator, model, optimizer, loader)
+    seen["types"] = [type(each).__name__ for each in (model, optimizer, prepared)]
+    seen["again"] = accelerator.prepare(prepared) is prepared
+    seen["length"] = len(prepared)
+    seen["fit"], seen["synced"], seen["states"] = [], [], []
+    for epoch in range(EPOCHS):
+        prepared.set_epoch(epoch)
+        for step, batch in enumerate(prepared):
+            with accelerator.accumulate(model):
+                seen["fit"].append(batch.int().tolist())
+                accelerator.backward(model(batch[:, None]).sum())
+                optimizer.step()
+                optimizer.zero_grad()
+                seen["synced"].append(accelerator.sync_gradients)
+            seen["states"].append(prepared.state_dict()["cursor"])
+            if (epoch, step) == (1, 3):
+                accelerator.save_state(f"{folder}/middle")
+        if epoch == 0:
+            accelerator.save_state(f"{folder}/end")
+    seen["active"] = accelerator.gradient_state.in_dataloader
+
+    for name, numbers in {"middle": [1, 2], "end": [1, 2]}.items():
+        accelerator.load_state(f"{folder}/{name}")
+        seen[f"loaded {name}"] = epochs(prepared, numbers)
+        accelerator.load_state(f"{folder}/{name}")
+        seen[f"loaded {name}, unset"] = [b.int().tolist() for _ in numbers for b in prepared]
+
+    prepared = fresh()
+    prepared.set_epoch(1)
+    rest = accelerator.skip_first_batches(prepared, 4)
+    seen["skipped"] = [batch.int().tolist() for batch in rest] + epochs(prepared, [2])
+    prepared.set_epoch(0)
+    next(iter(prepared))
+    seen["broken off"] = [b.int().tolist() for _ in range(2) for b in prepared]
+
+    prepared = fresh(PLAN.replace(sub_epochs=3))
+    prepared.set_epoch_and_sub_epoch(1, 2)
+    seen["sub_epoch"] = [batch.int().tolist() for batch in prepared]
+
+    prepared = fresh(collate_fn=Moved)
+    seen["moved"] = [[batch.indices, batch.device] for batch in prepared]
+    seen["device"] = str(accelerator.device)
+
+    spread, padded = fresh(), fresh(PLAN.replace(remainder="pad"))
+    seen["gathered"] = [gather(accelerator, [b, b.sum()]) for b in spread]
+    seen["gathered"] = [[rows.int().tolist() for rows in pair] for pair in seen["gathered"]]
+    seen["for metrics"] = [accelerator.gather_for_metrics(b).int().tolist() for b in padded]
+
+    seen["refused"] = []
+    try:
+        accelerator.prepare(PlanLoader(dataset, PLAN))
+    except ip.IndexPlanError as error:
+        seen["refused"].append(str(error))
+    return seen
+
+
+def every(folder: str) -> dict[str, Any]:
+    """All of it without and with workers, in one process."""
+    from accelerate import Accelerator
+
+    seen = {
+        str(num_workers): [global_sampler(num_workers), prepared_loader(num_workers, folder)]
+        for num_workers in (0, 2)
+    }
+    Accelerator().end_training()
+    return seen
+
+
+def batches(plan: ip.Plan, epochs: Any, rank: int) -> list[list[int]]:
+    """The batches that a rank has to receive in some epochs."""
+    return [batch.tolist() for epoch in epochs for batch in plan.batches(epoch, rank=rank)]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What two ranks saw of it all."""
+    folder = str(tmp_path_factory.mktemp("saved"))
+    return run_ranks("tests.trainers.test_accelerate:every", 2, folder, **ON_CPU)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_global_sampler(ranks: list[Any], num_workers: int) -> None:
+    """A global sampler in accelerator.prepare: every rank reads the plan, resumed or not."""
+    plan = PLAN.replace(world_size=2)
+    for rank, result in enumerate(ranks):
+        seen, _ = result[str(num_workers)]
+        middle = plan.resume(plan.cursor(1, step=4))
+        expected = {
+            "length": plan.num_steps(0),
+            "fit": batches(plan, range(EPOCHS), rank),
+            "unset": batches(plan, range(2), rank),
+            "skipped": batches(middle, [1, 2], rank),
+            "loaded": batches(middle, [1, 2], rank),
+            "loaded at the end": batches(plan, [1, 2], rank),
+            "as_array": batches(plan, range(2), rank),
+            "refused": [DEALT_TWICE, DEALT_TWICE],
+        }
+        for remainder in ("drop", "pad", "carry"):
+            expected[remainder] = batches(plan.replace(remainder=remainder), range(2), rank)
+        assert expected == seen
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
+    """A PlanLoader in our prepare: the plan, the device, the gradient state and the saved state."""
+    plan = PLAN.replace(world_size=2)
+    num_steps = plan.num_steps(0)
+    middle = plan.resume(plan.cursor(1, step=4))
+    padded = plan.replace(remainder="pad")
+    for rank, result in enumerate(ranks):
+        _, seen = result[str(num_workers)]
+        cut = plan.replace(sub_epochs=3)
+        both = [[plan.batch(0, step=t, rank=r) for r in range(2)] for t in range(num_steps)]
+        device = seen.pop("device")
+        assert device.startswith("cpu")
+        expected = {
+            "types": ["DistributedDataParallel", "AcceleratedOptimizer", "PreparedLoader"],
+            "again": True,
+            "length": num_steps,
+            "fit": batches(plan, range(EPOCHS), rank),
+            "synced": EPOCHS * [t % 2 == 1 or t == num_steps - 1 for t in range(num_steps)],
+            "states": [
+                plan.cursor(epoch, step=step + 1).to_dict()
+                for epoch in range(EPOCHS)
+                for step in range(num_steps)
+            ],
+            "active": False,
+            "loaded middle": batches(middle, [1, 2], rank),
+            "loaded middle, unset": batches(middle, [1, 2], rank),
+            "loaded end": batches(plan, [1, 2], rank),
+            "loaded end, unset": batches(plan, [1, 2], rank),
+            "skipped": batches(middle, [1, 2], rank),
+            "broken off": batches(plan, [0, 1], rank),
+            "sub_epoch": [batch.tolist() for batch in cut.batches(1, 2, rank=rank)],
+            "moved": [[batch, device] for batch in batches(plan, [0], rank)],
+            "gathered": [
+                [[*pair[0].tolist(), *pair[1].tolist()], [int(each.sum()) for each in pair]]
+                for pair in both
+            ],
+            "for metrics": [
+                [
+                    index
+                    for r in range(2)
+                    for index in padded.batch(0, step=t, rank=r).tolist()[
+                        : padded.num_valid(0, step=t, rank=r)
+                    ]
+                ]
+                for t in range(padded.num_steps(0))
+            ],
+            "refused": [NOT_OURS],
+        }
+        assert expected == seen

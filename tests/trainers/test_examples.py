@@ -1,0 +1,157 @@
+"""The examples under docs/examples, run as a user would, in real processes."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import indexplan as ip
+from tests.trainers.ranks import ROOT, free_port
+
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def torchrun(world_size: int) -> list[str]:
+    """Return the command that starts a script in so many ranks."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(world_size)]
+    return [*command, "--master-addr", "127.0.0.1", "--master-port", str(free_port())]
+
+
+def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str]:
+    """Run an example in a folder; return the lines that it printed."""
+    command = [*launcher, str(EXAMPLES / name), *map(str, options)]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
+        try:
+            said, complaints = process.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # torchrun ends its ranks, which a kill would leave behind
+            said, complaints = process.communicate(timeout=60)
+    assert 0 == process.returncode, said[-3000:] + complaints[-6000:]
+    return said.splitlines()
+
+
+def found(pattern: str, lines: list[str]) -> list[tuple[str, ...]]:
+    """Return the groups of a pattern in each of the lines that match it."""
+    matches = [re.search(pattern, line) for line in lines]
+    return [match.groups() for match in matches if match]
+
+
+def test_digits(tmp_path: Path) -> None:
+    """One, two and three ranks train the same net, and evaluate it the same, without repeats."""
+    said, weights = [], []
+    for world_size in (1, 2, 3):
+        file = tmp_path / f"{world_size}.pt"
+        said.append(run(tmp_path, torchrun(world_size), "digits.py", "--save", file))
+        weights.append(torch.load(file))
+        assert f"ranks: {world_size}" == said[-1].pop(0)
+        for name, expected in weights[0].items():
+            torch.testing.assert_close(weights[-1][name], expected, rtol=1e-9, atol=1e-12)
+    assert [said[0]] * 3 == said
+    assert "evaluated: 397 samples, each 1 to 1 times" == said[0][1]
+    (right,) = found(r"^right: (\d+)$", said[0])
+    assert int(right[0]) > 330
+
+
+def test_augmentation_streams(tmp_path: Path) -> None:
+    """Every rank reads the plan; every rank, worker and epoch draws noise of its own."""
+    lines = run(tmp_path, torchrun(2), "augmentation_streams.py")
+    plan = ip.Plan(ip.Shuffle(24, seed=7), world_size=2, batch_size=3)
+    steps = [(e, s, r) for r in range(2) for e in range(2) for s in range(4)]
+    expected = [
+        f"epoch {epoch} step {step} rank {rank} reads "
+        f"{plan.batch(epoch, step=step, rank=rank).tolist()}"
+        for epoch, step, rank in steps
+    ]
+    assert expected == lines[:-1:2]
+    streams = [
+        ip.worker_seed(7, epoch=epoch, rank=rank, worker=step % 2) for epoch, step, rank in steps
+    ]
+    assert 8 == len(set(streams))
+    assert streams == [int(value) for (value,) in found(r"value=(\d+)\)$", lines)]
+    assert "48 different values of noise in 48 samples" == lines[-1]
+
+
+def test_sub_epochs(tmp_path: Path) -> None:
+    """Stopped in sub-epoch 17 on two ranks, resumed on three: every sample exactly once."""
+    checkpoint = tmp_path / "run.pt"
+    plan = ip.Plan(ip.Shuffle(1009, seed=1), world_size=2, batch_size=4, sub_epochs=40)
+    pattern = r"^sub-epoch (\d+): (\d+) steps, (\d+) samples read so far, .* over 101 test samples"
+
+    lines = run(
+        tmp_path, torchrun(2), "sub_epochs.py", "--checkpoint", checkpoint, "--max-steps", 70
+    )
+    sub_epoch, step, read = 0, 70, []
+    while step > plan.num_steps(0, sub_epoch):
+        step -= plan.num_steps(0, sub_epoch)
+        read += [plan.indices(0, sub_epoch, rank=rank) for rank in range(2)]
+        expected = (sub_epoch, plan.num_steps(0, sub_epoch), sum(map(len, read)))
+        assert expected == tuple(map(int, found(pattern, lines)[sub_epoch]))
+        sub_epoch += 1
+    read += [plan.indices(0, sub_epoch, rank=rank, stop_step=step) for rank in range(2)]
+    once = np.bincount(np.concatenate(read), minlength=1009).tolist()
+    assert (17, 2, 1) == (sub_epoch, step, max(once))
+    assert "2 ranks start at sub-epoch 0, step 0" == lines[0]
+    assert f"stopped in sub-epoch 17, with {sum(once)} samples read" == lines[-2]
+    assert once == torch.load(checkpoint)["times_read"].tolist()
+
+    lines = run(tmp_path, torchrun(3), "sub_epochs.py", "--checkpoint", checkpoint)
+    rest = plan.replace(world_size=3).resume(plan.cursor(0, sub_epoch, step=step))
+    assert "3 ranks start at sub-epoch 17, step 2" == lines[0]
+    expected = [(s, rest.num_steps(0, s)) for s in range(17, 40)]
+    assert expected == [(int(s), int(steps)) for s, steps, _ in found(pattern, lines)]
+    assert "each sample was read 1 to 1 times" == lines[-1]
+    assert [1] * 1009 == torch.load(checkpoint)["times_read"].tolist()
+
+
+def test_batch_of_batches(tmp_path: Path) -> None:
+    """Lightning's default Trainer gives each of its two ranks the plan's 5 groups of 3."""
+    lines = run(tmp_path, [sys.executable], "batch_of_batches.py")
+    plan = ip.Plan(ip.Shuffle(110, seed=0), world_size=2, batch_size=(5, 3), remainder="pad")
+    expected = []
+    for epoch, step, rank in np.ndindex(2, 4, 2):
+        groups = plan.micro_batches(epoch, step=step, rank=rank)
+        said = [group.tolist() for group in groups]
+        expected.append(f"epoch {epoch} step {step} rank {rank}: {said}")
+    assert expected == [line for line in lines if line.startswith("epoch")]
+    assert "8 steps; an epoch has 10 padded samples" == lines[-1]
+
+
+def test_progressive_resizing(tmp_path: Path) -> None:
+    """Every epoch has the plan's steps and sizes, whatever the one before had, and is validated."""
+    lines = run(tmp_path, torchrun(2), "progressive_resizing.py")
+    phases = [
+        ip.Phase(at=0, size=32, parameters={"resolution": 8}),
+        ip.Phase(at=450, size=16, parameters={"resolution": 12}),
+        ip.Phase(at=(2, 0), size=8, parameters={"resolution": 16}),
+        ip.Phase(at=(3, 0), size=24, parameters={"resolution": 16}),
+    ]
+    plan = ip.Plan(ip.Shuffle(300, seed=0), world_size=2, batch_size=phases)
+    expected, steps, resolution = [], 0, None
+    for epoch in range(4):
+        for step in range(plan.num_steps(epoch)):
+            now = plan.phase(epoch, step=step)["resolution"]
+            if step == 0 or now != resolution:
+                size = len(plan.batch(epoch, step=step, rank=0))
+                expected.append((epoch, step, size, now, now))
+            resolution = now
+            steps += 1
+        expected.append((steps, 101))
+    pattern = r"^epoch (\d) from step (\d+): (\d+) images a rank, (\d+) x (\d+) pixels$"
+    said = []
+    for line in lines:
+        said += found(pattern, [line]) or found(r"^after (\d+) steps: \d+ of (\d+) right$", [line])
+    assert expected == [tuple(map(int, numbers)) for numbers in said]
+    assert [(0, 0), (1, 0), (1, 3), (2, 0), (3, 0)] == [n[:2] for n in expected if len(n) > 2]
+    assert [5, 12, 31, 38] == [n[0] for n in expected if len(n) == 2]

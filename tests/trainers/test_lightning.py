@@ -1,0 +1,328 @@
+"""Lightning's Trainer with its default settings: two ranks over gloo, resumed on one and three."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from tests.trainers.ranks import run_ranks
+
+RUNS = "tests.trainers.lightning_runs"
+RANKS = range(2)
+
+PLAN = ip.Plan(ip.Shuffle(103, seed=3), batch_size=5, sub_epochs=3)  # passes of 4 steps
+VALID = ip.Plan(ip.Sequential(7), batch_size=2)
+EXACT = ip.Plan(ip.Shuffle(103, seed=4), batch_size=6)  # 9 steps; 103 over 2 ranks is no whole
+CARRY = ip.Plan(ip.Shuffle(101, seed=6), batch_size=8, remainder="carry")
+
+# passes of 6, 9, 13 and 10 steps: sizes change between epochs and inside two of them
+CHANGING = ip.Plan(
+    ip.Shuffle(103, seed=5),
+    batch_size=[
+        ip.Phase(at=0, size=10),
+        ip.Phase(at=140, size=5),
+        ip.Phase(at=(2, 0), size=4),
+        ip.Phase(at=(3, 0), size=9),
+        ip.Phase(at=360, size=4),
+    ],
+)
+
+# checkpoint: (of which run, resumed with how many workers, where); its name says what it is of
+RESUMES = {
+    "step=2 a": ("loader-0-outside", 0, "outside"),
+    "step=6 a": ("loader-0-outside", 2, "inside"),
+    "step=6 b": ("loader-2-inside", 0, "outside"),
+    "step=6 c": ("loader-2-outside", 2, "outside"),
+    "step=8 a": ("loader-0-inside", 0, "inside"),
+    "step=8 b": ("loader-2-inside", 2, "inside"),
+    "validation-epoch=1 a": ("loader-0-inside", 0, "outside"),
+    "validation-epoch=1 b": ("loader-2-outside", 2, "inside"),
+    "end-epoch=1 a": ("loader-0-outside", 0, "inside"),
+    "end-epoch=1 b": ("loader-2-inside", 2, "outside"),
+}
+# where those checkpoints stand: (pass, step)
+PLACES = {
+    "step=2": (0, 2),
+    "step=6": (1, 2),
+    "step=8": (2, 0),
+    "validation-epoch=1": (2, 0),
+    "end-epoch=1": (2, 0),
+}
+FITS = [
+    *(
+        f"{kind}-{workers}-{where}"
+        for kind in ("loader", "plain")
+        for workers in (0, 2)
+        for where in ("outside", "inside")
+    ),
+]
+KINDS = [f"{kind} {workers}" for kind in ("loader", "plain") for workers in (0, 2)]
+CHANGING_RESUMES = [
+    ("step=4", (0, 4)),
+    ("step=6", (1, 0)),  # the last step of a pass, before a longer one
+    ("step=18", (2, 3)),
+    ("step=28", (3, 0)),  # the last step of a pass, before a shorter one
+    ("step=30", (3, 2)),
+    ("validation-epoch=0", (1, 0)),
+    ("validation-epoch=2", (3, 0)),
+    ("end-epoch=0", (1, 0)),
+    ("end-epoch=2", (3, 0)),
+]
+# (plan, cursor's place under two ranks, checkpoint, workers)
+ELASTIC: dict[str, Any] = {
+    "mid-pass": ("PLAN", (1, 2), "loader-0-outside-step=6", 0),
+    "mid-pass, workers": ("PLAN", (1, 2), "loader-2-inside-step=6", 2),
+    "pass's last step": ("PLAN", (2, 0), "loader-0-inside-step=8", 0),
+    "epoch's end": ("PLAN", (2, 0), "loader-0-outside-end-epoch=1", 0),
+    "changing": ("CHANGING", (2, 3), "changing-step=18", 0),
+    "changing, last step": ("CHANGING", (1, 0), "changing-step=6", 0),
+    "carry, mid-pass": ("CARRY", (0, 4), "carry-step=4", 0),
+    "carry, epoch's end": ("CARRY", (1, 0), "carry-end-epoch=0", 0),
+}
+
+
+def place(plan: ip.Plan, number: int) -> tuple[int, int]:
+    """The (epoch, sub_epoch) of a pass."""
+    return divmod(number, plan.sub_epochs)
+
+
+def passes(plan: ip.Plan, rank: int, start: int, stop: int, step: int | None = None) -> list[Any]:
+    """A rank's batches of the passes [start, stop), from a step of the first one on."""
+    return [
+        [b.tolist() for b in plan.batches(*place(plan, n), rank=rank, start_step=first)]
+        for n, first in zip(range(start, stop), [step] + [None] * (stop - start), strict=False)
+    ]
+
+
+def story(passes: list[Any]) -> list[Any]:
+    """What a training tells that validates after each pass."""
+    return [what for batches in passes for what in [*batches, "validated"]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where checkpoints are."""
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="module")
+def told(folder: Path) -> list[Any]:
+    """What two ranks tell: the stories of all runs, by rank."""
+    return run_ranks(f"{RUNS}:everything", 2, str(folder))
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fit_reads_the_plan(told: list[Any], name: str) -> None:
+    """Four passes of three sub-epochs per epoch are the plan's, and each is validated."""
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        assert story(passes(plan, rank, 0, 4)) == told[rank][f"fit {name}"]
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fit_validates_every_sample_once(told: list[Any], name: str) -> None:
+    """The sanity check and each validation read the spread plan, with no sample twice."""
+    plan = VALID.replace(world_size=2)
+    for rank in RANKS:
+        expected = sum((passes(plan, rank, n, n + 1)[0] for n in [0, 0, 1, 2, 3]), [])
+        assert expected == told[rank][f"validated {name}"]
+    once = [passes(plan, rank, 0, 1)[0] for rank in RANKS]
+    assert list(range(7)) == sorted(sum(sum(once, []), []))
+
+
+@pytest.mark.parametrize("name", RESUMES)
+def test_resume_reads_the_rest(told: list[Any], name: str) -> None:
+    """A resume reads exactly what is left, whatever the checkpoint, the workers and the hook."""
+    number, step = PLACES[name.split(maxsplit=1)[0]]
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        expected = story(passes(plan, rank, number, 4, step))
+        assert expected == told[rank][f"resume {name}"]
+
+
+def test_plain_loader_resumes_at_an_epochs_end(told: list[Any]) -> None:
+    """A DataLoader around a PlanBatchSampler resumes exactly at an epoch's end without workers."""
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        assert story(passes(plan, rank, 2, 4)) == told[rank]["plain resume 0"]
+
+
+def test_plain_loader_with_workers_resumes_with_the_first_pass(told: list[Any]) -> None:
+    """Lightning starts a DataLoader's workers before it sets the epoch (its issue 21938)."""
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        expected = story(passes(plan, rank, 0, 1) + passes(plan, rank, 3, 4))
+        assert expected == told[rank]["plain resume 2"]
+
+
+@pytest.mark.parametrize("name", ["step=6", "step=8", "validation-epoch=1", "end-epoch=1"])
+def test_resume_by_max_steps_reads_the_rest(told: list[Any], name: str) -> None:
+    """With the callback, a training by steps resumes exactly from all checkpoints too."""
+    number, step = PLACES[name]
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        expected = passes(plan, rank, number, 4, step)
+        assert story(expected) == told[rank][f"max_steps {name} True"]
+        if name != "validation-epoch=1":  # which nothing without validation can end
+            assert sum(expected, []) == told[rank][f"max_steps {name} False"]
+
+
+def test_max_steps_alone_skips_an_epoch(told: list[Any]) -> None:
+    """Lightning counts an epoch twice if it resumes by steps from the epoch's end."""
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        batches = [what for what in told[rank]["max_steps not refreshed"] if what != "validated"]
+        assert passes(plan, rank, 3, 4)[0] == batches[:4]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_validate_reads_every_sample_once(told: list[Any], name: str) -> None:
+    """Trainer.validate reads the spread plan; over the ranks no sample comes twice."""
+    plan = EXACT.replace(world_size=2)
+    for rank in RANKS:
+        assert passes(plan, rank, 0, 1)[0] == told[rank][f"validate {name}"]
+    read = [index for rank in RANKS for batch in told[rank][f"validate {name}"] for index in batch]
+    assert list(range(103)) == sorted(read)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_predict_returns_the_plans_order(told: list[Any], name: str) -> None:
+    """Trainer.predict returns a prediction per sample, in the order of the rank's batches."""
+    plan = EXACT.replace(world_size=2)
+    for rank in RANKS:
+        expected = [(10 * b).tolist() for b in plan.batches(0, rank=rank)]
+        assert expected == told[rank][f"predict {name}"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_prediction_writers_get_the_indices(told: list[Any], name: str) -> None:
+    """A BasePredictionWriter is told which samples each batch and the epoch hold."""
+    plan = EXACT.replace(world_size=2)
+    for rank in RANKS:
+        expected = passes(plan, rank, 0, 1)[0]
+        assert [expected, expected] == told[rank][f"writer {name}"]
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+@pytest.mark.parametrize("name", ["loader 0", "loader 2"])
+def test_overfit_repeats_the_first_batches(told: list[Any], name: str, where: str) -> None:
+    """With overfit_batches each rank reads its first batches of the first pass in every epoch."""
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        assert 3 * passes(plan, rank, 0, 1)[0][:2] == told[rank][f"overfit {name} {where}"]
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+@pytest.mark.parametrize("name", ["plain 0", "plain 2"])
+def test_overfit_on_a_plain_loader_goes_on(told: list[Any], name: str, where: str) -> None:
+    """Lightning overfits on the first batches of each pass if `loader.sampler` is torch's own.
+
+    It takes the SequentialSampler that torch puts beside any batch sampler as a sign that all
+    epochs are the same.
+    """
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        expected = sum((batches[:2] for batches in passes(plan, rank, 0, 3)), [])
+        assert expected == told[rank][f"overfit {name} {where}"]
+
+
+@pytest.mark.parametrize("name", ["loader 0", "loader 2", "plain 0"])
+def test_overfit_leaves_the_loader_as_it_was(told: list[Any], name: str) -> None:
+    """The loader that was overfit on reads all passes in a training after it."""
+    plan = PLAN.replace(world_size=2)
+    for rank in RANKS:
+        assert sum(passes(plan, rank, 0, 2), []) == told[rank][f"overfit {name} after"]
+
+
+def test_validation_repeats_itself_within_an_epoch(told: list[Any]) -> None:
+    """Validating twice in an epoch reads the same batches twice."""
+    plan, valid = PLAN.replace(world_size=2), VALID.replace(world_size=2)
+    for rank in RANKS:
+        (batches,) = passes(plan, rank, 0, 1)
+        expected = [*batches[:2], "validated", *batches[2:], "validated"]
+        assert [expected, 3 * passes(valid, rank, 0, 1)[0]] == told[rank]["validated twice"]
+
+
+@pytest.mark.parametrize("name", ["refreshed", "workers", "plain", "older name"])
+def test_refreshed_counts_follow_the_schedule(told: list[Any], name: str) -> None:
+    """With the callback every step of longer and shorter passes is taken, and each validated."""
+    plan = CHANGING.replace(world_size=2)
+    assert [6, 9, 13, 10] == [plan.num_steps(number) for number in range(4)]
+    for rank in RANKS:
+        expected = story(passes(plan, rank, 0, 4))
+        assert [expected, 38] == told[rank][f"changing {name}"]
+
+
+def test_refreshed_counts_without_validation(told: list[Any]) -> None:
+    """A training that does not validate takes every step too."""
+    plan = CHANGING.replace(world_size=2)
+    for rank in RANKS:
+        expected = sum(passes(plan, rank, 0, 4), [])
+        assert [expected, 38] == told[rank]["changing unvalidated"]
+
+
+def test_refreshed_counts_respect_limits(told: list[Any]) -> None:
+    """limit_train_batches holds for each pass: a number of its batches, or a share."""
+    plan = CHANGING.replace(world_size=2)
+    for rank in RANKS:
+        whole = passes(plan, rank, 0, 4)
+        assert [story([b[:5] for b in whole]), 20] == told[rank]["changing at most 5"]
+        assert [story([b[: len(b) // 2] for b in whole]), 18] == told[rank]["changing half"]
+
+
+def test_refreshed_counts_accumulate(told: list[Any]) -> None:
+    """With accumulated gradients each pass ends with an optimizer step: 2 + 3 + 4 + 3."""
+    plan = CHANGING.replace(world_size=2)
+    for rank in RANKS:
+        assert [story(passes(plan, rank, 0, 4)), 12] == told[rank]["changing accumulated"]
+
+
+def test_refreshed_counts_validate_within_an_epoch(told: list[Any]) -> None:
+    """A val_check_interval of half an epoch is half of each pass."""
+    plan = CHANGING.replace(world_size=2)
+    for rank in RANKS:
+        expected = []
+        for batches in passes(plan, rank, 0, 4):
+            for number, batch in enumerate(batches, 1):
+                expected += [batch] + ["validated"] * (number % (len(batches) // 2) == 0)
+        assert [expected, 38] == told[rank]["changing twice"]
+
+
+@pytest.mark.parametrize(("name", "where"), CHANGING_RESUMES)
+def test_refreshed_counts_resume(told: list[Any], name: str, where: tuple[int, int]) -> None:
+    """Resumed anywhere, in the last step of a pass too, every step that is left is taken once."""
+    plan = CHANGING.replace(world_size=2)
+    for rank in RANKS:
+        expected = story(passes(plan, rank, where[0], 4, where[1]))
+        assert [expected, 38] == told[rank][f"changing resume {name}"]
+
+
+def test_lightning_alone_counts_the_first_pass_only(told: list[Any]) -> None:
+    """Without the callback Lightning cuts each longer pass to the steps of the first."""
+    plan = CHANGING.replace(world_size=2)
+    for rank in RANKS:
+        expected = story([batches[:6] for batches in passes(plan, rank, 0, 4)])
+        assert [expected, 24] == told[rank]["changing not refreshed"]
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def elastic(
+    request: pytest.FixtureRequest,
+    folder: Path,
+    told: list[Any],  # noqa: ARG001 (which leaves the checkpoints)
+) -> list[Any]:
+    """What one rank, or three, tell of resuming what two have saved."""
+    return run_ranks(f"{RUNS}:resume", request.param, str(folder))
+
+
+@pytest.mark.parametrize("name", ELASTIC)
+def test_elastic_resume_reads_the_rest(elastic: list[Any], name: str) -> None:
+    """A checkpoint of two ranks resumes on one or three; what is left is read exactly once."""
+    field, (number, step), _, _ = ELASTIC[name]
+    saved = globals()[field].replace(world_size=2)
+    cursor = saved.cursor(*place(saved, number), step=step)
+    plan = saved.replace(world_size=len(elastic)).resume(cursor)
+    for rank, stories in enumerate(elastic):
+        assert story(passes(plan, rank, number, 4)) == stories[name]

@@ -1,0 +1,123 @@
+"""Ray Train: PlanLoaders in prepare_data_loader, default settings, two workers on this machine."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import indexplan as ip
+from tests.trainers.ranks import run_ranks
+
+EPOCHS = 3
+PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
+REFUSED = (
+    "loader must be a PlanLoader; got DataLoader, which Ray would build anew without its batch "
+    "sampler; use PlanLoader(dataset, plan)"
+)
+
+
+def worker(config: dict[str, Any]) -> None:
+    """One Ray worker: fit, keep states, go on from them; report what it saw as a checkpoint."""
+    import ray.train
+    import ray.train.torch
+    import torch
+    from torch.utils.data import DataLoader
+
+    from indexplan_torch import PlanBatchSampler, PlanLoader
+    from indexplan_torch.ray import prepare
+
+    model = ray.train.torch.prepare_model(torch.nn.Linear(1, 1))
+    seen: dict[str, Any] = {"type": type(model).__name__}
+
+    def one_pass(loader: Any) -> list[list[int]]:
+        return [batch.int().tolist() for batch in loader]
+
+    for num_workers in (0, 2):
+
+        def fresh(num_workers: int = num_workers) -> PlanLoader:
+            return PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers)
+
+        here: dict[str, Any] = {"fit": [], "states": [], "resumed": {}}
+        loader = prepare(fresh())
+        here["length"] = len(loader)
+        for epoch in range(EPOCHS):
+            loader.sampler.set_epoch(epoch)  # as Ray's guide has it
+            for batch in loader:
+                here["fit"].append(batch.int().tolist())
+                here["states"].append(loader.state_dict()["cursor"])
+                model(batch[:, None]).sum().backward()
+        here["at the end"] = loader.state_dict()["cursor"]
+        for name in ("middle", "end"):
+            loader = prepare(fresh())
+            loader.load_state_dict(config[name])
+            assert config[name] == loader.state_dict()
+            here["resumed"][name] = one_pass(loader) + one_pass(loader)
+
+        plain = fresh()
+        wrapped = ray.train.torch.prepare_data_loader(plain)
+        here["wrapped"] = []
+        for epoch in range(EPOCHS):
+            plain.set_epoch(epoch)
+            here["wrapped"] += one_pass(wrapped)
+        here["unmoved"] = type(prepare(fresh(), move_to_device=False)).__name__
+        try:
+            prepare(DataLoader(range(103), batch_sampler=PlanBatchSampler(PLAN)))
+        except ip.IndexPlanError as error:
+            here["refused"] = str(error)
+        seen[str(num_workers)] = here
+    rank = ray.train.get_context().get_world_rank()
+    Path(config["folder"], f"{rank}.json").write_text(json.dumps(seen))
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = ray.train.Checkpoint.from_directory(folder)
+        ray.train.report({"rank": rank}, checkpoint=checkpoint if rank == 0 else None)
+
+
+def train(folder: str, states: dict[str, Any]) -> None:
+    """Start Ray on this machine, and a TorchTrainer of two workers on it."""
+    import ray
+    from ray.train import RunConfig, ScalingConfig
+    from ray.train.torch import TorchTrainer
+
+    trainer = TorchTrainer(
+        worker,
+        train_loop_config={"folder": folder, **states},
+        scaling_config=ScalingConfig(num_workers=2),
+        run_config=RunConfig(storage_path=f"{folder}/storage"),
+    )
+    # a short path of its own, as Ray's sockets have to fit in 107 bytes
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as short:
+        ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            object_store_memory=100 * 2**20,
+            _node_ip_address="127.0.0.1",
+            _temp_dir=short,
+        )
+        trainer.fit()
+        ray.shutdown()
+
+
+def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
+    """Fit and resumes read the plan, and states count what the loop has received."""
+    plan = PLAN.replace(world_size=2)
+    cursors = {"middle": plan.cursor(1, step=4), "end": plan.cursor(0, step=plan.num_steps(0))}
+    states = {name: {"cursor": cursor.to_dict()} for name, cursor in cursors.items()}
+    environment = {"RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}  # no files elsewhere
+    run_ranks("tests.trainers.test_ray:train", 1, str(tmp_path), states, **environment)
+    for rank in range(2):
+        seen = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert seen.pop("type") == "DistributedDataParallel"
+        fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
+        steps = plan.num_steps(0)
+        places = [plan.cursor(e, step=t + 1).to_dict() for e in range(EPOCHS) for t in range(steps)]
+        expected = {
+            "length": steps,
+            "fit": fit,
+            "states": places,
+            "at the end": places[-1],
+            "resumed": {"middle": fit[steps + 4 :], "end": fit[steps:]},
+            "wrapped": fit,
+            "unmoved": "PlanLoader",
+            "refused": REFUSED,
+        }
+        assert {"0": expected, "2": expected} == seen

@@ -1,0 +1,217 @@
+"""The torch adapters in one process: passes, lengths, and states that count what was received."""
+
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader
+
+import indexplan as ip
+from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanSampler
+from tests.trainers.small import ME, PLAN, Identity, loader_of, of_plan
+
+
+class Deadly(Identity):
+    """A dataset that kills the worker that asks for one index."""
+
+    def __getitem__(self, index: int) -> int:
+        if index == PLAN.batch(0, 0, step=3, rank=1)[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return index
+
+
+# --- passes
+
+
+@pytest.mark.parametrize("make", [PlanBatchSampler, loader_of])
+def test_set_epoch_counts_sub_epochs_through_the_run(make: Any) -> None:
+    """Pass n is sub-epoch n % S of epoch n // S, in any order, and the same when asked again."""
+    samples = make(PLAN, **ME)
+    for number in (0, 4, 4, 2, 7, 0):
+        samples.set_epoch(number)
+        expected = of_plan(PLAN, number)
+        assert len(expected) == len(samples)
+        assert expected == list(samples)
+
+
+def test_set_epoch_reaches_all_through_the_samplers() -> None:
+    """Whichever object a trainer tells, the loader and all its samplers hear it."""
+    loader = loader_of(PLAN)
+    hearers = [loader, loader.sampler, loader.batch_sampler, loader.batch_sampler.sampler]
+    for number, hearer in enumerate(hearers, 1):
+        hearer.set_epoch(np.int64(number))
+        assert [number] * 3 == [hearer.epoch for hearer in hearers[1:]]
+        assert of_plan(PLAN, number) == list(loader)
+
+
+@pytest.mark.parametrize(("sub_epoch", "expected"), [(2, 14), (3, 12), (43, 13), (3 * 10**9, 12)])
+def test_sub_epochs_count_modulo_the_plans(sub_epoch: int, expected: int) -> None:
+    """`set_epoch_and_sub_epoch` takes a running counter of sub-epochs too."""
+    loader = loader_of(PLAN)
+    loader.set_epoch_and_sub_epoch(4, sub_epoch)
+    assert (expected, len(of_plan(PLAN, expected))) == (loader.sampler.epoch, len(loader))
+    assert of_plan(PLAN, expected) == list(loader)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_passes_advance_by_themselves(num_workers: int) -> None:
+    """Without `set_epoch`, a finished pass is followed by the next sub-epoch, over epochs too."""
+    loader = loader_of(PLAN, num_workers=num_workers)
+    sampler = PlanBatchSampler(PLAN, **ME)
+    for number in range(5):
+        expected = of_plan(PLAN, number)
+        assert expected == list(loader)
+        assert expected == list(sampler)
+
+
+@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+@pytest.mark.parametrize("batch_size", [2, 7])
+def test_every_sub_epoch_has_the_length_that_it_says(remainder: str, batch_size: int) -> None:
+    """Each of 80 sub-epochs of 1003 samples on 2 ranks: exact lengths, and nothing goes missing."""
+    plan = ip.Plan(ip.Shuffle(1003), batch_size=batch_size, sub_epochs=40, remainder=remainder)
+    ranks = [PlanBatchSampler(plan, rank=rank, world_size=2) for rank in range(2)]
+    whole = 2 * batch_size
+    read: list[int] = []
+    full = 0
+    for number in range(80):
+        size = 26 if number % 40 < 3 else 25  # 1003 == 40 * 25 + 3
+        for sampler in ranks:
+            sampler.set_epoch_and_sub_epoch(number // 40, number)
+        steps = {"spread": -(-size // whole), "pad": -(-size // whole), "drop": size // whole}
+        if remainder != "carry":
+            assert [steps[remainder]] * 2 == [len(sampler) for sampler in ranks]
+        batches = [list(sampler) for sampler in ranks]
+        assert [len(part) for part in batches] == [len(sampler) for sampler in ranks]
+        assert [sum(map(len, part)) for part in batches] == [len(s.sampler) for s in ranks]
+        full += len(batches[0])
+        read += [index for part in batches for batch in part for index in batch]
+    times = np.bincount(read, minlength=1003)
+    account = plan.replace(world_size=2).account(0)
+    if remainder == "spread":
+        assert (2, 2) == (times.min(), times.max())
+    elif remainder == "drop":
+        assert 2 * (1003 - account.num_dropped) == times.sum()
+    elif remainder == "pad":
+        assert (2, 2 * (1003 + account.num_padded)) == (times.min(), times.sum())
+    else:  # every step of the stream that starts in the two epochs, and each is full
+        assert -(-2006 // whole) == full
+        assert full * whole == times.sum()
+
+
+def test_asking_twice_has_no_side_effects() -> None:
+    """Iterators that are never asked for a batch leave pass, state and batches as they were."""
+    loader, sampler = loader_of(PLAN, num_workers=1), PlanBatchSampler(PLAN, **ME)
+    for samples in (loader, sampler):
+        state = samples.state_dict()
+        first, second = iter(samples), iter(samples)
+        assert state == samples.state_dict()
+        assert of_plan(PLAN, 0) == list(second)
+        del first
+        assert of_plan(PLAN, 1) == list(samples)
+
+
+def test_a_pass_is_finished_with_its_last_batch() -> None:
+    """A loop that counts its steps, and never asks for more, goes on with the next pass too."""
+    loader, sampler = loader_of(PLAN, num_workers=1), PlanBatchSampler(PLAN, **ME)
+    flat = PlanSampler(PLAN.replace(remainder="drop"), **ME)
+    for number in range(3):
+        for samples in (loader, sampler):
+            samples.set_epoch(number)
+            batches = iter(samples)
+            assert of_plan(PLAN, number) == [next(batches) for _ in range(len(samples))]
+            assert of_plan(PLAN, number + 1)[0] == next(iter(samples))
+        assert of_plan(flat.feed.plan, number)[0] == list(islice(flat, len(flat)))[:5]
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2, "persistent_workers": True}])
+def test_a_pass_that_is_broken_off_starts_again(options: dict[str, Any]) -> None:
+    """Leaving a loop early does not spoil the next pass, whichever that is."""
+    loader = loader_of(PLAN, **options)
+    assert of_plan(PLAN, 0)[:2] == list(islice(loader, 2))
+    assert of_plan(PLAN, 0) == list(loader)
+    assert of_plan(PLAN, 1)[:2] == list(islice(loader, 2))
+    loader.set_epoch(5)
+    assert of_plan(PLAN, 5) == list(loader)
+
+
+# --- states
+
+
+def counted(samples: Any, state_of: Any, steps: int) -> Iterator[ip.Cursor]:
+    """Yield where a loop stands after each batch that it received."""
+    for _ in islice(samples, steps):
+        yield ip.Cursor.from_dict(state_of.state_dict()["cursor"])
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_loader_states_count_batches_received(num_workers: int) -> None:
+    """A loader's state is the plan's cursor after the batches that the loop has, all through."""
+    loader = loader_of(PLAN, num_workers=num_workers, prefetch_factor=4 if num_workers else None)
+    assert PLAN.cursor(0, 0, step=0) == ip.Cursor.from_dict(loader.state_dict()["cursor"])
+    for number in range(2):
+        steps = PLAN.num_steps(0, number)
+        expected = [PLAN.cursor(0, number, step=step + 1) for step in range(steps)]
+        assert expected == list(counted(loader, loader, steps))
+    loader.set_epoch(9)
+    assert PLAN.cursor(3, 0, step=0) == ip.Cursor.from_dict(loader.state_dict()["cursor"])
+
+
+def test_sampler_states_count_batches_drawn() -> None:
+    """Without workers, samplers' states are right too, in any DataLoader that asks them."""
+    plan = PLAN.replace(remainder="drop")
+    expected = [plan.cursor(0, 0, step=step) for step in (1, 2, 3)]
+    batches = PlanBatchSampler(plan, **ME)
+    loader = DataLoader(Identity(), batch_sampler=batches)
+    assert expected == list(counted(loader, batches, 3))
+    flat = PlanSampler(plan, **ME)
+    loader = DataLoader(Identity(), sampler=flat, batch_size=5)
+    assert expected == list(counted(loader, flat, 3))
+    everyone = GlobalPlanBatchSampler(plan, world_size=2)
+    loader = DataLoader(Identity(), batch_sampler=everyone)
+    assert expected == list(counted(loader, everyone, 6))[1::2]
+
+
+@pytest.mark.parametrize("step", [0, 2, 4])
+def test_a_state_goes_on_with_other_ranks_and_batches(step: int) -> None:
+    """Two ranks stop; three with other batches and workers read the rest, each sample once."""
+    read = []
+    for rank in range(2):
+        loader = loader_of(PLAN, rank=rank, world_size=2, num_workers=1)
+        list(loader)
+        read += [*of_plan(PLAN, 0, rank), *islice(loader, step)]
+    state = loader.state_dict()
+    other = PLAN.replace(world_size=3, batch_size=4, remainder="spread")
+    resumed = other.resume(ip.Cursor.from_dict(state["cursor"]))
+    for rank in range(3):
+        loader = loader_of(other, rank=rank, world_size=3)
+        loader.load_state_dict(pickle.loads(pickle.dumps(state)))  # noqa: S301
+        number = loader.sampler.epoch
+        assert (2 if step == 4 else 1) == number
+        while number < 3:
+            loader.set_epoch(number)
+            assert resumed.num_steps(0, number) == len(loader)
+            batches = list(loader)
+            assert [b.tolist() for b in resumed.batches(0, number, rank=rank)] == batches
+            read += batches
+            number += 1
+    assert list(range(103)) == sorted(index for batch in read for index in batch)
+
+
+def test_a_killed_worker_ends_in_torchs_error_and_the_run_goes_on() -> None:
+    """The last state before a worker was killed is enough to read the rest, each batch once."""
+    loader = loader_of(PLAN, Deadly(), num_workers=1)
+    read, state = [], loader.state_dict()
+    batches = iter(loader)
+    with pytest.raises(RuntimeError, match="DataLoader worker"):  # noqa: PT012 (as a loop does)
+        while True:
+            read.append(next(batches))
+            state = loader.state_dict()
+    assert len(read) < 4
+    loader = loader_of(PLAN)
+    loader.load_state_dict(state)
+    assert of_plan(PLAN, 0) == read + list(loader)

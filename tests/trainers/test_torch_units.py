@@ -1,0 +1,230 @@
+"""The torch adapters in one process: what datasets are asked for, ranks, other processes."""
+
+import pickle
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, SequentialSampler
+
+import indexplan as ip
+from indexplan_torch import (
+    GlobalPlanBatchSampler,
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    discover,
+    recorded,
+)
+from tests.trainers.small import ME, ORDER, PLAN, Identity, as_they_are, loader_of, of_plan
+
+# 12 full units, then 192 pixels and 8 units from the middle of epoch 1 on
+PHASES = ip.Plan(
+    ip.Shuffle(100, seed=4),
+    world_size=2,
+    batch_size=[
+        ip.Phase(at=0, size=12, parameters={"resolution": 128}),
+        ip.Phase(at=150, size=8, parameters={"resolution": 192}),
+    ],
+)
+
+
+class Arrays(Identity):
+    """A dataset that is asked for a whole batch at once."""
+
+    def __getitems__(self, indices: Any) -> Any:
+        return type(indices).__name__, indices.dtype.name, indices
+
+
+class Streams(Identity):
+    """A dataset that says what its worker was seeded with."""
+
+    def __getitem__(self, index: int) -> Any:
+        return index, recorded()
+
+
+# --- what the dataset is asked for
+
+
+def test_nested_batches_two_ways() -> None:
+    """(5, 3) comes as a list of 15, or as 5 lists for a dataset that takes a list."""
+    plan = ip.Plan(ip.Shuffle(47, seed=5), world_size=2, batch_size=(5, 3))
+    flat = loader_of(plan)
+    assert of_plan(plan, 0) == list(flat)
+    nested = list(loader_of(plan, nested=True))
+    for step, batch in enumerate(nested):
+        expected = [m.tolist() for m in plan.micro_batches(0, step=step, rank=1)]
+        assert expected == batch
+    assert [5, 5] == [len(batch) for batch in nested]
+    assert [[3, 3, 2, 2, 2], [3, 2, 2, 2, 2]] == [[len(m) for m in b] for b in nested]
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2, "persistent_workers": True}])
+def test_items_bring_the_phase_to_the_dataset(options: dict[str, Any]) -> None:
+    """A sample is asked for with its step's parameters, by workers that outlive phases too."""
+    loader = loader_of(PHASES, item=lambda index, phase: (index, phase["resolution"]), **options)
+    seen = []
+    for epoch in range(4):
+        loader.set_epoch(epoch)
+        batches = list(loader)
+        assert len(batches) == len(loader) == PHASES.num_steps(epoch)
+        for step, batch in enumerate(batches):
+            resolution = PHASES.phase(epoch, step=step)["resolution"]
+            indices = PHASES.batch(epoch, step=step, rank=1).tolist()
+            assert [(index, resolution) for index in indices] == batch
+        seen.append([batch[0][1] for batch in batches])
+    assert [[128] * 5, [128] * 3 + [192] * 2, [192] * 7, [192] * 7] == seen
+
+
+def test_items_in_nested_batches() -> None:
+    """Inner batches hold items as well."""
+    plan = PHASES.replace(batch_size=[ip.Phase(at=0, size=(2, 3), parameters={"resolution": 8})])
+    loader = loader_of(plan, nested=True, item=lambda index, phase: (index, phase["resolution"]))
+    expected = [
+        [
+            [(index, 8) for index in inner.tolist()]
+            for inner in plan.micro_batches(0, step=0, rank=1)
+        ]
+    ]
+    assert expected == list(islice(loader, 1))
+
+
+def test_arrays_for_datasets_that_take_them() -> None:
+    """`as_array=True` asks for whole int64 arrays, which the dataset may keep."""
+    batches = list(loader_of(PLAN, Arrays(), as_array=True))
+    assert {("ndarray", "int64")} == {batch[:2] for batch in batches}
+    assert of_plan(PLAN, 0) == [indices.tolist() for _, _, indices in batches]
+
+
+def test_lists_hold_plain_ints() -> None:
+    """By default a dataset is asked for Python ints: any sequence takes them."""
+    batches = list(loader_of(PLAN, num_workers=0))
+    assert {int} == {type(index) for batch in batches for index in batch}
+    words = [f"word {index}" for index in range(103)]
+    expected = [words[index] for index in of_plan(PLAN, 0)[0]]
+    assert expected == next(iter(PlanLoader(words, PLAN, **ME)))
+
+
+def test_flat_sampler_in_a_dataloader() -> None:
+    """`DataLoader(batch_size=...)` cuts the plan's batches out of a `PlanSampler`."""
+    for remainder in ("drop", "pad", "carry"):
+        plan = PLAN.replace(remainder=remainder)
+        sampler = PlanSampler(plan, **ME)
+        loader = DataLoader(Identity(), sampler=sampler, batch_size=5)
+        for number in range(4):
+            assert len(of_plan(plan, number)) == len(loader) or number
+            batches = [batch.tolist() for batch in loader]
+            assert of_plan(plan, number) == batches
+            assert 5 * len(batches) == len(sampler)
+
+
+def test_global_sampler_deals_rank_after_rank() -> None:
+    """Step 0 of rank 0, step 0 of rank 1, ...: what every world_size-th is a rank's own."""
+    sampler = GlobalPlanBatchSampler(PLAN)
+    assert (None, False) == (sampler.batch_size, sampler.drop_last)
+    sampler = GlobalPlanBatchSampler(PLAN, world_size=2)
+    for number in range(3):
+        batches = list(sampler)
+        assert len(batches) == 2 * PLAN.num_steps(0, number) or number
+        assert [of_plan(PLAN, number, rank) for rank in (0, 1)] == [batches[0::2], batches[1::2]]
+
+
+# --- ranks
+
+
+def test_ranks_are_discovered_at_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loader made before the ranks are settled takes them from the environment afterwards."""
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert (0, 1) == discover()
+    plan = PLAN.replace(world_size=None)
+    loader = PlanLoader(Identity(), plan, collate_fn=as_they_are)
+    sampler = PlanBatchSampler(plan)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert (1, 2) == discover()
+    assert (1, 2) == (loader.sampler.rank, loader.sampler.num_replicas)
+    assert of_plan(PLAN, 0) == list(loader) == list(sampler)
+
+
+def test_explicit_ranks_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given ranks are those of the data-parallel group, whatever the environment counts."""
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("RANK", "5")
+    assert (1, 2) == discover(1, 2)
+    assert of_plan(PLAN, 0) == list(loader_of(PLAN)) == list(PlanBatchSampler(PLAN, **ME))
+
+
+def test_an_open_plan_keeps_its_global_batches() -> None:
+    """With `global_batch_size` the ranks share the same steps, however many they are."""
+    plan = ip.Plan(ORDER, global_batch_size=12)
+    steps = []
+    for world_size in (1, 2, 3, 5):
+        ranks = [
+            list(PlanBatchSampler(plan, rank=r, world_size=world_size)) for r in range(world_size)
+        ]
+        steps.append([sorted(sum(parts, [])) for parts in zip(*ranks, strict=True)])
+    assert [steps[0]] * 4 == steps
+
+
+# --- processes
+
+
+def test_spawned_workers_are_seeded_as_their_rank() -> None:
+    """A worker that starts afresh knows its rank, and needs no item that does not pickle."""
+    plan = PLAN.replace(world_size=None)
+    loader = loader_of(
+        plan,
+        Streams(),
+        item=lambda index, _: index,
+        num_workers=1,
+        multiprocessing_context="spawn",
+    )
+    loader.set_epoch(4)
+    batch = next(iter(loader))
+    assert of_plan(PLAN, 4)[0] == [index for index, _ in batch]
+    said = batch[0][1]
+    assert ip.worker_seed(3, epoch=4, rank=1, worker=0) == said.value
+    assert (3, 1, 1, 1, 0) == (said.seed, said.epoch, said.sub_epoch, said.rank, said.worker)
+
+
+def test_loaders_pickle_with_what_they_stand_for() -> None:
+    """A loader that travels to another process goes on there with its plan, pass and state."""
+    loader = loader_of(PLAN)
+    list(loader)
+    state = loader.state_dict()
+    copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
+    assert (state, 1) == (copy.state_dict(), copy.worker_init_fn.feed.number + 1)
+    assert of_plan(PLAN, 1) == list(copy)
+    assert copy.feed is copy.worker_init_fn.feed is copy.batch_sampler.feed
+
+
+def test_a_pinned_sampler_keeps_its_item() -> None:
+    """Built anew to overfit, a sampler asks for the same items in every pass."""
+    sampler = PlanBatchSampler(PLAN, item=lambda index, _: -index, **ME)
+    flat = SequentialSampler(Identity())
+    pinned = PlanBatchSampler(flat, batch_size=sampler.batch_size, drop_last=False)
+    expected = [[-index for index in batch] for batch in of_plan(PLAN, 0)]
+    pinned.set_epoch(1)
+    assert [expected, expected] == [list(pinned), list(pinned)]
+
+
+def test_an_item_that_does_not_pickle_says_so() -> None:
+    """A sampler that travelled without its item refuses to serve something else."""
+    sampler = PlanBatchSampler(PLAN, item=lambda index, _: index, **ME)
+    copy = pickle.loads(pickle.dumps(sampler))  # noqa: S301
+    index = of_plan(PLAN, 0)[0][0]
+    message = (
+        "item must pickle to be called in a spawned process; got one that does not, for index "
+        f"{index}; define it at the top of a module"
+    )
+    with pytest.raises(ip.IndexPlanError) as caught:
+        next(iter(copy))
+    assert message == str(caught.value)
+
+
+def test_default_collation() -> None:
+    """Nothing of torch's own collation is in the way."""
+    batch = next(iter(PlanLoader(Identity(), PLAN, **ME)))
+    assert torch.equal(torch.tensor(of_plan(PLAN, 0)[0]), batch)
