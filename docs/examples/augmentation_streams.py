@@ -56,6 +56,7 @@ def main() -> None:
                 print(f"    noise {[round(value, 4) for value in noise]} from {stream}")
         values = [value for batches in everyone for batch in batches for value in batch[3]]
         print(f"{len(set(values))} different values of noise in {len(values)} samples")
+    dist.barrier()  # ranks leave together
     dist.destroy_process_group()
 
 

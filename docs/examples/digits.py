@@ -83,6 +83,7 @@ def main() -> None:
         print(f"F1: {f1_score(labels, predicted, average='macro'):.9f}")
         if options.save:
             torch.save(net.state_dict(), options.save)
+    dist.barrier()  # ranks leave together
     dist.destroy_process_group()
 
 

@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 2 docs/examples/sub_epochs.py --checkpoint run.pt --max-steps 70
     torchrun --nproc-per-node 3 docs/examples/sub_epochs.py --checkpoint run.pt
 
-The first run is out of time in the middle of a sub-epoch. The second one goes on from there, with
-another number of ranks, and at the end of the epoch every sample has been read exactly once.
+The first run is out of time in the middle of a sub-epoch. The second goes on from there with other
+ranks, and at the end of the epoch every sample has been read exactly once.
 """
 
 import argparse
@@ -35,10 +35,11 @@ class Run:
         data = inputs, inputs.sum(1, keepdim=True), torch.arange(len(inputs))
         train, test = zip(*(column.split(NUM_SAMPLES) for column in data), strict=True)
         plan = ip.Plan(ip.Shuffle(NUM_SAMPLES, seed=1), batch_size=4, sub_epochs=SUB_EPOCHS)
-        self.loader = PlanLoader(TensorDataset(*train), plan, num_workers=1)
-        self.test_loader = PlanLoader(
-            TensorDataset(*test), ip.Plan(ip.Sequential(101), batch_size=20)
-        )
+        # Workers that live on are forked once, before gradients start threads of their own.
+        workers = {"num_workers": 1, "persistent_workers": True}
+        self.loader = PlanLoader(TensorDataset(*train), plan, **workers)
+        plan = ip.Plan(ip.Sequential(101), batch_size=20)
+        self.test_loader = PlanLoader(TensorDataset(*test), plan)
         self.model = DistributedDataParallel(nn.Linear(4, 1))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
         self.times_read = torch.zeros(NUM_SAMPLES, dtype=torch.int64)
@@ -46,9 +47,9 @@ class Run:
         self.checkpoint = checkpoint
         if checkpoint.exists():
             saved = torch.load(checkpoint)
+            self.times_read = saved["times_read"]
             for name in self.stateful:
                 getattr(self, name).load_state_dict(saved[name])
-            self.times_read = saved["times_read"]
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor, indices: torch.Tensor) -> None:
         """Train on a batch."""
@@ -65,8 +66,7 @@ class Run:
         if dist.get_rank() == 0:
             saved = {name: getattr(self, name).state_dict() for name in self.stateful}
             saved["times_read"] = self.times_read
-            new = self.checkpoint.with_suffix(".new")
-            torch.save(saved, new)
+            torch.save(saved, new := self.checkpoint.with_suffix(".new"))
             new.replace(self.checkpoint)  # whenever the run is killed, one of the two is whole
 
     @torch.no_grad()
@@ -86,7 +86,6 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--max-steps", type=int, help="stop after so many steps")
     options = parser.parse_args()
-
     dist.init_process_group("gloo")
 
     def say(text: str) -> None:
@@ -112,6 +111,7 @@ def main() -> None:
         read = f"{len(run.loader)} steps, {run.times_read.sum()} samples read so far"
         say(f"sub-epoch {sub_epoch}: {read}, loss {loss:.3f} over {count} test samples")
     say(f"each sample was read {run.times_read.min()} to {run.times_read.max()} times")
+    dist.barrier()  # ranks leave together
     dist.destroy_process_group()
 
 

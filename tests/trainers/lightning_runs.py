@@ -122,7 +122,8 @@ def checkpoints(folder: str, name: str) -> list[Any]:
 def prepare() -> None:
     """Settle what all runs share: quiet, and workers that are forked from a clean process.
 
-    Forking a process with threads can hang (CPython gh-104690); Python 3.14 forks so by default.
+    A process that forks while one of its threads ends can hang (CPython issue 112275); this is what
+    Python 3.14 does by default.
     """
     warnings.simplefilter("ignore")
     for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning"):

@@ -75,7 +75,11 @@ def run_ranks(
 
 def _main() -> None:
     import importlib
+    import multiprocessing
 
+    # Workers forked from a process with threads can hang (CPython issue 112275).
+    multiprocessing.set_start_method("forkserver")
+    multiprocessing.set_forkserver_preload(["torch", "indexplan_torch"])
     function, result, arguments = sys.argv[1:]
     module, name = function.split(":")
     value = getattr(importlib.import_module(module), name)(*json.loads(arguments))

@@ -34,7 +34,7 @@ def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
         try:
-            said, complaints = process.communicate(timeout=300)
+            said, complaints = process.communicate(timeout=180)
         except subprocess.TimeoutExpired:
             process.terminate()  # torchrun ends its ranks, which a kill would leave behind
             said, complaints = process.communicate(timeout=60)

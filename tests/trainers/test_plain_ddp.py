@@ -1,4 +1,4 @@
-"""Plain torch: DistributedDataParallel, two ranks over gloo, DataLoaders with and without workers."""
+"""Plain torch: DistributedDataParallel over gloo, DataLoaders with and without workers."""
 
 from typing import Any
 
