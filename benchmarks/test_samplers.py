@@ -126,7 +126,7 @@ def test_resume(where: str, timed: Callable[..., Any], effort: Effort) -> None:
     whole = plan(10**12)
     last = whole.num_steps(0) - 1
     step = {"first": 1, "middle": last // 2, "last": last}[where]
-    state = {"cursor": whole.cursor(0, step=step).to_dict()}
+    state = {"version": 1, "cursor": whole.cursor(0, step=step).to_dict()}
     sampler = PlanBatchSampler(plan(10**12))
 
     def resume() -> list[int]:

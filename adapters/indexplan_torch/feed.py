@@ -19,6 +19,8 @@ from indexplan_torch.ranks import discover
 
 Item = Callable[[int, Phase], Any]
 
+STATE_VERSION = 1
+
 
 class Pass:
     """One pass over a sub-epoch: its number, and how many of its steps the loop has received."""
@@ -211,7 +213,7 @@ class Feed:
             cursor = plan.cursor(*self.where, step=current.step)
         else:
             cursor = plan.cursor(*self.where, step=plan.first_step(*self.where))
-        return {"cursor": cursor.to_dict()}
+        return {"version": STATE_VERSION, "cursor": cursor.to_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where a run stood, under whatever world_size and batch size are now.
@@ -221,9 +223,14 @@ class Feed:
         IndexPlanError
             If the state is of another order or other sub_epochs, or is no state.
         """
-        if not isinstance(state, dict) or "cursor" not in state:
+        if not isinstance(state, dict) or state.keys() != {"version", "cursor"}:
             raise IndexPlanError(
                 f"state must be what state_dict returned; got {state!r}; save it in the checkpoint"
+            )
+        if state["version"] != STATE_VERSION:
+            raise IndexPlanError(
+                f"state must be of version {STATE_VERSION}; got {state['version']!r}; load it with "
+                "the version of indexplan that saved it"
             )
         cursor = Cursor.from_dict(state["cursor"])
         if self.pinned:

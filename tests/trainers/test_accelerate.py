@@ -83,9 +83,11 @@ def global_sampler(num_workers: int) -> dict[str, Any]:
 
     sampler, prepared = fresh()
     plan = PLAN.replace(world_size=2)
-    sampler.load_state_dict({"cursor": plan.cursor(1, step=4).to_dict()})
+    sampler.load_state_dict({"version": 1, "cursor": plan.cursor(1, step=4).to_dict()})
     seen["loaded"] = epochs(prepared, [1, 2])
-    sampler.load_state_dict({"cursor": plan.cursor(0, step=plan.num_steps(0)).to_dict()})
+    sampler.load_state_dict(
+        {"version": 1, "cursor": plan.cursor(0, step=plan.num_steps(0)).to_dict()}
+    )
     seen["loaded at the end"] = epochs(prepared, [1, 2])
 
     for remainder in ("drop", "pad", "carry"):

@@ -14,11 +14,14 @@ from indexplan_torch.ranks import discover
 OPEN = ip.Plan(ip.Shuffle(10, seed=1), batch_size=2)
 OF_TWO = OPEN.replace(world_size=2)
 HALVES = OPEN.replace(sub_epochs=2)
-STATE = {"cursor": OPEN.replace(world_size=1).cursor(0, step=2).to_dict()}
-CUT_STATE = {"cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
-OTHER_SEED = {"cursor": {**STATE["cursor"], "order": ip.Shuffle(10, seed=2).to_dict()}}
+STATE = {"version": 1, "cursor": OPEN.replace(world_size=1).cursor(0, step=2).to_dict()}
+CUT_STATE = {"version": 1, "cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
+OTHER_SEED = {
+    "version": 1,
+    "cursor": {**STATE["cursor"], "order": ip.Shuffle(10, seed=2).to_dict()},
+}
 ORDER = {**STATE["cursor"]["order"], "algorithm": "shuffle-v0"}
-OTHER_VERSION = {"cursor": {**STATE["cursor"], "order": ORDER}}
+OTHER_VERSION = {"version": 1, "cursor": {**STATE["cursor"], "order": ORDER}}
 SIZE_CURE = "use indexplan.Plan(..., batch_size=..., remainder=...)"
 
 
@@ -45,7 +48,8 @@ def set_epoch(*numbers: Any) -> None:
 def before_the_resume() -> None:
     """Ask a loader for a pass before the one that it was resumed in."""
     loader = resumed(
-        HALVES, {"cursor": HALVES.replace(world_size=1).cursor(3, 1, step=1).to_dict()}
+        HALVES,
+        {"version": 1, "cursor": HALVES.replace(world_size=1).cursor(3, 1, step=1).to_dict()},
     )
     loader.set_epoch(2)
     next(iter(loader))
@@ -167,6 +171,10 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     (
         "state must be what state_dict returned; got {}; save it in the checkpoint",
         lambda: resumed(OPEN, {}),
+    ),
+    (
+        "state must be of version 1; got 2; load it with the version of indexplan that saved it",
+        lambda: resumed(OPEN, {**STATE, "version": 2}),
     ),
     (
         "a cursor must have the fields ['step']; got only ['epoch', 'order', 'position', "
