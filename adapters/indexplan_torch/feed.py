@@ -108,7 +108,10 @@ class Feed:
     @property
     def where(self) -> tuple[int, int]:
         """The (epoch, sub_epoch) that is set."""
-        return divmod(self.number, self.plan.sub_epochs)
+        return self._place(self.number)
+
+    def _place(self, number: int) -> tuple[int, int]:
+        return divmod(number, self.plan.sub_epochs)
 
     def set_epoch(self, number: int) -> None:
         """Set which pass comes next: sub-epoch `number` of the run, counted through all epochs.
@@ -180,7 +183,7 @@ class Feed:
         """Yield what a dataset is asked for, batch by batch, in the steps that are left."""
         plan, running = self.running()
         rank = running if rank is None else rank
-        epoch, sub_epoch = divmod(begun.number, plan.sub_epochs)
+        epoch, sub_epoch = self._place(begun.number)
         batches = plan.batches(epoch, sub_epoch, rank=rank)
         if self.as_array:
             yield from batches
@@ -205,15 +208,28 @@ class Feed:
             return batch.tolist()  # type: ignore[no-any-return]
         return [self.item(index, phase) for index in batch.tolist()]
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, the same on every rank, to be kept in a checkpoint."""
+    def cursor(self) -> Cursor:
+        """Return where the run stands, the same on every rank."""
         plan, _ = self.running()
         current = self.current
         if current is not None and current.number == self.number:
-            cursor = plan.cursor(*self.where, step=current.step)
-        else:
-            cursor = plan.cursor(*self.where, step=plan.first_step(*self.where))
-        return {"version": STATE_VERSION, "cursor": cursor.to_dict()}
+            return plan.cursor(*self.where, step=current.step)
+        return plan.cursor(*self.where, step=plan.first_step(*self.where))
+
+    def step_size(self) -> int:
+        """Return the valid units, over all ranks, of the step that the loop received last."""
+        plan, _ = self.running()
+        current = self.current
+        if current is None or current.step == plan.first_step(*self._place(current.number)):
+            raise IndexPlanError(
+                "step_size must be asked for inside the loop; got no batch before it; "
+                "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
+            )
+        return plan.step_size(*self._place(current.number), step=current.step - 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, to be kept in a checkpoint."""
+        return {"version": STATE_VERSION, "cursor": self.cursor().to_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where a run stood, under whatever world_size and batch size are now.

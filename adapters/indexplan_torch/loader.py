@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
-from indexplan import IndexPlanError, Plan
+from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.feed import Item
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
@@ -144,6 +144,20 @@ class PlanLoader(DataLoader[Any]):
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
         self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the run stands, in batches the loop has received; the same on all ranks."""
+        return self.feed.cursor()
+
+    @property
+    def step_size(self) -> int:
+        """The valid units over all ranks of the batch that the loop received last.
+
+        What a loss is weighted by: DDP's mean over ranks of `world_size / step_size` times each
+        rank's summed loss is the mean over the step's units.
+        """
+        return self.feed.step_size()
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, in batches the loop has received; the same on all ranks."""

@@ -32,10 +32,10 @@ def train(model: nn.Module, dataset: TensorDataset) -> float:
     for epoch in range(EPOCHS):
         loader.set_epoch(epoch)
         total = torch.zeros(())
-        for step, (images, labels) in enumerate(loader):
+        for images, labels in loader:
             loss = cross_entropy(model(images), labels, reduction="sum")
             # DDP averages gradients over ranks; this makes of it the mean over the step's images.
-            weight = dist.get_world_size() / plan.step_size(epoch, step=step)
+            weight = dist.get_world_size() / loader.step_size
             optimizer.zero_grad()
             (loss * weight).backward()
             optimizer.step()

@@ -93,7 +93,7 @@ def main() -> None:
             print(text)
 
     run = Run(options.checkpoint)
-    where = ip.Cursor.from_dict(run.loader.state_dict()["cursor"])
+    where = run.loader.cursor
     say(f"{dist.get_world_size()} ranks start at sub-epoch {where.sub_epoch}, step {where.step}")
     steps = 0
     for sub_epoch in range(where.sub_epoch, SUB_EPOCHS):

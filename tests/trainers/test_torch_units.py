@@ -228,3 +228,29 @@ def test_default_collation() -> None:
     """Nothing of torch's own collation is in the way."""
     batch = next(iter(PlanLoader(Identity(), PLAN, **ME)))
     assert torch.equal(torch.tensor(of_plan(PLAN, 0)[0]), batch)
+
+
+@pytest.mark.parametrize("remainder", ["spread", "pad", "drop", "carry"])
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int) -> None:
+    """Inside the loop, step_size is that of the batch received, and cursor stands after it."""
+    plan = ip.Plan(
+        ip.Shuffle(103, seed=3), world_size=2, batch_size=5, sub_epochs=3, remainder=remainder
+    )
+    loader = loader_of(plan, rank=1, world_size=2, num_workers=num_workers)
+    loader.load_state_dict({"version": 1, "cursor": plan.cursor(0, 1, step=2).to_dict()})
+    for number in (1, 2):
+        first = loader.cursor.step
+        for step, _ in enumerate(loader, first):
+            assert plan.step_size(0, number, step=step) == loader.step_size
+            assert plan.cursor(0, number, step=step + 1) == loader.cursor
+
+
+def test_step_size_before_any_batch() -> None:
+    """Outside the loop there is no step to tell the size of."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        _ = loader_of(PLAN, rank=0, world_size=2).step_size
+    assert (
+        "step_size must be asked for inside the loop; got no batch before it; "
+        "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
+    ) == str(error.value)
