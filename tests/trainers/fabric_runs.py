@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import warnings
 from itertools import islice
@@ -39,11 +38,9 @@ class Loop:
 
 
 def prepare() -> Fabric:
-    """Return a launched Fabric; workers are forked from a process without threads."""
+    """Return a launched Fabric."""
     warnings.simplefilter("ignore")
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
-    multiprocessing.set_forkserver_preload(["torch", "indexplan_torch"])
-    multiprocessing.set_start_method("forkserver")
     os.environ.pop("RANK", None)  # which Fabric's own launcher does not set
     fabric = Fabric(accelerator="cpu", devices=int(os.environ["WORLD_SIZE"]), strategy="ddp")
     fabric.launch()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import warnings
 from pathlib import Path
@@ -120,16 +119,10 @@ def checkpoints(folder: str, name: str) -> list[Any]:
 
 
 def prepare() -> None:
-    """Settle what all runs share: quiet, and workers that are forked from a clean process.
-
-    A process that forks while one of its threads ends can hang (CPython issue 112275); this is what
-    Python 3.14 does by default.
-    """
+    """Settle what all runs share."""
     warnings.simplefilter("ignore")
     for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    multiprocessing.set_forkserver_preload(["torch", "indexplan_torch"])
-    multiprocessing.set_start_method("forkserver")
     os.environ.pop("RANK", None)  # which Lightning's own launcher does not set
 
 
