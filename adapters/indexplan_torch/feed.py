@@ -239,7 +239,8 @@ class Feed:
         IndexPlanError
             If the state is of another order or other sub_epochs, or is no state.
         """
-        if not isinstance(state, dict) or state.keys() != {"version", "cursor"}:
+        # Accelerate, for one, adds fields of its own.
+        if not isinstance(state, dict) or not {"version", "cursor"} <= state.keys():
             raise IndexPlanError(
                 f"state must be what state_dict returned; got {state!r}; save it in the checkpoint"
             )
