@@ -73,12 +73,12 @@ def measure_starts(repeats: int) -> dict[str, Any]:
 def measure_growth(repeats: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
     """Measure time and memory to the first batch of an epoch: ours at 1e12, rivals at `sizes`."""
     jobs = [("grow_plan", 10**12)]
-    jobs += [("grow_loader", 10**12)]
+    jobs += [("grow_sampler", 10**12)]
     jobs += [("grow_randperm", n) for n in sizes]
     jobs += [("grow_distributed_sampler", n) for n in sizes]
     names = {
         "grow_plan": "indexplan.Plan",
-        "grow_loader": "indexplan PlanLoader",
+        "grow_sampler": "indexplan PlanBatchSampler, 1,000 batches",
         "grow_randperm": "torch.randperm",
         "grow_distributed_sampler": "torch DistributedSampler",
     }

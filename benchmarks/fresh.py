@@ -172,25 +172,18 @@ def grow_distributed_sampler(n: int) -> dict:
     return result
 
 
-def grow_loader(n: int) -> dict:
-    """Measure a loader's first thousand batches, after a first small one."""
+def grow_sampler(n: int) -> dict:
+    """Measure a sampler's first thousand batches, as lists, after a first small one."""
     from itertools import islice
 
-    import torch
-
     import indexplan as ip
-    from indexplan_torch import PlanLoader
-
-    class Trivial(Sized):
-        def __getitem__(self, index: int) -> int:
-            return index
+    from indexplan_torch import PlanBatchSampler
 
     def stream(n: int, num_batches: int) -> list:
         plan = ip.Plan(ip.Shuffle(n), world_size=WORLD, batch_size=BATCH)
-        loader = PlanLoader(Trivial(n), plan, rank=RANK, world_size=WORLD)
-        return [batch[0] for batch in islice(loader, num_batches)]
+        sampler = PlanBatchSampler(plan, rank=RANK, world_size=WORLD)
+        return [batch[0] for batch in islice(sampler, num_batches)]
 
-    torch.set_num_threads(1)
     stream(10**6, 10)
     firsts, result = measured(lambda: stream(n, 1000))
     plan = ip.Plan(ip.Shuffle(n), world_size=WORLD, batch_size=BATCH)

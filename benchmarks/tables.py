@@ -71,6 +71,7 @@ def losses(results: Results) -> list[str]:
     batch, stream = results.tables["batch"][0], results.row("stream", "n = 1e9, world 64")
     share = results.row("share", "Shuffle, n = 1e6")
     inverse = max(results.block_ratios("inverse").values())
+    blocks = max(results.block_ratios("share").values())
     alone, *_, many = results.tables["locate"]
     cold = results.starts["first_batch_cold"]["seconds"]["median"]
     weak = {
@@ -87,7 +88,10 @@ def losses(results: Results) -> list[str]:
             f"{number(share.ns())} ns per index for one rank of 64 at n = 1e6, where a share is "
             f"{share.num_indices:,} indices: too few to hide the fixed cost, and 12 rounds."
         ),
-        "The inverse of BlockShuffle": f"up to {number(inverse)} times that of Shuffle.",
+        "BlockShuffle": (
+            f"up to {number(blocks)} times the time of Shuffle for a rank's share, where each run "
+            f"of 256 starts in another window, and up to {number(inverse)} times for the inverse."
+        ),
         "`plan.locate`": (
             f"{number(alone.median * 1e6)} us for one sample, {number(many.ns())} ns per sample "
             f"for {many.num_indices:,} scattered ones, of which the order takes a few."
