@@ -1,0 +1,53 @@
+"""`indexplan build`: write the order of some epochs to a plan directory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import (
+    OK,
+    Progress,
+    add_dataset,
+    add_plan,
+    add_verb,
+    emit,
+    number,
+    scan_dataset,
+)
+from indexplan.cli.spec_options import add_spec, plan_of
+from indexplan.errors import IndexPlanError, wrong
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "write the order of some epochs to a plan directory"
+    build = add_verb(verbs, "build", run, words)
+    add_plan(build)
+    words = "samples in the dataset; 1e9 will do"
+    build.add_argument("--num-samples", type=number, metavar="N", help=words)
+    add_dataset(build, "take the number of samples from it, and remember its identity")
+    add_spec(build)
+    words = "epochs to write, from 0 on (1)"
+    build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
+
+
+def run(options: Any) -> int:
+    """Build the plan directory."""
+    dataset = scan_dataset(options)
+    if (options.num_samples is None) == (dataset is None):
+        raise IndexPlanError("exactly one of --num-samples and --dataset must be given")
+    plan = plan_of(options, dataset.num_samples if dataset else options.num_samples)
+    if not 1 <= options.epochs <= 2**32:
+        raise wrong("--epochs", "from 1 to 2**32", options.epochs)
+    with Progress("building", "idx") as progress:
+        saved = ip.save(
+            plan, options.plan, epochs=range(options.epochs), dataset=dataset, progress=progress
+        )
+    words = (
+        f"{saved.path}: {saved.num_bytes:,} bytes; {saved.num_written} chunks written, "
+        f"{saved.num_kept} were there already"
+    )
+    emit(options, {**asdict(saved), "fingerprint": plan.fingerprint}, words)
+    return OK

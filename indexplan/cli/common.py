@@ -1,0 +1,114 @@
+"""What verbs share: how numbers are read, a plan is opened, results and progress are shown."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import indexplan as ip
+from indexplan.errors import IndexPlanError
+from indexplan.files.format import Manifest
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+OK, WRONG_PLAN, WRONG_COMMAND = 0, 1, 2
+
+
+def add_verb(
+    verbs: Any, name: str, run: Callable[[Any], int], words: str
+) -> argparse.ArgumentParser:
+    """Add a verb, which every verb's `add` begins with; `run` returns the exit code."""
+    command: argparse.ArgumentParser = verbs.add_parser(
+        name, help=words, description=words[0].upper() + words[1:] + "."
+    )
+    command.set_defaults(run=run)
+    command.add_argument("--json", action="store_true", help="print JSON, for programs")
+    return command
+
+
+def add_plan(command: argparse.ArgumentParser) -> None:
+    """Let a verb name a plan directory."""
+    command.add_argument("plan", metavar="PLAN", help="the plan directory")
+
+
+def add_world_size(command: argparse.ArgumentParser) -> None:
+    """Let a verb look at a stored plan as other numbers of ranks would."""
+    words = "ranks, instead of the plan's"
+    command.add_argument("--world-size", type=number, metavar="N", help=words)
+
+
+def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
+    """Let a verb name a dataset; `words` say what for."""
+    command.add_argument("--dataset", metavar="PATH", help=f"a folder or a .npy file: {words}")
+    command.add_argument("--pattern", metavar="GLOB", help="which files of the folder (**/*)")
+
+
+def number(text: str) -> int:
+    """Read an integer, also as 1e9 or 1_000_000."""
+    try:
+        value = Decimal(text)
+        if value == value.to_integral_value() and abs(value.adjusted()) < 50:
+            return int(value)
+    except InvalidOperation:
+        pass
+    raise argparse.ArgumentTypeError(f"must be an integer, such as 1000000 or 1e6; got {text!r}")
+
+
+def emit(options: Any, data: dict[str, Any], words: str) -> None:
+    """Print a result, for programs or for people."""
+    print(json.dumps(data, indent=2) if options.json else words)  # noqa: T201 (the output)
+
+
+def scan_dataset(options: Any, built_for: ip.Dataset | None = None) -> ip.Dataset | None:
+    """Scan the dataset that the command names, by its plan's pattern if it names none."""
+    if options.dataset is None:
+        if options.pattern is not None:
+            raise IndexPlanError("--pattern needs --dataset, the folder it is about")
+        return None
+    pattern = options.pattern or (built_for and built_for.pattern) or "**/*"
+    return ip.Dataset.scan(options.dataset, pattern)
+
+
+def open_plan(options: Any) -> tuple[ip.Plan, Manifest, ip.Dataset | None]:
+    """Open the plan directory, and compare it with the dataset if the command names one."""
+    manifest = ip.Stored(options.plan).manifest
+    dataset = scan_dataset(options, manifest.build.dataset)
+    plan = ip.load(options.plan, dataset=dataset)
+    if options.world_size is not None:
+        plan = plan.replace(world_size=options.world_size)
+    return plan, manifest, dataset
+
+
+class Progress:
+    """A bar with rate and remaining time on stderr, where somebody is looking."""
+
+    def __init__(self, words: str, unit: str) -> None:
+        self.words, self.unit = words, unit
+        self.bar: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how much is done; the first call, with 0, starts the bar."""
+        if done == 0 and sys.stderr.isatty():
+            self.bar = self._start(total)
+        if self.bar is not None:
+            self.bar.update(done - self.bar.n)
+
+    def _start(self, total: int) -> Any:
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            sys.stderr.write("to see progress: pip install 'indexplan[cli]'\n")
+            return None
+        return tqdm(total=total, desc=self.words, unit=self.unit, unit_scale=True, mininterval=0.2)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

@@ -1,0 +1,41 @@
+"""`indexplan locate`: which step and rank read a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indexplan.cli.common import (
+    OK,
+    add_dataset,
+    add_plan,
+    add_verb,
+    add_world_size,
+    emit,
+    number,
+    open_plan,
+)
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    locate = add_verb(verbs, "locate", run, "tell which step and rank read a sample")
+    add_plan(locate)
+    locate.add_argument("--index", type=number, required=True, metavar="N")
+    locate.add_argument("--epoch", type=number, required=True, metavar="N")
+    add_dataset(locate, "complain if the dataset has changed")
+    add_world_size(locate)
+
+
+def run(options: Any) -> int:
+    """Locate the sample."""
+    plan, _, _ = open_plan(options)
+    where = plan.locate(options.index, options.epoch)
+    if where.step < 0:
+        words = f"no step reads sample {options.index} in epoch {options.epoch}"
+    else:
+        words = (
+            f"epoch {where.epoch}, sub-epoch {where.sub_epoch}, step {where.step}, "
+            f"rank {where.rank}, slot {where.slot}"
+        )
+    emit(options, where._asdict(), words)
+    return OK

@@ -1,0 +1,52 @@
+"""Every verb calls one public function, and says what it did.
+
+Exit codes: 0, all is well; 1, a plan or file is wrong; 2, the command is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import indexplan as ip
+from indexplan.cli import build, locate, show, verify
+from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
+from indexplan.errors import IndexPlanError, PlanFileError
+
+VERBS = (build, show, locate, verify)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except PlanFileError as error:
+        return _complain(error, WRONG_PLAN)
+    except IndexPlanError as error:
+        return _complain(error, WRONG_COMMAND)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    return code
+
+
+def _complain(error: Exception, code: int) -> int:
+    sys.stderr.write(f"indexplan: {error}\n")
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="indexplan",
+        description="Which dataset index does rank r read at step t of epoch e?",
+        epilog="Exit codes: 0 all is well; 1 a plan or file is wrong; 2 the command is wrong.",
+    )
+    parser.add_argument("--version", action="version", version=f"indexplan {ip.__version__}")
+    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add(verbs)
+    return parser

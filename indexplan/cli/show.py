@@ -1,0 +1,47 @@
+"""`indexplan show`: a plan, one of its epochs, a step or a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indexplan.cli.common import (
+    OK,
+    add_dataset,
+    add_plan,
+    add_verb,
+    add_world_size,
+    emit,
+    number,
+    open_plan,
+)
+from indexplan.errors import IndexPlanError
+from indexplan.showing import show_batch, show_plan, show_step
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    show = add_verb(verbs, "show", run, "show a plan, one of its epochs, a step or a batch")
+    add_plan(show)
+    for name in ("epoch", "sub-epoch", "step", "rank"):
+        show.add_argument(f"--{name}", type=number, metavar="N")
+    add_dataset(show, "name the files of a batch; complain if the dataset has changed")
+    add_world_size(show)
+
+
+def run(options: Any) -> int:
+    """Show what the options name."""
+    plan, manifest, dataset = open_plan(options)
+    needed = [("sub_epoch", "epoch"), ("step", "epoch"), ("rank", "step")]
+    for name, other in needed:
+        if getattr(options, name) is not None and getattr(options, other) is None:
+            raise IndexPlanError(f"--{name.replace('_', '-')} needs --{other}")
+    epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
+    if rank is not None:
+        where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
+        data, words = show_batch(plan, where, dataset)
+    elif step is not None:
+        data, words = show_step(plan, epoch, sub_epoch, step)
+    else:
+        data, words = show_plan(plan, manifest, epoch, sub_epoch)
+    emit(options, data, words)
+    return OK
