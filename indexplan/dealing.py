@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ from indexplan.partition import Int64, Layout, split
 from indexplan.shares import Runs, runs, shares
 
 DRAW_AHEAD = 2**14  # units per kernel call of `draw`: some 40 microseconds of work
+PER_THREAD = 2**18  # units that a thread is given at a time: some 500 microseconds of work
 
 MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
 
@@ -22,6 +24,41 @@ def deal(order: Order, where: Runs) -> Int64:
     # a partition's runs need no checking, which would take as long as a small batch itself
     arrays = [order._take(*run) for run in where]  # noqa: SLF001
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
+
+
+def deal_in_threads(order: Order, where: Runs, num_threads: int) -> Int64:
+    """Return what `deal` does, written piece by piece by several threads.
+
+    Kernels run without the GIL. An order of bins is dealt by this thread alone: where its units
+    start is not known beforehand.
+    """
+    if order.deals_bins:
+        return deal(order, where)
+    pieces = [piece for run in where for piece in _cut_runs(*run, PER_THREAD)]
+    ends = np.cumsum([0, *(int((stops - starts).sum()) for _, starts, stops in pieces)])
+    out = np.empty(int(ends[-1]), np.int64)
+
+    def fill(number: int) -> None:
+        order._fill(*pieces[number], out[ends[number] : ends[number + 1]])  # noqa: SLF001
+
+    with ThreadPoolExecutor(num_threads) as pool:
+        list(pool.map(fill, range(len(pieces))))  # raises what a thread raised
+    return out
+
+
+def _cut_runs(epoch: int, starts: Int64, stops: Int64, each: int) -> Runs:
+    """Cut an epoch's runs into pieces of at most `each` units."""
+    ends = np.cumsum(stops - starts)
+    total = int(ends[-1]) if len(ends) else 0
+    pieces: Runs = []
+    for done in range(0, total, each):
+        until = min(total, done + each)
+        first, last = np.searchsorted(ends, [done, until - 1], side="right").tolist()
+        low, high = starts[first : last + 1].copy(), stops[first : last + 1].copy()
+        low[0] = stops[first] - (ends[first] - done)
+        high[-1] = stops[last] - (ends[last] - until)
+        pieces.append((epoch, low, high))
+    return pieces
 
 
 def deal_offsets(order: Order, where: Runs) -> Int64:

@@ -85,6 +85,18 @@ def _divide(x: U64, divisor: U64, reciprocal: Three) -> tuple[U64, U64]:
 
 
 @helper
+def _divide_all(left: UInt64s, right: UInt64s, num: int, divisor: U64, largest: U64) -> None:
+    """Split numbers in `left`, up to `largest`, into quotients there and remainders in `right`."""
+    if largest <= LOW:
+        reciprocal = _reciprocal(divisor, LOW)
+        for i in range(num):
+            left[i], right[i] = _divide(left[i], divisor, reciprocal)
+    else:
+        for i in range(num):
+            left[i], right[i] = divmod(left[i], divisor)
+
+
+@helper
 def _cipher(n: U64, keys: UInt64s) -> Cipher:
     """Return n, a = ceil(sqrt(n)), b = ceil(n / a) plus one if odd, its reciprocal, the keys."""
     a = ZERO  # the largest whose square is below n, bit by bit
@@ -310,13 +322,7 @@ def _look_up(
     within = np.empty(LANES, U64)
     for i in range(num):
         left[i] = U64(out[i]) + (missing if U64(out[i]) >= turn else ZERO)
-    if size * window <= LOW:
-        reciprocal = _reciprocal(size, LOW)
-        for i in range(num):
-            left[i], within[i] = _divide(left[i], size, reciprocal)
-    else:
-        for i in range(num):
-            left[i], within[i] = divmod(left[i], size)
+    _divide_all(left, within, num, size, size * window)
     if len(table) > 0:
         for i in range(num):
             out[i] = table[left[i]]
@@ -419,20 +425,23 @@ def block_invert(
     for done in range(0, len(indices), LANES):
         part, slots = indices[done : done + LANES], out[done : done + LANES]
         for i in range(len(part)):
-            left[i], within[i] = divmod(U64(part[i]), size)
+            left[i] = U64(part[i])
+        _divide_all(left, within, len(part), size, U64(n))
         _permute(left, right, len(part), block_cipher, True, slots)
         i = 0
         while i < len(part):
-            v = U64(slots[i]) // window_size
             if not first <= U64(slots[i]) < last:
+                v = U64(slots[i]) // window_size
                 first, last, start, num, turn = _window(v, layout)
                 cipher = _window_cipher(v, num, window_key, keys)
-            j = i  # up to which all lanes are in this window
-            while j < len(part) and first <= U64(slots[j]) < last:
-                place = (U64(slots[j]) - first) * size + within[j]
-                left[j - i] = place - (missing if place >= turn else ZERO)
-                j += 1
-            _permute(left, right, j - i, cipher, True, slots[i:])
-            for lane in range(i, j):
-                slots[lane] += np.int64(start)
-            i = j
+            here, inside = slots[i:], within[i:]
+            num_here = 0  # lanes from here on that are in this window
+            while num_here < len(here) and first <= U64(here[num_here]) < last:
+                num_here += 1
+            for j in range(num_here):
+                place = (U64(here[j]) - first) * size + inside[j]
+                left[j] = place - (missing if place >= turn else ZERO)
+            _permute(left, right, num_here, cipher, True, here)
+            for j in range(num_here):
+                here[j] += np.int64(start)
+            i += num_here

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from indexplan.accounting import Account, account
 from indexplan.bounds import Bounds
 from indexplan.cursor import Cursor
-from indexplan.dealing import MicroBatches, cut, deal, deal_offsets, draw
+from indexplan.dealing import MicroBatches, cut, deal, deal_in_threads, deal_offsets, draw
 from indexplan.errors import whole, wrong
 from indexplan.locating import find
 from indexplan.partition import Int64, Resume
@@ -146,8 +146,14 @@ class Plan(Bounds):
         rank: int,
         start_step: int | None = None,
         stop_step: int | None = None,
+        num_threads: int = 1,
     ) -> Int64:
         """Return all that a rank reads in the steps [start_step, stop_step): by default, its share.
+
+        Parameters
+        ----------
+        num_threads : int, default 1
+            Threads that compute it, for millions of indices; the result is the same.
 
         Returns
         -------
@@ -155,7 +161,10 @@ class Plan(Bounds):
             int64, flat: the batches one after another.
         """
         rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
-        return deal(self.order, runs(steps, self._world(), rank, start, stop))
+        where = runs(steps, self._world(), rank, start, stop)
+        if whole("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
+            return deal(self.order, where)
+        return deal_in_threads(self.order, where, num_threads)
 
     def batch_sizes(
         self,

@@ -55,9 +55,8 @@ class Bins(ip.Order):
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         return [row[position] for start, stop in runs for position in range(start, stop)]
 
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        dealt = self._dealt(epoch, starts, stops)
-        return np.array([sample for unit in dealt for sample in unit], np.int64)
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        out[:] = [sample for unit in self._dealt(epoch, starts, stops) for sample in unit]
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         sizes = [len(unit) for unit in self._dealt(epoch, starts, stops)]

@@ -204,9 +204,8 @@ class Sparse(ip.Order):
     def num_units(self, epoch: int) -> int:
         return 10
 
-    def _take(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        parts = [np.arange(a, b) for a, b in zip(starts, stops, strict=True)]
-        return np.concatenate([np.empty(0, np.int64), *parts]) * 2**36 + epoch
+    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+        out[:] = ip.Sequential(10).take(0, starts, stops) * 2**36 + epoch
 
     def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
         return np.where(indices % 2**36 == epoch, indices >> 36, -1)

@@ -62,8 +62,8 @@ class Lost(ip.Order):
     def to_dict(self) -> dict[str, Any]:
         return {"algorithm": self.algorithm, "num_samples": self.num_samples}
 
-    def _take(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        return np.minimum(ip.Sequential(self.num_samples).take(epoch, starts, stops), 98)
+    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+        out[:] = np.minimum(ip.Sequential(self.num_samples).take(epoch, starts, stops), 98)
 
     def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
         return indices

@@ -180,15 +180,19 @@ class Stored(Order):
             rule = f"one of the {len(stored)} stored ones, {stored[0]} to {stored[-1]}"
             raise wrong("epoch", rule, epoch, cure) from error
 
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         if epoch not in self._units:
-            return self._computed(epoch).take(epoch, starts, stops)
-        if self.deals_bins:
-            return _joined([self._samples(epoch, *run) for run in self._cut(starts, stops)])
-        if len(starts) == 1 or (stops - starts).sum() >= LONG_RUN * len(starts):
-            cuts = self._cut(starts, stops)
-            return _joined([self._numbers(epoch, n, False)[a:b] for n, a, b in cuts])
-        return self._gather(epoch, expand(starts, stops))
+            self._computed(epoch)._fill(epoch, starts, stops, out)  # noqa: SLF001 (an order too)
+        elif (
+            self.deals_bins or len(starts) == 1 or (stops - starts).sum() >= LONG_RUN * len(starts)
+        ):
+            done = 0
+            for number, start, stop in self._cut(starts, stops):
+                numbers = self._samples(epoch, number, start, stop)
+                out[done : done + len(numbers)] = numbers
+                done += len(numbers)
+        else:
+            self._gather(epoch, expand(starts, stops), out)
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if epoch not in self._units:
@@ -199,7 +203,7 @@ class Stored(Order):
             np.diff(self._numbers(epoch, number, True)[start : stop + 1])
             for number, start, stop in self._cut(starts, stops)
         ]
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(_joined(sizes))])
+        return np.concatenate([[0], np.cumsum(np.concatenate([[], *sizes]))]).astype(np.int64)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         return self.source.locate(epoch, indices)
@@ -214,19 +218,19 @@ class Stored(Order):
                 yield number, offset, offset + size
                 start += size  # noqa: PLW2901 (walks through the interval)
 
-    def _gather(self, epoch: int, positions: Int64) -> Int64:
-        """Return the indices at single positions; int64, shape (k,)."""
+    def _gather(self, epoch: int, positions: Int64, out: Int64) -> None:
+        """Write the indices at single positions."""
         numbers, offsets = np.divmod(positions, self.manifest.build.units_per_chunk)
-        result = np.empty(len(positions), np.int64)
         for number in np.unique(numbers).tolist():
             chosen = numbers == number
-            result[chosen] = self._numbers(epoch, number, False)[offsets[chosen]]
-        return result
+            out[chosen] = self._numbers(epoch, number, False)[offsets[chosen]]
 
     def _samples(self, epoch: int, number: int, start: int, stop: int) -> NDArray[Any]:
-        """Return the samples of the bins [start, stop) of a chunk."""
-        offsets = self._numbers(epoch, number, True)
-        return self._numbers(epoch, number, False)[int(offsets[start]) : int(offsets[stop])]
+        """Return the samples of the units [start, stop) of a chunk."""
+        if self.deals_bins:
+            offsets = self._numbers(epoch, number, True)
+            start, stop = int(offsets[start]), int(offsets[stop])
+        return self._numbers(epoch, number, False)[start:stop]
 
     def _numbers(self, epoch: int, number: int, offsets: bool) -> NDArray[Any]:
         """Return a chunk file's numbers: the indices, or the bins' offsets."""
@@ -237,13 +241,6 @@ class Stored(Order):
         path = os.path.join(self.path, chunk.name)  # noqa: PTH118 (on the path of every batch)
         dtype = "<i8" if offsets else build.dtype
         return _mapped(path, dtype, self._sizes[chunk], self._identity)
-
-
-def _joined(arrays: list[NDArray[Any]]) -> Int64:
-    """Return arrays one after another, as int64 of the caller's own."""
-    if len(arrays) == 1:
-        return arrays[0].astype(np.int64)
-    return np.concatenate([np.empty(0, np.int64), *arrays]).astype(np.int64, copy=False)
 
 
 def load(path: str | os.PathLike[str], *, dataset: Dataset | None = None) -> Plan:

@@ -25,7 +25,7 @@ class Order(abc.ABC):
 
     A unit is what an order deals: one sample, or one bin of several. A new kind of order is a
     frozen dataclass (`eq=False`: orders compare by what they deal) that sets `algorithm`, writes
-    `_take` and `_locate`, and is passed to `register`. If it deals bins it also sets
+    `_fill` and `_locate`, and is passed to `register`. If it deals bins it also sets
     `deals_bins`, and writes `num_units` and `_offsets`.
     """
 
@@ -45,8 +45,11 @@ class Order(abc.ABC):
         """Return the order as JSON types: its algorithm and its fields."""
 
     @abc.abstractmethod
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        """Return the indices of valid intervals of positions."""
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        """Write the indices of valid intervals of positions to `out`, which has just their size.
+
+        Several threads may call it at once, each with an `out` of its own.
+        """
 
     @abc.abstractmethod
     def _locate(self, epoch: int, indices: Int64) -> Int64:
@@ -59,6 +62,16 @@ class Order(abc.ABC):
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
         """Return where the units of valid intervals start among their samples, and the end."""
         return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64)
+
+    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        """Return the indices of valid intervals of positions."""
+        if self.deals_bins:
+            size = int(self._offsets(epoch, starts, stops)[-1])
+        else:
+            size = int((stops - starts).sum())
+        out = np.empty(size, np.int64)
+        self._fill(epoch, starts, stops, out)
+        return out
 
     def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return the indices at some positions of an epoch.

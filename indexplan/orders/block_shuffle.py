@@ -72,14 +72,12 @@ class BlockShuffle(Order):
         blocks = key_words(self.seed, BLOCKS, epoch, 2 * num_rounds)
         return blocks, key_words(self.seed, WINDOWS, epoch, 2)
 
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan import permutation  # the first order that computes imports numba
 
         n, size = self.num_samples, self.block_size
         keys = self._keys(epoch, permutation.num_rounds(-(-n // size)))
-        out = np.empty(int((stops - starts).sum()), np.int64)
         permutation.block_permute_runs(n, size, self.window, *keys, starts, stops, out)
-        return out
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         from indexplan import permutation

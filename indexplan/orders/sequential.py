@@ -42,8 +42,8 @@ class Sequential(Order):
         """Return the order as JSON types: its algorithm and its fields."""
         return {"algorithm": self.algorithm, "num_samples": self.num_samples}
 
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
-        return expand(starts, stops)
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:  # noqa: ARG002
+        out[:] = expand(starts, stops)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:  # noqa: ARG002
         return np.array(indices, np.int64)

@@ -55,14 +55,12 @@ class Shuffle(Order):
         """Return the order as JSON types: its algorithm and its fields."""
         return {"algorithm": self.algorithm, "num_samples": self.num_samples, "seed": self.seed}
 
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan import permutation  # the first order that computes imports numba
 
         n = self.num_samples
         words = key_words(self.seed, SHUFFLE, epoch, 2 * permutation.num_rounds(n))
-        out = np.empty(int((stops - starts).sum()), np.int64)
         permutation.permute_runs(n, words, starts, stops, out)
-        return out
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         from indexplan import permutation
