@@ -15,7 +15,10 @@ from indexplan.version import __version__
 if TYPE_CHECKING:
     from indexplan.checks import Check, Report, verify
     from indexplan.dataset import Dataset
-    from indexplan.files.build import Saved, save
+    from indexplan.differing import Difference, diff
+    from indexplan.explaining import Reading, explain
+    from indexplan.files.build import Saved, finish, save
+    from indexplan.files.export import export
     from indexplan.files.read import Stored, load
 
 __all__ = [
@@ -24,18 +27,24 @@ __all__ = [
     "Check",
     "Cursor",
     "Dataset",
+    "Difference",
     "IndexPlanError",
     "Location",
     "Order",
     "Phase",
     "Plan",
     "PlanFileError",
+    "Reading",
     "Report",
     "Saved",
     "Sequential",
     "Shuffle",
     "Stored",
     "__version__",
+    "diff",
+    "explain",
+    "export",
+    "finish",
     "load",
     "parse_schedule",
     "register",
@@ -47,9 +56,12 @@ __all__ = [
 # What touches files is imported at first use: it brings in a third of the standard library.
 _AT_FIRST_USE = {
     **dict.fromkeys(("Check", "Report", "verify"), "indexplan.checks"),
-    **dict.fromkeys(("Saved", "save"), "indexplan.files.build"),
+    **dict.fromkeys(("Saved", "finish", "save"), "indexplan.files.build"),
     **dict.fromkeys(("Stored", "load"), "indexplan.files.read"),
+    **dict.fromkeys(("Difference", "diff"), "indexplan.differing"),
+    **dict.fromkeys(("Reading", "explain"), "indexplan.explaining"),
     "Dataset": "indexplan.dataset",
+    "export": "indexplan.files.export",
 }
 
 

@@ -49,6 +49,13 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
     return result
 
 
+def find_place(steps: Layout, world_size: int, place: int) -> tuple[int, int, int]:
+    """Return the step, rank and slot that read a place of a sub-epoch, padded ones included."""
+    result = Places(*np.full((5, 1), -1, np.int64))
+    _find_in(steps, world_size, 0, np.array([place]), np.array([0]), result)
+    return int(result.step[0]), int(result.rank[0]), int(result.slot[0])
+
+
 def _groups(values: Int64) -> Iterator[tuple[int, Int64 | slice]]:
     """Yield each different value, and where it stands."""
     if values.size and values.min() == values.max():  # one group, most of the time

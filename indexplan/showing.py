@@ -7,10 +7,12 @@ from typing import Any
 
 from indexplan.dataset import Dataset
 from indexplan.files.format import Manifest
+from indexplan.orders import Order
 from indexplan.plan import Plan
 from indexplan.schedule import Phase
 
 SHOWN = 12  # epochs, or ranks, of many
+FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
 
 Shown = tuple[dict[str, Any], str]
 
@@ -50,44 +52,130 @@ def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown
     return data, words
 
 
-def show_plan(plan: Plan, manifest: Manifest, epoch: int | None, sub_epoch: int | None) -> Shown:
-    """Return a plan's spec, and the account of its stored epochs, or of one of them."""
-    build = manifest.build
-    epochs = build.epochs[:SHOWN] if epoch is None else (epoch,)
+def show_plan(
+    plan: Plan,
+    manifest: Manifest | None,
+    epoch: int | None,
+    sub_epoch: int | None,
+    path: str = "run.plan",
+) -> Shown:
+    """Return a plan's spec in words, what becomes of its epochs, its first batches, how to resume.
+
+    Without a manifest, the plan is not stored, and its first epochs are shown.
+    """
+    build = manifest.build if manifest else None
+    stored = build.epochs if build else tuple(range(FIRST))
+    epochs = stored[:SHOWN] if epoch is None else (epoch,)
     sized = plan.world_size is not None or plan.batch_size is None
     accounts = [{"epoch": e, **asdict(plan.account(e, sub_epoch))} for e in epochs if sized]
+    batches = _first_batches(plan, epochs[0], sub_epoch)
     data = {
         "plan": plan.to_dict(),
         "fingerprint": plan.fingerprint,
-        "epochs": list(build.epochs),
-        "num_bytes": sum(manifest.chunk_bytes),
-        "dataset": build.dataset.to_dict() if build.dataset else None,
+        "epochs": list(stored) if build else None,
+        "num_bytes": sum(manifest.chunk_bytes) if manifest else None,
+        "dataset": build.dataset.to_dict() if build and build.dataset else None,
         "accounts": accounts,
+        "first_batches": batches,
     }
-    name = "global_batch_size" if plan.batch_size is None else "batch_size"
-    sizes = "  ".join(_phase_in_words(phase) for phase in plan.phases)
+    files = f"{len(stored)} epochs, {data['num_bytes']:,} bytes" if build else "none: a spec alone"
+    columns = ["epoch", "steps", "read", "dropped", "padded", "batches", "per rank"]
     lines = [
-        f"order        {', '.join(f'{k} {v}' for k, v in plan.order.to_dict().items())}",
-        f"partition    world_size {plan.world_size or 'open'}, {name} {sizes}",
-        f"             sub_epochs {plan.sub_epochs}, remainder {plan.remainder}",
-        f"dataset      {_dataset_in_words(build.dataset)}",
-        f"files        {len(build.epochs)} epochs, {data['num_bytes']:,} bytes",
+        f"order        {_order_in_words(plan.order)}",
+        f"partition    {_partition_in_words(plan)}",
+        f"remainder    {plan.remainder}: {_REMAINDERS[plan.remainder]}",
+        f"dataset      {_dataset_in_words(build.dataset if build else None)}",
+        f"files        {files}",
         f"fingerprint  {plan.fingerprint}",
         "",
-        f"{'epoch':>6} {'steps':>9} {'read':>13} {'dropped':>9} {'padded':>9} {'per rank':>22}",
+        _row(*columns),
     ]
     for account in accounts:
-        least, most = account["min_per_rank"], account["max_per_rank"]
-        each = "world_size is open" if least is None else f"{least:,} to {most:,}"
-        lines.append(
-            f"{account['epoch']:>6} {account['num_steps']:>9,} {account['num_read']:>13,} "
-            f"{account['num_dropped']:>9,} {account['num_padded']:>9,} {each:>22}"
-        )
+        each = _range(account["min_per_rank"], account["max_per_rank"])
+        sizes = _range(account["min_batch_size"], account["max_batch_size"])
+        counts = [account[f"num_{name}"] for name in columns[1:5]]
+        lines.append(_row(account["epoch"], *(f"{count:,}" for count in counts), sizes, each))
     if not sized:
         lines[-1] = "world_size is open: to see steps, name one with --world-size"
-    if len(build.epochs) > len(epochs) and epoch is None:
-        lines.append(f"   ... {len(build.epochs) - len(epochs)} more; show one with --epoch")
-    return data, "\n".join(lines)
+    if build and len(stored) > len(epochs) and epoch is None:
+        lines.append(f"   ... {len(stored) - len(epochs)} more; show one with --epoch")
+    for batch in batches:
+        place = f"sub-epoch {batch['sub_epoch']}, " if plan.sub_epochs > 1 else ""
+        indices = " ".join(map(str, batch["indices"]))
+        lines += [""] * (batch is batches[0])
+        start = f"epoch {batch['epoch']}, {place}step {batch['step']}, rank {batch['rank']}"
+        lines.append(f"{start}: {indices} ...")
+    return data, "\n".join([*lines, "", *_how_to_resume(plan, path)])
+
+
+def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:
+    """Return the start of the first ranks' first batches of a sub-epoch, if there are any."""
+    if plan.resumed is not None:
+        epoch, sub_epoch = plan.resumed[:2]
+    sub_epoch = sub_epoch or 0
+    if plan.world_size is None or plan.first_step(epoch, sub_epoch) == plan.num_steps(
+        epoch, sub_epoch
+    ):
+        return []
+    where = {"epoch": epoch, "sub_epoch": sub_epoch}
+    step = plan.first_step(epoch, sub_epoch)
+    return [
+        {
+            **where,
+            "step": step,
+            "rank": rank,
+            "indices": plan.batch(**where, step=step, rank=rank)[:FIRST_INDICES].tolist(),
+        }
+        for rank in range(min(plan.world_size, FIRST))
+    ]
+
+
+def _how_to_resume(plan: Plan, path: str) -> list[str]:
+    """Return the code that goes on with a run, to be copied."""
+    opened = f"indexplan.load({path!r})"
+    if path.endswith(".json"):
+        opened = f"indexplan.Plan.from_json(pathlib.Path({path!r}).read_text())"
+    place = "epoch=e, sub_epoch=s, step=t" if plan.sub_epochs > 1 else "epoch=e, step=t"
+    return [
+        f"to go on after t steps, with any number of ranks: plan = {opened}",
+        f"    plan.replace(world_size=...).resume(plan.cursor({place}))",
+    ]
+
+
+_REMAINDERS = {
+    "spread": "every unit is read once; steps differ by at most one unit",
+    "drop": "units that do not fill a global batch are not read",
+    "pad": "the sub-epoch's first units fill the last step",
+    "carry": "the next epoch's first units fill the last step",
+}
+
+
+def _order_in_words(order: Order) -> str:
+    fields = order.to_dict()
+    num = f"{order.num_samples:,} samples"
+    rest = [f"{k} {v}" for k, v in fields.items() if k not in ("algorithm", "num_samples")]
+    return f"{num}, {', '.join([fields['algorithm'], *rest])}"
+
+
+def _partition_in_words(plan: Plan) -> str:
+    name = "over all ranks" if plan.batch_size is None else "per rank"
+    sizes = "  ".join(_phase_in_words(phase) for phase in plan.phases)
+    ranks = "an open number of ranks" if plan.world_size is None else f"{plan.world_size:,} ranks"
+    text = f"{ranks}, {sizes} units {name} and step, {plan.sub_epochs:,} sub-epochs an epoch"
+    if plan.resumed is not None:
+        at = plan.resumed
+        text += f", resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
+    return text
+
+
+def _row(*cells: object) -> str:
+    return "{:>6} {:>9} {:>13} {:>9} {:>9} {:>11} {:>22}".format(*cells)
+
+
+def _range(least: int | None, most: int | None) -> str:
+    if least is None or most is None:
+        return "open"
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _phase_in_words(phase: Phase) -> str:

@@ -61,6 +61,7 @@ def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> N
         "num_bytes": 8256,
         "num_written": 0,
         "num_kept": 2,
+        "finished": True,
         "fingerprint": PLAN.fingerprint,
     } == said
 
@@ -97,19 +98,37 @@ def test_build_options(tmp_path: Path, options: list[str], expected: ip.Plan) ->
     assert expected == ip.load(tmp_path / "a")
 
 
+def begun(rank: int) -> str:
+    """The start of a rank's first batch."""
+    return " ".join(map(str, PLAN.batch(0, 0, step=0, rank=rank)[:6]))
+
+
+def rows(said: str) -> list[list[str]]:
+    """The rows of the table of epochs."""
+    return [line.split() for line in said.splitlines() if line.strip()[:1].isdigit()]
+
+
 def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan in words: its spec, its files, and what becomes of each epoch's units."""
     assert (
-        "order        algorithm shuffle-v1, num_samples 1000, seed 0\n"
-        "partition    world_size 3, batch_size 16\n"
-        "             sub_epochs 2, remainder spread\n"
+        "order        1,000 samples, shuffle-v1, seed 0\n"
+        "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"
+        "remainder    spread: every unit is read once; steps differ by at most one unit\n"
         "dataset      none remembered\n"
         "files        2 epochs, 8,256 bytes\n"
         f"fingerprint  {PLAN.fingerprint}\n"
         "\n"
-        " epoch     steps          read   dropped    padded               per rank\n"
-        "     0        22         1,000         0         0             333 to 334\n"
-        "     1        22         1,000         0         0             333 to 334\n"
+        " epoch     steps          read   dropped    padded     batches               per rank\n"
+        "     0        22         1,000         0         0    15 to 16             333 to 334\n"
+        "     1        22         1,000         0         0    15 to 16             333 to 334\n"
+        "\n"
+        f"epoch 0, sub-epoch 0, step 0, rank 0: {begun(0)} ...\n"
+        f"epoch 0, sub-epoch 0, step 0, rank 1: {begun(1)} ...\n"
+        f"epoch 0, sub-epoch 0, step 0, rank 2: {begun(2)} ...\n"
+        "\n"
+        "to go on after t steps, with any number of ranks: "
+        f"plan = indexplan.load({path!r})\n"
+        "    plan.replace(world_size=...).resume(plan.cursor(epoch=e, sub_epoch=s, step=t))\n"
     ) == run(capsys, "show", path)
     data = json.loads(run(capsys, "show", path, "--json"))
     assert PLAN == ip.Plan.from_dict(data["plan"])
@@ -124,8 +143,9 @@ def test_show_many_epochs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_show_sub_epoch(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One sub-epoch has its own account."""
-    last = run(capsys, "show", path, "--epoch", "1", "--sub-epoch", "1").splitlines()[-1]
-    assert ["1", "11", "500", "0", "0", "166", "to", "167"] == last.split()
+    said = run(capsys, "show", path, "--epoch", "1", "--sub-epoch", "1")
+    assert [["1", "11", "500", "0", "0", "15", "to", "16", "166", "to", "167"]] == rows(said)
+    assert "epoch 1, sub-epoch 1, step 0, rank 0: " in said
 
 
 def test_show_step(path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,9 +207,9 @@ def test_verify_open_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     run(capsys, "build", str(tmp_path / "a"), "--num-samples", "50", "--batch-size", "4")
     assert "ok " in run(capsys, "verify", str(tmp_path / "a"))
     said = run(capsys, "show", str(tmp_path / "a"))
-    assert said.endswith("world_size is open: to see steps, name one with --world-size\n")
-    last = run(capsys, "show", str(tmp_path / "a"), "--world-size", "2").splitlines()[-1]
-    assert ["0", "7", "50", "0", "0", "25", "to", "25"] == last.split()
+    assert "\nworld_size is open: to see steps, name one with --world-size\n" in said
+    said = run(capsys, "show", str(tmp_path / "a"), "--world-size", "2")
+    assert [["0", "7", "50", "0", "0", "3", "to", "4", "25"]] == rows(said)
     where = ["--index", "7", "--epoch", "0"]
     assert "must be set" in fails(capsys, 2, "locate", str(tmp_path / "a"), *where)
     run(capsys, "locate", str(tmp_path / "a"), *where, "--world-size", "2")

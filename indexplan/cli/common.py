@@ -7,11 +7,13 @@ import json
 import sys
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, PlanFileError, whole
 from indexplan.files.format import Manifest
+from indexplan.seeds import EPOCH_STOP
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,6 +36,27 @@ def add_verb(
 def add_plan(command: argparse.ArgumentParser) -> None:
     """Let a verb name a plan directory."""
     command.add_argument("plan", metavar="PLAN", help="the plan directory")
+
+
+def add_plan_or_spec(
+    command: argparse.ArgumentParser, name: str = "plan", metavar: str = "PLAN"
+) -> None:
+    """Let a verb name a plan directory, or a file with the plan alone."""
+    words = "a plan directory, or a .json file that holds what plan.to_json() returns"
+    command.add_argument(name, metavar=metavar, help=words)
+
+
+def add_epochs(command: argparse.ArgumentParser) -> None:
+    """Let a verb look at more or fewer epochs."""
+    words = "how many epochs to look at, from 0 on (those that are stored, or 3)"
+    command.add_argument("--epochs", type=number, metavar="N", help=words)
+
+
+def epochs_of(options: Any, manifest: Manifest | None) -> range | tuple[int, ...]:
+    """Return the epochs that a verb looks at."""
+    if options.epochs is None:
+        return manifest.build.epochs if manifest else range(3)
+    return range(whole("--epochs", options.epochs, 1, EPOCH_STOP + 1, "leave it out"))
 
 
 def add_world_size(command: argparse.ArgumentParser) -> None:
@@ -74,11 +97,28 @@ def scan_dataset(options: Any, built_for: ip.Dataset | None = None) -> ip.Datase
     return ip.Dataset.scan(options.dataset, pattern)
 
 
-def open_plan(options: Any) -> tuple[ip.Plan, Manifest, ip.Dataset | None]:
-    """Open the plan directory, and compare it with the dataset if the command names one."""
-    manifest = ip.Stored(options.plan).manifest
-    dataset = scan_dataset(options, manifest.build.dataset)
-    plan = ip.load(options.plan, dataset=dataset)
+def open_either(path: str) -> tuple[ip.Plan, Manifest | None]:
+    """Open a plan directory, or read a plan from a .json file, which has no manifest."""
+    if path.endswith(".json") and Path(path).is_file():
+        try:
+            return ip.Plan.from_json(Path(path).read_bytes()), None
+        except OSError as error:
+            rule = f"{path} must be readable; got {error.strerror!r}"
+            raise PlanFileError(f"{rule}; check its permissions") from error
+        except IndexPlanError as error:
+            raise PlanFileError(f"{path}: {error}") from error
+    plan = ip.load(path)
+    return plan, plan.order.manifest if isinstance(plan.order, ip.Stored) else None
+
+
+def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | None]:
+    """Open what the command names, and compare it with the dataset if it names one too."""
+    plan, manifest = open_either(options.plan)
+    dataset = scan_dataset(options, manifest.build.dataset if manifest else None)
+    if dataset is not None and manifest is None:
+        raise IndexPlanError("--dataset needs a plan directory, which remembers its dataset")
+    if dataset is not None:
+        plan = ip.load(options.plan, dataset=dataset)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
     return plan, manifest, dataset

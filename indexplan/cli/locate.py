@@ -7,7 +7,7 @@ from typing import Any
 from indexplan.cli.common import (
     OK,
     add_dataset,
-    add_plan,
+    add_plan_or_spec,
     add_verb,
     add_world_size,
     emit,
@@ -19,9 +19,9 @@ from indexplan.cli.common import (
 def add(verbs: Any) -> None:
     """Add the verb."""
     locate = add_verb(verbs, "locate", run, "tell which step and rank read a sample")
-    add_plan(locate)
-    locate.add_argument("--index", type=number, required=True, metavar="N")
-    locate.add_argument("--epoch", type=number, required=True, metavar="N")
+    add_plan_or_spec(locate)
+    locate.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
+    locate.add_argument("--epoch", type=number, required=True, metavar="N", help="the epoch")
     add_dataset(locate, "complain if the dataset has changed")
     add_world_size(locate)
 

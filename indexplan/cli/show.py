@@ -7,7 +7,7 @@ from typing import Any
 from indexplan.cli.common import (
     OK,
     add_dataset,
-    add_plan,
+    add_plan_or_spec,
     add_verb,
     add_world_size,
     emit,
@@ -21,9 +21,9 @@ from indexplan.showing import show_batch, show_plan, show_step
 def add(verbs: Any) -> None:
     """Add the verb."""
     show = add_verb(verbs, "show", run, "show a plan, one of its epochs, a step or a batch")
-    add_plan(show)
+    add_plan_or_spec(show)
     for name in ("epoch", "sub-epoch", "step", "rank"):
-        show.add_argument(f"--{name}", type=number, metavar="N")
+        show.add_argument(f"--{name}", type=number, metavar="N", help=f"show this {name} only")
     add_dataset(show, "name the files of a batch; complain if the dataset has changed")
     add_world_size(show)
 
@@ -42,6 +42,6 @@ def run(options: Any) -> int:
     elif step is not None:
         data, words = show_step(plan, epoch, sub_epoch, step)
     else:
-        data, words = show_plan(plan, manifest, epoch, sub_epoch)
+        data, words = show_plan(plan, manifest, epoch, sub_epoch, options.plan)
     emit(options, data, words)
     return OK

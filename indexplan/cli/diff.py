@@ -1,0 +1,37 @@
+"""`indexplan diff`: what a change of a plan does to the data order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import (
+    OK,
+    add_epochs,
+    add_plan_or_spec,
+    add_verb,
+    add_world_size,
+    emit,
+    epochs_of,
+    open_either,
+)
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "tell from which step on two plans read other samples, or on other ranks"
+    diff = add_verb(verbs, "diff", run, words)
+    add_plan_or_spec(diff, "a", "A")
+    add_plan_or_spec(diff, "b", "B")
+    add_epochs(diff)
+    add_world_size(diff)
+
+
+def run(options: Any) -> int:
+    """Compare the plans; that they differ is an answer, not a failure."""
+    (a, manifest), (b, _) = open_either(options.a), open_either(options.b)
+    if options.world_size is not None:
+        a, b = (plan.replace(world_size=options.world_size) for plan in (a, b))
+    difference = ip.diff(a, b, epochs_of(options, manifest))
+    emit(options, difference.to_dict(), str(difference))
+    return OK

@@ -1,0 +1,52 @@
+"""`indexplan explain`: the life of a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import (
+    OK,
+    add_epochs,
+    add_plan_or_spec,
+    add_verb,
+    add_world_size,
+    emit,
+    epochs_of,
+    number,
+    open_either,
+)
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "tell what every epoch does with a sample: who reads it, or why nobody does"
+    explain = add_verb(verbs, "explain", run, words)
+    add_plan_or_spec(explain)
+    explain.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
+    add_epochs(explain)
+    add_world_size(explain)
+
+
+def run(options: Any) -> int:
+    """Explain the sample."""
+    plan, manifest = open_either(options.plan)
+    if options.world_size is not None:
+        plan = plan.replace(world_size=options.world_size)
+    readings = ip.explain(plan, options.index, epochs_of(options, manifest))
+    data = {
+        "index": options.index,
+        "readings": [
+            {
+                "epoch": reading.epoch,
+                "position": reading.position,
+                "where": reading.where and reading.where._asdict(),
+                "repeats": [where._asdict() for where in reading.repeats],
+                "words": reading.words,
+            }
+            for reading in readings
+        ],
+    }
+    lines = [f"epoch {r.epoch}, position {r.position:,}: {r.words}" for r in readings]
+    emit(options, data, "\n".join(lines))
+    return OK

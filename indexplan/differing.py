@@ -1,0 +1,235 @@
+"""What a change of a plan's fields does to the data order: compared by arithmetic, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from indexplan.canonical import canonical_json
+from indexplan.errors import wrong
+from indexplan.partition import layout
+from indexplan.plan import Plan
+from indexplan.schedule import Phase
+from indexplan.seeds import check_epoch
+
+Step = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """How the data order of a second plan differs from a first one's, in the epochs compared.
+
+    A step is named by its (epoch, sub_epoch, step) in the first plan, or in the second where the
+    first has no more steps in that epoch.
+
+    Parameters
+    ----------
+    same_order : bool
+        Whether every epoch's row of units is the same.
+    steps_from : (int, int, int) or None
+        The first step that reads other positions of the order; None where all read the same.
+    ranks_from : (int, int, int) or None
+        The first step that deals its units to the ranks in another way.
+    phases_from : (int, int, int) or None
+        The first step with other parameters of the schedule, or other inner batches; steps are
+        compared up to `steps_from` in each epoch.
+    resumable : bool
+        Whether the second plan can go on from a cursor of the first: the order and the
+        sub-epochs are the same.
+    words : tuple of str
+        The same in sentences.
+    """
+
+    same_order: bool
+    steps_from: Step | None
+    ranks_from: Step | None
+    phases_from: Step | None
+    resumable: bool
+    words: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether every rank reads the same in every step."""
+        return self.same_order and self.steps_from is None and self.ranks_from is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the difference as JSON types."""
+        return {"same": self.same, **asdict(self)}
+
+    def __str__(self) -> str:
+        return "\n".join(self.words)
+
+
+def diff(a: Plan, b: Plan, epochs: Iterable[int] = range(3)) -> Difference:
+    """Compare the data order of two plans, from the later of their starts on.
+
+    Nothing is shuffled: steps are compared as intervals of the order, many at once, so that a
+    plan of any number of samples takes milliseconds for each thousand sub-epochs.
+
+    Parameters
+    ----------
+    a, b : Plan
+        With a world_size, or a global_batch_size.
+    epochs : iterable of int, default range(3)
+        The epochs whose steps are compared, 0 <= epoch < 2**32.
+
+    Returns
+    -------
+    Difference
+        `print(...)` it for people.
+
+    Raises
+    ------
+    IndexPlanError
+        If there is no epoch, one is out of range, or a plan has no global batch size yet.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> a = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
+    >>> print(ip.diff(a, a.replace(remainder="drop"), epochs=[0]))
+    order            the same
+    global batches   other from epoch 0, sub-epoch 0, step 0 on
+    ranks            other from epoch 0, sub-epoch 0, step 0 on
+    phases           the same parameters and inner batches, as far as steps are the same
+    epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
+    resume           the second goes on from any cursor of the first
+    """
+    compared = sorted({check_epoch(epoch) for epoch in epochs})
+    if not compared:
+        raise wrong("epochs", "at least one epoch", compared, "pass range(3)")
+    first: dict[str, Step] = {}
+    for epoch in compared:
+        _compare(a, b, epoch, first)
+    same_order = a.order == b.order
+    resumable = same_order and a.sub_epochs == b.sub_epochs
+    far = ", as far as steps are the same" if "steps" in first else ""
+    again = "; steps are numbered otherwise" if a.sub_epochs != b.sub_epochs else ""
+    ranks = f": {b.world_size} instead of {a.world_size}" if a.world_size != b.world_size else ""
+    sentences = {
+        "order": _order_in_words(a, b),
+        "global batches": _since(first.get("steps"), "the same positions of the order") + again,
+        "ranks": _since(first.get("ranks"), "the same share of each step") + ranks,
+        "phases": _since(first.get("phases"), "the same parameters and inner batches" + far),
+        **{f"epoch {epoch}": _account_in_words(a, b, epoch) for epoch in compared},
+        "resume": "the second goes on from any cursor of the first"
+        if resumable
+        else "the second refuses the first's cursors: order and sub_epochs must be the same",
+    }
+    return Difference(
+        same_order=same_order,
+        steps_from=first.get("steps"),
+        ranks_from=first.get("ranks"),
+        phases_from=first.get("phases"),
+        resumable=resumable,
+        words=tuple(f"{name:<16} {text}" for name, text in sentences.items()),
+    )
+
+
+class _Row(NamedTuple):
+    """Equal steps in a row: `num` of `size` places each, from `start` on.
+
+    A padded one `wraps` past the second position to the first.
+    """
+
+    where: Step
+    num: int
+    start: int
+    size: int
+    wraps: tuple[int, int] | None
+    origin: int
+    phase: Phase
+
+    def rest(self, num: int) -> _Row:
+        """Return the row without its first `num` steps."""
+        epoch, sub_epoch, step = self.where
+        where = (epoch, sub_epoch, step + num)
+        return self._replace(where=where, num=self.num - num, start=self.start + num * self.size)
+
+
+def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
+    """Yield the steps of an epoch that start at or past a position, as rows of equal ones."""
+    num_units = plan.order.num_units(epoch)
+    for sub_epoch in range(plan.sub_epochs):
+        if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
+            continue
+        steps = layout(plan._partition, num_units, epoch, sub_epoch)  # noqa: SLF001
+        padded = plan.remainder == "pad" and steps.end > steps.stop
+        for span in steps.spans:
+            size, large = divmod(span.length, span.num_steps)
+            # the step that is padded, always the last one, is a row of its own
+            last = int(padded and span is steps.spans[-1])
+            cuts = [(0, large, size + 1), (large, span.num_steps - last, size)]
+            cuts.append((span.num_steps - last, span.num_steps, size))
+            for low, high, each in cuts:
+                where = (epoch, sub_epoch, span.step + low)
+                wraps = (steps.first, steps.stop) if low == span.num_steps - last else None
+                start = span.bound(span.step + low) if low < high else 0
+                phase = plan.phases[span.phase]
+                row = _Row(where, high - low, start, each, wraps, steps.origin, phase)
+                row = row.rest(max(0, -((start - begin) // each)))
+                if row.num > 0:
+                    yield row
+
+
+def _compare(a: Plan, b: Plan, epoch: int, first: dict[str, Step]) -> None:
+    """Note the first step of an epoch that differs, unless an earlier one was noted."""
+    started, begin = max((plan.start.epoch, plan.start.position) for plan in (a, b))
+    if epoch < started:
+        return
+    begin = begin if epoch == started else 0
+    rows = [_rows(plan, epoch, begin) for plan in (a, b)]
+    one, other = (next(row, None) for row in rows)
+    while one is not None and other is not None:
+        if (one.start, one.size, one.wraps) != (other.start, other.size, other.wraps):
+            break
+        if a.world_size != b.world_size or _dealt_otherwise(one, other, a.world_size):
+            first.setdefault("ranks", one.where)
+        if _inner(one.phase) != _inner(other.phase):
+            first.setdefault("phases", one.where)
+        num = min(one.num, other.num)
+        one, other = (
+            row.rest(num) if row.num > num else next(more, None)
+            for row, more in zip((one, other), rows, strict=True)
+        )
+    left = one or other
+    if left is not None:
+        first.setdefault("steps", left.where)
+        first.setdefault("ranks", left.where)
+
+
+def _dealt_otherwise(one: _Row, other: _Row, world_size: int | None) -> bool:
+    """Return whether ranks count places from elsewhere, in steps where that matters."""
+    ranks = world_size or 1
+    return one.size % ranks > 0 and (one.origin - other.origin) % ranks > 0
+
+
+def _inner(phase: Phase) -> str:
+    return canonical_json([phase.inner_counts, dict(phase.parameters)])
+
+
+def _since(step: Step | None, same: str) -> str:
+    if step is None:
+        return same
+    epoch, sub_epoch, number = step
+    return f"other from epoch {epoch}, sub-epoch {sub_epoch}, step {number} on"
+
+
+def _order_in_words(a: Plan, b: Plan) -> str:
+    if a.order == b.order:
+        return "the same"
+    one, other = a.order.to_dict(), b.order.to_dict()
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    changes = (f"{name} {other.get(name)} instead of {one.get(name)}" for name in names)
+    return f"other samples at every position: {', '.join(changes)}"
+
+
+def _account_in_words(a: Plan, b: Plan, epoch: int) -> str:
+    parts = []
+    accounts = [plan.account(epoch) for plan in (a, b)]
+    for name in ("steps", "dropped", "padded"):
+        before, after = (getattr(account, f"num_{name}") for account in accounts)
+        instead = "" if before == after else f" instead of {before:,}"
+        parts.append(f"{after:,} {name}{instead}")
+    return ", ".join(parts)

@@ -1,0 +1,131 @@
+"""The life of a sample: what each epoch of a plan does with it, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexplan.errors import whole
+from indexplan.locating import find_place
+from indexplan.partition import Layout, layout, part_of
+from indexplan.plan import Location, Plan
+from indexplan.seeds import check_epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What an epoch does with a sample.
+
+    Parameters
+    ----------
+    epoch : int
+        The order's epoch.
+    position : int
+        Where in the epoch's order the sample's unit is; -1 where no unit holds it.
+    where : Location or None
+        The step, rank and slot that read it; None where none does. Under "carry" the step may
+        belong to the epoch before.
+    repeats : tuple of Location
+        The padded slots that read it once more; only under "pad".
+    words : str
+        The same, as a sentence, with the reason where nobody reads it.
+    """
+
+    epoch: int
+    position: int
+    where: Location | None
+    repeats: tuple[Location, ...]
+    words: str
+
+
+def explain(plan: Plan, index: int, epochs: Iterable[int] = range(3)) -> tuple[Reading, ...]:
+    """Return what some epochs of a plan do with a sample, and why.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its world_size must be set.
+    index : int
+        The sample, 0 <= index < num_samples.
+    epochs : iterable of int, default range(3)
+        The order's epochs, 0 <= epoch < 2**32.
+
+    Returns
+    -------
+    tuple of Reading
+        One for each epoch.
+
+    Raises
+    ------
+    IndexPlanError
+        If the index or an epoch is out of range, or world_size is open.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="drop")
+    >>> for reading in ip.explain(plan, 9, epochs=[0]):
+    ...     print(reading.words)
+    dropped: the last 3 of 11 units do not fill a global batch, and remainder is "drop"
+    """
+    cure = f"the order has num_samples={plan.order.num_samples}"
+    index = whole("index", index, 0, plan.order.num_samples, cure)
+    return tuple(_reading(plan, index, check_epoch(epoch)) for epoch in epochs)
+
+
+def _reading(plan: Plan, index: int, epoch: int) -> Reading:
+    location = plan.locate(index, epoch)
+    position = int(plan.order.locate(epoch, index))
+    repeats = tuple(_repeats(plan, epoch, position))
+    where = location if location.step >= 0 else None
+    words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
+    if where is not None and where.epoch != epoch:
+        words = f"already epoch {where.epoch}, {words}"
+    if repeats:
+        words += "; again, as padding, in " + " and ".join(_named(plan, each) for each in repeats)
+    return Reading(epoch=epoch, position=position, where=where, repeats=repeats, words=words)
+
+
+def _named(plan: Plan, where: Location) -> str:
+    start = f"sub-epoch {where.sub_epoch}, " if plan.sub_epochs > 1 else ""
+    return f"{start}step {where.step}, rank {where.rank}, slot {where.slot}"
+
+
+def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location]:
+    """Yield the padded slots of the last step that hold a unit of its sub-epoch once more."""
+    if plan.remainder != "pad" or position < 0:
+        return
+    sub_epoch = _sub_epoch(plan, epoch, position)
+    if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
+        return
+    steps = _steps(plan, epoch, sub_epoch)
+    period = steps.stop - steps.first
+    for place in range(position + period, steps.end, period):
+        yield Location(epoch, sub_epoch, *find_place(steps, plan.world_size or 1, place))
+
+
+def _why_not(plan: Plan, epoch: int, position: int) -> str:
+    if position < 0:
+        return "not in this epoch: no unit of its order holds the sample"
+    resume = plan.resumed
+    if resume is not None and (epoch, position) < (resume.epoch, resume.position):
+        at = f"epoch {resume.epoch}, sub-epoch {resume.sub_epoch}, step {resume.step}"
+        return f"finished: it comes before {at}, where the plan was resumed"
+    sub_epoch = _sub_epoch(plan, epoch, position)
+    steps = _steps(plan, epoch, sub_epoch)
+    part = f" of sub-epoch {sub_epoch}" if plan.sub_epochs > 1 else ""
+    return (
+        f"dropped: the last {steps.stop - steps.end} of {steps.stop - steps.start} units{part} do "
+        f'not fill a global batch, and remainder is "{plan.remainder}"'
+    )
+
+
+def _sub_epoch(plan: Plan, epoch: int, position: int) -> int:
+    num_units = plan.order.num_units(epoch)
+    return int(part_of(num_units, plan.sub_epochs, np.array([position]))[0])
+
+
+def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Layout:
+    return layout(plan._partition, plan.order.num_units(epoch), epoch, sub_epoch)  # noqa: SLF001
