@@ -1,0 +1,14 @@
+"""Pictures of a plan: each function returns a matplotlib Figure, drawn without a display.
+
+They need matplotlib, which `pip install 'indexplan[cli]'` brings. Large plans are sampled, so that
+any size takes seconds; the figure says what was sampled.
+"""
+
+from indexplan.plot.coverage import coverage
+from indexplan.plot.drawing import save
+from indexplan.plot.mixing import mixing
+from indexplan.plot.reading import reading
+from indexplan.plot.schedule import schedule
+from indexplan.plot.sizes import batch_sizes
+
+__all__ = ["batch_sizes", "coverage", "mixing", "reading", "save", "schedule"]

@@ -1,0 +1,115 @@
+"""What all pictures share: figures without a display, colours, samples, and how they are saved."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.partition import Int64
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart
+BLUE, ORANGE, GREEN, PURPLE, RED, SKY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#D55E00",
+    "#56B4E9",
+)
+GREY, LIGHT = "#6b6b6b", "#e8e8e8"
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def new_figure(width: float, height: float, **options: Any) -> Figure:
+    """Return an empty figure of so many inches, which no window will ever show.
+
+    Raises
+    ------
+    IndexPlanError
+        If matplotlib is missing.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        rule = "matplotlib must be installed for pictures"
+        raise IndexPlanError(f"{rule}; got {error}; pip install 'indexplan[cli]'") from error
+    figure = Figure(figsize=(width, height), layout="constrained", **options)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def sample(start: int, stop: int, most: int) -> Int64:
+    """Return at most `most` of the integers in [start, stop), evenly spread, ends included."""
+    if stop - start <= most:
+        return np.arange(start, stop, dtype=np.int64)
+    count = stop - start - 1
+    return np.array([start + count * i // (most - 1) for i in range(most)], np.int64)
+
+
+def short(number: float) -> str:
+    """Write a number so that a dozen fit below a picture: 1,250 and 1.25e11."""
+    if abs(number) < 100_000:
+        return f"{number:,.0f}"
+    return f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
+
+
+def of_many(shown: int, total: int, what: str) -> str:
+    """Write how many of something a picture shows."""
+    if shown == total:
+        return f"{short(total)} {what}{'s' * (total != 1)}"
+    return f"{short(shown)} of {short(total)} {what}s"
+
+
+def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> None:
+    """Write a figure to a file that is not there yet.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What a function of this package returned.
+    path : str or path-like
+        The file, with the ending .png, .svg or .pdf.
+    dpi : int, default 110
+        Pixels per inch of a .png.
+
+    Raises
+    ------
+    IndexPlanError
+        If the ending is another.
+    PlanFileError
+        If the file exists or cannot be written; nothing is left behind then.
+
+    Examples
+    --------
+    >>> import indexplan as ip, indexplan.plot
+    >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
+    >>> ip.plot.save(ip.plot.reading(plan), "reading.png")
+    """
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        rule = f"a picture's path must end with {', '.join(FORMATS)}"
+        raise IndexPlanError(f"{rule}; got {str(path)!r}; end it with .png")
+    try:
+        with path.open("xb") as stream:
+            try:
+                figure.savefig(stream, format=path.suffix[1:], dpi=dpi)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                raise
+    except FileExistsError:
+        cure = "choose another path, or delete the file"
+        raise PlanFileError(f"{path} must be a new file; got one that exists; {cure}") from None
+    except OSError as error:
+        cure = "check the folder, its permissions and its space"
+        raise PlanFileError(f"{path} must be written; got {error.strerror!r}; {cure}") from error
