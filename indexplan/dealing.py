@@ -13,7 +13,9 @@ from indexplan.orders.base import Order
 from indexplan.partition import Int64, Layout, split
 from indexplan.shares import Runs, runs, shares
 
-DRAW_AHEAD = 2**14  # units per kernel call of `draw`: some 40 microseconds of work
+# Units per kernel call of `draw`: few at first, as somebody waits for the first batch, and then
+# twice as many each time, up to some 40 microseconds of work.
+FIRST_DRAW, DRAW_AHEAD = 2**9, 2**14
 PER_THREAD = 2**18  # units that a thread is given at a time: some 500 microseconds of work
 
 MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
@@ -71,10 +73,12 @@ def draw(
     order: Order, steps: Layout, world_size: int, rank: int, start: int, stop: int
 ) -> Iterator[Int64]:
     """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
+    ahead = FIRST_DRAW
     while start < stop:
         span = steps.span(start)
         each = span.length // span.num_steps // world_size + 1
-        until = min(stop, start + max(1, DRAW_AHEAD // each))
+        until = min(stop, start + max(1, ahead // each))
+        ahead = min(2 * ahead, DRAW_AHEAD)
         _, starts, stops = shares(steps, world_size, rank, start, until)
         drawn = runs(steps, world_size, rank, start, until)
         indices = deal(order, drawn)

@@ -38,6 +38,16 @@ def test_a_batch_is_the_same_however_it_is_asked_for(plan: ip.Plan, data: st.Dat
             assert (array.dtype, array.ndim) == (np.int64, 1)
 
 
+@pytest.mark.parametrize("batch_size", [100, 700, 40_000])
+def test_many_batches_are_drawn_as_one(batch_size: int) -> None:
+    """However many are drawn at a time, few at first, the stream is the share in pieces."""
+    plan = ip.Plan(ip.Shuffle(150_000), world_size=1, batch_size=batch_size)
+    batches = list(plan.batches(0, rank=0, start_step=1))
+    assert plan.batch_sizes(0, rank=0, start_step=1).tolist() == [len(batch) for batch in batches]
+    indices = plan.indices(0, rank=0, start_step=1)
+    np.testing.assert_array_equal(indices, np.concatenate(batches))
+
+
 @given(plans(), st.integers(1, 9), st.data())
 def test_threads_change_nothing(plan: ip.Plan, each: int, data: st.DataObject) -> None:
     """A share is the same from several threads, wherever it is cut into pieces for them."""
