@@ -128,50 +128,6 @@ def grow_plan(n: int) -> dict:
     return {**result, "all_questions": more}
 
 
-def grow_randperm(n: int) -> dict:
-    """Measure the same of the permutation that torch's samplers draw."""
-    import numpy as np
-    import torch
-
-    torch.set_num_threads(1)
-    torch.randperm(1000)
-    output, result = measured(lambda: torch.randperm(n))
-    seen = np.zeros(n, np.bool_)
-    seen[output.numpy()] = True
-    assert seen.all()
-    return result
-
-
-class Sized:
-    """A dataset of which only the size is asked."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-
-def grow_distributed_sampler(n: int) -> dict:
-    """Measure the same of torch's sampler: its first batch of indices, on one rank."""
-    from itertools import islice
-
-    import torch
-    from torch.utils.data.distributed import DistributedSampler
-
-    def first(n: int) -> tuple:
-        sampler = DistributedSampler(Sized(n), num_replicas=WORLD, rank=RANK)
-        indices = iter(sampler)
-        return indices, list(islice(indices, BATCH))
-
-    torch.set_num_threads(1)
-    first(1000)
-    (_, batch), result = measured(lambda: first(n))
-    assert len(set(batch)) == min(BATCH, -(-n // WORLD))
-    assert 0 <= min(batch) <= max(batch) < n
-    return result
-
-
 def grow_sampler(n: int) -> dict:
     """Measure a sampler's first thousand batches, as lists, after a first small one."""
     from itertools import islice

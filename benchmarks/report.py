@@ -1,81 +1,181 @@
 """Run all benchmarks and write docs/benchmarks.md: `python -m benchmarks.report`.
 
-`--quick` runs the same code on small sizes in less than a minute, to see that all outputs are
-right; its timings mean nothing, so it writes no report unless `--output` names one.
+`--quick` runs the same code on small sizes in two minutes, to see that all outputs are right; its
+timings mean nothing, so it writes no report unless `--output` names one. `--only PART` runs some
+parts again, and takes the others from the file that `--json` names. `--render` runs nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import importlib.metadata
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from benchmarks import cold
+from benchmarks import cold, contest, loading, losing, pictures, plot, quality, summary
 from benchmarks.figures import FIGURES, Results
-from benchmarks.plot import plot
-from benchmarks.tables import render
+from benchmarks.quality_table import quality_section
+from benchmarks.questions import KEYS
+from benchmarks.rivals import standing
+from benchmarks.tables import environment, figures, processes, rivals, section, timings
+from benchmarks.views import sections
 
 REPORT = cold.ROOT / "docs" / "benchmarks.md"
+README = cold.ROOT / "README.md"
+PARTS = (*KEYS, "quality", "loading", "pytest", "cold")
+"""The questions to the rivals, and the rest."""
 
 
-def run_pytest(path: Path, *, quick: bool) -> None:
-    """Run the pytest benchmarks, which write to `path`; raise if an output is wrong."""
-    command = [sys.executable, "-m", "pytest", "benchmarks", "-q", f"--benchmark-json={path}"]
-    command += ["--benchmark-columns=min,median,rounds", "--benchmark-sort=name"]
-    subprocess.run([*command, *(["--quick"] if quick else [])], cwd=cold.ROOT, check=True)
-
-
-def run(*, quick: bool) -> dict[str, object]:
-    """Run everything and return it as JSON types."""
-    load = os.getloadavg()[0]
+def run_pytest(*, quick: bool) -> dict[str, Any]:
+    """Run the pytest benchmarks; raise if an output is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "benchmarks.json"
-        run_pytest(path, quick=quick)
-        measured = json.loads(path.read_text())
+        command = [sys.executable, "-m", "pytest", "benchmarks", "-q", f"--benchmark-json={path}"]
+        command += ["--benchmark-columns=min,median,rounds", "--benchmark-sort=name"]
+        subprocess.run([*command, *(["--quick"] if quick else [])], cwd=cold.ROOT, check=True)
+        result: dict[str, Any] = json.loads(path.read_text())
+    # the raw timings of each round are most of the file, and are shown nowhere
+    for entry in result["benchmarks"]:
+        entry["stats"] = {key: entry["stats"][key] for key in ("min", "median", "rounds")}
+    return result
+
+
+def surroundings() -> dict[str, Any]:
+    """Return where and when the run is, and with what."""
+    models = [
+        line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
+    ]
+    names = ("numpy", "numba", "torch")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "load": load,
-        "quick": quick,
-        "numba": importlib.metadata.version("numba"),
-        "pytest": measured,
-        "cold": cold.measure(quick=quick),
+        "machine": {
+            "cpu": models[0].partition(": ")[2] if models else platform.machine(),
+            "cores": os.cpu_count(),
+            "memory_gb": round(memory / 1e9),
+            "system": platform.system(),
+        },
+        "versions": {name: importlib.metadata.version(name) for name in names}
+        | {"Python": platform.python_version()},
+        "load": os.getloadavg()[0],
+        "date": dt.date.today().isoformat(),
     }
+
+
+def run(parts: list[str], data: dict[str, Any], *, quick: bool) -> dict[str, Any]:
+    """Run some parts and return all that is known, as JSON types."""
+    data = {**data, **surroundings(), "quick": quick, "rivals": standing()}
+    here = [row["name"] for row in data["rivals"] if not row["missing"]]
+    asked = [key for key in KEYS if key in parts]
+    if "pytest" in parts:  # first, as wrong outputs end the run
+        data["pytest"] = run_pytest(quick=quick)
+    if quick:
+        data["contest"] = contest.measure_quickly(asked, here)
+    elif asked:
+        data["contest"] = contest.measure(asked, here, data.get("contest", {}))
+    for name, module in {"quality": quality, "loading": loading, "cold": cold}.items():
+        if name in parts:
+            data[name] = module.measure(quick=quick)
+    return json.loads(json.dumps(data))  # so that rendering sees what `--render` would
+
+
+def render(data: dict[str, Any], results: Results) -> str:
+    """Return the report."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "Generated by the command below; do not edit. Setting up is not timed, compilation is",
+        "timed by itself, and every output is verified after timing.",
+        "",
+        *(["**A quick run, on small sizes: the timings mean nothing.**", ""] * data["quick"]),
+        *environment(data),
+    ]
+    words = "Times are medians; ratios of repeated calls are of minima, since noise only adds time."
+    lines += section("Figures", words, figures(results))
+    lines += section("Who is compared", "", rivals(data))
+    lines += losing.section(results)
+    if results.contest:
+        lines += sections(results.contest)
+    if "quality" in data:
+        lines += quality_section(data["quality"])
+    if "loading" in data:
+        lines += section("Training input from a file", "", loading.tables(data["loading"]))
+    if results.tables:
+        lines += timings(results)
+    if results.starts:
+        lines += processes(results)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def draw(data: dict[str, Any], results: Results, folder: Path) -> None:
+    """Write all pictures."""
+    pictures.plot(results.contest, folder)
+    if "quality" in data:
+        pictures.plot_quality(data["quality"], folder / "quality.png")
+    if "loading" in data:
+        loading.plot(data["loading"], folder)
+    if results.tables:
+        plot.plot(results, folder / "cost_per_index.png")
+
+
+def write(data: dict[str, Any], output: Path | None) -> None:
+    """Write report, pictures and README's block; of a quick run only what `output` names."""
+    results = Results(data)
+    text = render(data, results)  # also where it goes nowhere: it must not fail
+    short = summary.summary(results, data.get("quality"))
+    if output or not data["quick"]:
+        path = output or REPORT
+        draw(data, results, path.parent / "images")
+        path.write_text(text)
+    if output is None and not data["quick"] and not summary.refresh(README, short):
+        print(f"README has no {summary.START} to fill; it would be:", *short, sep="\n")
+    if data["quick"]:
+        with tempfile.TemporaryDirectory() as folder:
+            draw(data, results, Path(folder))
+        print("all outputs are right; the timings of a quick run mean nothing")
+        return
+    for figure in FIGURES:
+        value = figure.value(results)
+        verdict = "reached" if figure.reached(results) else "missed" if value else "unknown"
+        print(f"{verdict:8}{figure.name}: {value or 0:.3g} {figure.unit}")
+    for loss in losing.all_losses(results):
+        if not loss.why():
+            print(
+                f"NOT EXPLAINED: {loss.title}, {loss.row}: {loss.rival} {loss.theirs}, "
+                f"ours {loss.ours}"
+            )
 
 
 def main() -> int:
     """Run the command line; 1 if an output was wrong, whatever the timings."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: outputs, not figures")
+    parser.add_argument("--only", action="append", choices=PARTS, help="a part; may be repeated")
     parser.add_argument("--json", type=Path, help="where to keep the measurements")
     parser.add_argument("--render", type=Path, help="render measurements kept before; run nothing")
     parser.add_argument("--output", type=Path, help=f"the report; default: {REPORT.name} in docs")
     options = parser.parse_args()
+    known: dict[str, Any] = {}
+    if options.render or (options.only and options.json and options.json.exists()):
+        known = json.loads((options.render or options.json).read_text())
     try:
         data = (
-            json.loads(options.render.read_text()) if options.render else run(quick=options.quick)
+            known
+            if options.render
+            else run(options.only or list(PARTS), known, quick=options.quick)
         )
     except subprocess.CalledProcessError as error:
         print(f"failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
         return 1
     if options.json:
         options.json.write_text(json.dumps(data, indent=1))
-    results = Results(data)
-    output = options.output or (None if data["quick"] else REPORT)
-    text = render(data, results)  # also where it goes nowhere: it must not fail
-    if output:
-        picture = output.parent / "images" / "cost_per_index.png"
-        plot(results, picture)
-        output.write_text(text)
-    if data["quick"]:
-        print("all outputs are right; the timings of a quick run mean nothing")
-        return 0
-    for figure in FIGURES:
-        verdict = "reached" if figure.reached(results) else "missed"
-        print(f"{verdict:8}{figure.name}: {figure.measure(results):.3g} {figure.unit}")
+    write(data, options.output)
     return 0
 
 

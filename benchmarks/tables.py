@@ -7,6 +7,10 @@ from typing import Any
 
 from benchmarks.figures import FIGURES, Results, Row
 
+INSTALL = (
+    "pip install -e '.[bench]' torch==2.13.0 && pip install --no-deps mosaicml-streaming==0.13.0"
+)
+
 
 def markdown(header: str, rows: Iterable[Iterable[Any]]) -> list[str]:
     """Return the lines of a table; the header's cells are separated by |."""
@@ -26,24 +30,30 @@ def power(n: int) -> str:
     return f"1e{len(str(n)) - 1}" if str(n).strip("0") == "1" else f"{n:,}"
 
 
-def environment(data: dict[str, Any], results: Results) -> list[str]:
+def environment(data: dict[str, Any]) -> list[str]:
     """Say where, when and with what the run was."""
-    info = data["pytest"]["machine_info"]
-    cpu = info["cpu"]
-    rows = results.tables["whole permutation"]
-    packages = {row.name.split()[0].split(".")[0]: row.facts["version"] for row in rows}
-    packages |= {"numba": data["numba"], "Python": info["python_version"]}
-    machine = f"{cpu.get('brand_raw', info['machine'])}, {cpu.get('count', '?')} cores"
+    machine, versions = data["machine"], data["versions"]
     shared = "The machine is shared: trust ratios, which are of one run, more than times."
     command = f"python -m benchmarks.report{' --quick' if data['quick'] else ''}"
+    where = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB"
     return [
-        f"- Machine: {machine}, {info['system']}; one thread is used. {shared}",
+        f"- Machine: {where}, {machine['system']}; one thread where nothing else is said. {shared}",
         f"- Load average at the start: {data['load']:.2f}.",
-        f"- Versions: {', '.join(f'{name} {version}' for name, version in packages.items())}.",
-        f"- Date: {data['pytest']['datetime'][:10]}.",
-        f"- Command: `{command}`, after `pip install -e '.[bench,cli]'`.",
+        f"- Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.",
+        f"- Date: {data['date']}.",
+        f"- Command: `{command}`, after `{INSTALL}`.",
         "",
     ]
+
+
+def rivals(data: dict[str, Any]) -> list[str]:
+    """List who is compared, and who could not be."""
+    rows = [
+        (row["name"], row["version"] or f"**missing**: {row['missing']}", row["note"])
+        for row in data["rivals"]
+    ]
+    head, _, *lines = markdown("who | version | how", rows)
+    return [head, "| --- | --- | --- |", *lines]
 
 
 def figures(results: Results) -> list[str]:
@@ -51,35 +61,25 @@ def figures(results: Results) -> list[str]:
     rows = []
     for figure in FIGURES:
         bound = f"{'>=' if figure.least else '<='} {figure.limit:g} {figure.unit}"
-        value = f"{number(figure.measure(results))} {figure.unit}"
-        rows.append((figure.name, bound, value, "yes" if figure.reached(results) else "**no**"))
+        value = figure.value(results)
+        if value is None:
+            rows.append((figure.name, bound, "not measured", ""))
+            continue
+        reached = "yes" if figure.reached(results) else "**no**"
+        rows.append((figure.name, bound, f"{number(value)} {figure.unit}", reached))
     lines = markdown("figure | target | measured | reached", rows)
     missed = [figure for figure in FIGURES if figure.loss and not figure.reached(results)]
     return lines + [f"- Missed, {figure.name}: {figure.loss}\n" for figure in missed]
 
 
-def losses(results: Results) -> list[str]:
-    """Say, with the numbers of the run, where the weak points are."""
-    permutations = results.tables["whole permutation"]
-    ours = {row.facts["n"]: row.least() for row in permutations if "indexplan" in row.name}
-    faster = [
-        f"{row.name} at {power(n)} ({number(row.least())} against {number(ours[n])} ns per index)"
-        for row in permutations
-        for n in [row.facts["n"]]
-        if row.least() < ours[n] and "indexplan" not in row.name
-    ]
+def weak_points(results: Results) -> list[str]:
+    """Say, with the numbers of the run, where this library itself is slow."""
     batch, stream = results.tables["batch"][0], results.row("stream", "n = 1e9, world 64")
     share = results.row("share", "Shuffle, n = 1e6")
     inverse = max(results.block_ratios("inverse").values())
     blocks = max(results.block_ratios("share").values())
     alone, *_, many = results.tables["locate"]
-    cold = results.starts["first_batch_cold"]["seconds"]["median"]
     weak = {
-        "Small permutations": (
-            f"faster than ours: {', '.join(faster) or 'none'}. Integers that lie in the cache are "
-            "cheap to shuffle in place, while shuffle-v1 takes the more rounds the smaller n is "
-            "(24 below 2**12, 12 below 2**20, else 8), as fewer fail statistical tests there."
-        ),
         "Batch by batch": (
             f"`plan.batch` costs {number(batch.ns())} ns per index, most of it the fixed cost of a "
             f"call in Python; `plan.batches`, which draws ahead, {number(stream.ns())}."
@@ -96,8 +96,10 @@ def losses(results: Results) -> list[str]:
             f"{number(alone.median * 1e6)} us for one sample, {number(many.ns())} ns per sample "
             f"for {many.num_indices:,} scattered ones, of which the order takes a few."
         ),
-        "A cold cache": f"{number(cold)} s to the first batch, nearly all of it compilation.",
     }
+    if results.starts:
+        cold = results.starts["first_batch_cold"]["seconds"]["median"]
+        weak["A cold cache"] = f"{number(cold)} s to the first batch, nearly all of it compilation."
     return [*(f"- {name}: {text}" for name, text in weak.items()), ""]
 
 
@@ -210,36 +212,25 @@ def section(title: str, words: str, lines: list[str]) -> list[str]:
     return [f"## {title}", "", *([words, ""] if words else []), *lines]
 
 
-def render(data: dict[str, Any], results: Results) -> str:
-    """Return the report."""
-    lines = [
-        "# Benchmarks",
-        "",
-        "Generated by the command below; do not edit. Setting up is not timed, compilation is",
-        "timed by itself, and every output is verified after timing.",
-        "",
-        *(["**A quick run, on small sizes: the timings mean nothing.**", ""] * data["quick"]),
-        *environment(data, results),
-    ]
-    lines += section(
-        "Figures",
-        "Times are medians, ratios are of minima, since noise only adds time.",
-        figures(results),
-    )
-    lines += section(
-        "Losses", "Where this library is slow, or slower than others.", losses(results)
+def timings(results: Results) -> list[str]:
+    """Return the tables of repeated timings, of this library mostly."""
+    lines = section(
+        "Weak points", "Where this library is slow by its own measure.", weak_points(results)
     )
     picture = ["![cost per index against size](images/cost_per_index.png)", ""]
     lines += section(
         "A stretch of an epoch", "A contiguous interval.", per_index(results, "stretch")
     )
     words = "`plan.indices`: batches of 256 of one rank of 64, so runs of 256 positions in strides."
-    lines += section("One rank's share of 64", words, per_index(results, "share"))
+    lines += section("One rank's share of 64, again and again", words, per_index(results, "share"))
+    words = "`plan.indices(..., num_threads=...)`: one rank's share, 8 times as many of its steps."
+    lines += section("Threads", words, calls(results.tables["threads"]))
     words = "`order.locate` of neighbours in the order."
     lines += section("The inverse", words, per_index(results, "inverse"))
     words = (
-        "The one job that the others can do: all n at once, n int64 in memory, on one thread. "
-        "NumPy and torch redo it for every epoch, in every process, to read a slice of it."
+        "The one job that all can do: all n at once, n int64 in memory, on one thread. "
+        "NumPy and torch redo it for every epoch, in every process, to read a slice of it. Whoever "
+        "takes too long is not shown at large sizes."
     )
     lines += section("Whole permutations", words, picture + whole(results))
     words = "`plan.batch`, batch size 256; rows name what differs from the first."
@@ -256,13 +247,16 @@ def render(data: dict[str, Any], results: Results) -> str:
     lines += section("DataLoaders", words, calls(results.tables["loader"]))
     lines += section("First batches of loaders", "", calls(results.tables["first"]))
     words = "`verify` checks a plan's arithmetic, not its indices."
-    lines += section("Verification", words, calls(results.tables["verify"], "s"))
+    return lines + section("Verification", words, calls(results.tables["verify"], "s"))
+
+
+def processes(results: Results) -> list[str]:
+    """Return the tables of fresh processes: imports, compilation, memory."""
     words = "Each number is of processes of its own. Cold: an empty folder for numba's cache."
-    lines += section("The first batch of a process", words, starts(results))
+    lines = section("The first batch of a process", words, starts(results))
     words = (
         "After a first small job in the same process, so without imports: time, and the growth of "
-        "the process, to the first batch of an epoch. Where a virtual machine has to be given the "
-        "memory first, that is in the time, and not in the user CPU."
+        "the process. Where a virtual machine has to be given the memory first, that is in the "
+        "time, and not in the user CPU."
     )
-    lines += section("Memory", words, growth(results))
-    return "\n".join(lines).rstrip("\n") + "\n"
+    return lines + section("Memory of all questions", words, growth(results))

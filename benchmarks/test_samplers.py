@@ -16,7 +16,7 @@ from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
 import indexplan as ip
 from benchmarks.conftest import Effort
-from benchmarks.fresh import Sized
+from benchmarks.rivals import Sized
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 
 BATCH = 256

@@ -1,0 +1,247 @@
+"""Does the order matter to the disk? Loaders that read a memory-mapped file: `measure`.
+
+`python -m benchmarks.loading` prints the tables alone; `--quick` runs the same code on a small
+file, to see that all rows are right. The file is made in a temporary folder, which has to lie on
+a disk (TMPDIR says where), and is deleted at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import loading_disk
+from benchmarks.loading_disk import ROW_BYTES
+from benchmarks.tables import markdown, number
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TORCH, FULL, BLOCKS = "torch DistributedSampler", "indexplan Shuffle", "indexplan BlockShuffle"
+SHOWN_BLOCK = 4096
+
+SCENARIOS = {  # (cache, advice, access): title
+    ("cold", "default", "gather"): "Cold, the kernel reads around a missed page",
+    ("cold", "random", "gather"): "Cold, page by page (MADV_RANDOM)",
+    ("warm", "default", "gather"): "Warm, rows gathered by the batch",
+    ("warm", "default", "one by one"): "Warm, rows asked for one by one",
+}
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Measure all; `quick` on a small file, and once."""
+    num_rows, rounds, seconds = (2**13, 1, 0.3) if quick else (2**22, 3, 0.8)
+    with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
+        path = Path(folder) / "rows.bin"
+        loading_disk.check_space(path.parent, num_rows * ROW_BYTES)
+        loading_disk.make(path, num_rows)
+        loading_disk.cool(path)  # before anything else fails for want of it
+        command = [sys.executable, "-m", "benchmarks.loading_runs", str(path)]
+        done = subprocess.run(
+            [*command, *map(json.dumps, (rounds, seconds))],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        )
+        ahead = loading_disk.read_ahead(path)
+    facts = {"num_rows": num_rows, "rounds": rounds, "seconds": seconds, "read_ahead": ahead}
+    return {**facts, **json.loads(done.stdout)}
+
+
+def jobs_of(data: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
+    """Return the measured jobs that have these fields."""
+    return [job for job in data["jobs"] if all(job[name] == fields[name] for name in fields)]
+
+
+def values(job: dict[str, Any], name: str) -> list[float]:
+    """Return one number of all of a job's runs."""
+    return [run[name] for run in job["runs"]]
+
+
+def amplification(job: dict[str, Any]) -> float | None:
+    """Return the median of bytes read from the disk per byte of a row; None if not told."""
+    if None in values(job, "read_bytes"):
+        return None
+    return median(run["read_bytes"] / run["useful_bytes"] for run in job["runs"])
+
+
+def all_in(job: dict[str, Any]) -> list[float]:
+    """Return the rows per second of all of a job's runs, set-up and first batch included."""
+    return [run["useful_bytes"] / ROW_BYTES / run["seconds"] for run in job["runs"]]
+
+
+def cells(job: dict[str, Any]) -> list[str]:
+    """Return what is told of a job, as HEADER names it."""
+    first, speed = values(job, "first"), values(job, "rows_per_s")
+    read, times = values(job, "first_read_bytes"), amplification(job)
+    return [
+        f"{number(median(first) * 1e3)} ({number(min(first) * 1e3)})",
+        "" if None in read else number(median(read) / 1e6),
+        f"{number(median(speed) / 1e3)} ({number(max(speed) / 1e3)})",
+        number(median(speed) * ROW_BYTES / 1e6),
+        "" if times is None else number(times),
+    ]
+
+
+HEADER = (
+    "first batch, ms | disk read for it, MB | thousand rows per s after it | MB per s | "
+    "bytes read per byte used"
+)
+
+
+def disk(data: dict[str, Any]) -> list[str]:
+    """Return the table of what the disk does without any loader."""
+    named = {
+        "whole file, 1 MiB at a time, cold": ("bytes_per_s", ROW_BYTES),
+        "the same, warm": ("cached_bytes_per_s", ROW_BYTES),
+        "pages at random, one at a time, cold": ("pages_per_s", 1),  # a row used of each
+    }
+    rows = []
+    for name, (key, size) in named.items():
+        speed = [value / size for value in data["disk"][key]]
+        told = [number(value / 1e3) for value in (min(speed), median(speed), max(speed))]
+        rows.append((name, *told, number(median(speed) * ROW_BYTES / 1e6)))
+    header = "plain reads | thousand rows per s, slowest | median | best | MB per s, median"
+    return markdown(header, rows)
+
+
+def findings(data: dict[str, Any]) -> list[str]:
+    """Say, with the numbers of the run, where blocks pay and where they do not."""
+
+    def best(who: str, name: str, block_size: int = SHOWN_BLOCK, **fields: Any) -> float:
+        fields = {"cache": "cold", "access": "gather", "workers": 0, **fields}
+        (job,) = jobs_of(data, who=who, block_size=block_size, **fields)
+        return (max if name == "rows_per_s" else min)(values(job, name))
+
+    def gain(**fields: Any) -> str:
+        ours, full = (best(who, "rows_per_s", **fields) for who in (BLOCKS, FULL))
+        return number(ours / full)
+
+    def took(who: str, **fields: Any) -> str:
+        return number(best(who, "seconds", advice="default", **fields))
+
+    small = best(BLOCKS, "rows_per_s", 8, advice="random") / best(
+        FULL, "rows_per_s", advice="random"
+    )
+    by_page = (
+        f"- Page by page, blocks give {gain(advice='random')} times the rows per second of a full "
+        "shuffle: of a page's 8 rows a full shuffle uses one before it needs the next page, and a "
+        f"window of blocks uses all. Blocks of one page give {number(small)} times."
+    )
+    by_more = (
+        "- Where the kernel reads around, a run's 1,000 batches take, the first and all set-up "
+        f"included, {took(TORCH)} s with DistributedSampler, {took(FULL)} s with Shuffle and "
+        f"{took(BLOCKS)} s with BlockShuffle; and {took(BLOCKS, block_size=8)} s with blocks "
+        "of one page, which are small beside what a miss brings. After as many batches the full "
+        "shuffles have this file in memory. Of a file much larger than memory they pay for every "
+        "batch what they pay here for the first, or more."
+    )
+    ours, full = (
+        number(256e6 / best(who, "rows_per_s", cache="warm", advice="default"))
+        for who in (BLOCKS, FULL)
+    )
+    from_memory = (
+        f"- Warm, a batch takes {ours} us with blocks, and {full} us with a full shuffle: little "
+        "beside a training step, and no reason to mix fewer rows of a dataset that stays in memory."
+    )
+    return [
+        "Ratios and times in this list are of the best runs.",
+        "",
+        by_page,
+        by_more,
+        from_memory,
+        "",
+    ]
+
+
+def tables(data: dict[str, Any]) -> list[str]:
+    """Return all as Markdown."""
+    ahead = data["read_ahead"]
+    around = "an unknown number of" if ahead is None else f"{ahead // 1024:,}"
+    size = number(data["num_rows"] * ROW_BYTES / 1e6)
+    file = (
+        f"- A memory-mapped file of {data['num_rows']:,} rows of {ROW_BYTES} bytes ({size} MB), "
+        f"batches of 256, one rank. Medians of {data['rounds']} rounds, the best in brackets."
+    )
+    runs = (
+        f"- A run ends after 4,000 batches, or {number(data['seconds'])} s after its first; where "
+        "the kernel reads around, after 1,000. Making the loader and starting workers are in the "
+        "first batch's time; what workers draw ahead is in what the disk reads."
+    )
+    cold = (
+        "- Cold: mincore found no page of the file in memory. The host of a virtual disk may yet "
+        "hold some."
+    )
+    advice = (
+        "- The kernel's default is to read around, so that is what np.memmap does: here a missed "
+        f"page brings {around} KiB around it (Linux's own default: 128). MADV_RANDOM brings that "
+        "page alone."
+    )
+    blocks = "- BlockShuffle: blocks of 4,096 rows (2 MiB), of which 8 are mixed."
+    lines = [file, runs, cold, advice, blocks, "", *findings(data), *disk(data)]
+    for (cache, advice, access), title in SCENARIOS.items():
+        fields = {"cache": cache, "advice": advice, "access": access}
+        rows = [
+            (f"{job['who']}, {job['workers']} workers", *cells(job))
+            for job in jobs_of(data, block_size=SHOWN_BLOCK, **fields)
+        ]
+        lines += [f"**{title}**", "", *markdown(f"who | {HEADER}", rows)]
+    sizes = jobs_of(data, who=BLOCKS, cache="cold", workers=0)
+    sizes.sort(key=lambda job: (job["advice"], job["block_size"]))
+    rows = [(f"{job['block_size']:,} rows, {job['advice']} advice", *cells(job)) for job in sizes]
+    words = "**Blocks of other sizes, cold, 0 workers; 32,768 rows are mixed whatever the size**"
+    return [*lines, words, "", *markdown(f"block | {HEADER}", rows)]
+
+
+def plot(data: dict[str, Any], folder: Path) -> list[str]:
+    """Draw rows per second, and write a PNG; return its name."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
+    for axes, ((cache, advice, access), title) in zip(panels.flat, SCENARIOS.items(), strict=True):
+        fields = {"cache": cache, "advice": advice, "access": access, "block_size": SHOWN_BLOCK}
+        around = (cache, advice) == ("cold", "default")
+        for workers, color, shift in ((0, "#0072B2", -0.2), (2, "#E69F00", 0.2)):  # Okabe and Ito
+            jobs = jobs_of(data, workers=workers, **fields)
+            heights = [
+                median(all_in(job) if around else values(job, "rows_per_s")) / 1e3 for job in jobs
+            ]
+            places = [place + shift for place in range(len(jobs))]
+            bars = axes.bar(places, heights, 0.4, color=color, label=f"{workers} workers")
+            axes.bar_label(bars, [number(height) for height in heights], fontsize="x-small")
+        names = [job["who"].replace(" ", "\n") for job in jobs]
+        axes.set_xticks(range(len(names)), names, fontsize="x-small")
+        what = "1,000 batches, the first included" if around else "after the first batch"
+        axes.set_title(f"{title}\n{what}", fontsize="small")
+        axes.set_ylabel("thousand rows per s", fontsize="small")
+        axes.margins(y=0.12)
+        axes.grid(visible=True, axis="y", alpha=0.3)
+        axes.set_axisbelow(True)
+    panels[0, 0].legend(fontsize="x-small")
+    figure.suptitle("Rows of 512 bytes per second, medians", fontsize=10)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "loading.png", dpi=110, metadata={"Software": None})
+    plt.close(figure)
+    return ["loading.png"]
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loading", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small file: rows, not figures")
+    print("\n".join(tables(measure(quick=parser.parse_args().quick))))
+
+
+if __name__ == "__main__":
+    main()

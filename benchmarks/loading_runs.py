@@ -1,0 +1,244 @@
+"""What loading.py measures: loaders that read a memory-mapped file, each in a process of its own.
+
+Run by loading.py in a process without threads, which forks one for every measurement, and that one
+forks the loader's workers: so nobody imports twice, and no lock can be held at a fork.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+import indexplan as ip
+from benchmarks import loading_disk
+from benchmarks.loading_disk import ROW_BYTES
+from indexplan_torch import PlanLoader
+
+BATCH = 256
+MIXED = 2**15  # rows that BlockShuffle mixes at a time, whatever its block size: 16 MiB
+ADVICE = {"default": mmap.MADV_NORMAL, "random": mmap.MADV_RANDOM}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One thing to measure; its fields are those of the results."""
+
+    who: str
+    workers: int = 0
+    cache: str = "cold"
+    advice: str = "default"
+    access: str = "gather"
+    block_size: int = 4096
+
+    def limits(self, seconds: float) -> tuple[int, float]:
+        """Return after how many batches a run ends, and how many seconds after its first."""
+        if self.cache == "cold" and self.advice == "default":
+            # A full shuffle has the file in memory after some batches, so that only the same
+            # number of them, all in, is a fair comparison.
+            return 1000, 20 * seconds
+        return 4000, seconds
+
+
+class Rows:
+    """A dataset of a file's rows, asked for one by one.
+
+    The map is made where the dataset is, and forked workers inherit it: it does not pickle.
+    """
+
+    def __init__(self, path: Path, advice: str) -> None:
+        # As np.memmap does, which has no public way to madvise.
+        with path.open("rb") as file:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        pages.madvise(ADVICE[advice])
+        self.rows = np.frombuffer(pages, np.uint8).reshape(-1, ROW_BYTES)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.rows[index].copy()
+
+
+class GatheredRows(Rows):
+    """The same, asked for by the batch, which is what a loader does where it can."""
+
+    def __getitems__(self, indices: list[int]) -> np.ndarray:
+        return self.rows[indices]
+
+
+def plan_of(job: Job, num_rows: int) -> ip.Plan:
+    """Return the plan of one of ours."""
+    blocks = {"block_size": job.block_size, "window": MIXED // job.block_size}
+    order = {
+        "indexplan Sequential": lambda: ip.Sequential(num_rows),
+        "indexplan Shuffle": lambda: ip.Shuffle(num_rows),
+        "indexplan BlockShuffle": lambda: ip.BlockShuffle(num_rows, **blocks),
+    }[job.who]()
+    return ip.Plan(order, world_size=1, batch_size=BATCH, remainder="drop")
+
+
+def sampler_of(dataset: Rows) -> DistributedSampler:
+    """Return torch's sampler, for one rank."""
+    return DistributedSampler(dataset, num_replicas=1, rank=0, shuffle=True, drop_last=True)
+
+
+def loader_of(job: Job, dataset: Rows) -> Iterable[torch.Tensor]:
+    """Return the loader of a job; all that differs is who says which rows are read."""
+    options: dict[str, Any] = {"num_workers": job.workers}
+    if job.workers:
+        options["multiprocessing_context"] = "fork"
+    if job.access == "gather":
+        options["collate_fn"] = torch.from_numpy
+    if job.who == "torch DistributedSampler":
+        return DataLoader(dataset, BATCH, sampler=sampler_of(dataset), drop_last=True, **options)
+    return PlanLoader(dataset, plan_of(job, len(dataset)), **options)
+
+
+def planned(job: Job, num_rows: int, num_batches: int) -> np.ndarray:
+    """Return the numbers of the rows that one of ours has to read, int64."""
+    plan = plan_of(job, num_rows)
+    return np.concatenate(list(plan.batches(0, rank=0, stop_step=num_batches)))
+
+
+def disk_bytes() -> int | None:
+    """Return what this process and its workers had the disk read so far; None if it is not told.
+
+    Workers may have drawn four batches more than the loop has: their bytes are in it.
+    """
+    processes = ["self", *(child.pid for child in multiprocessing.active_children())]
+    total = 0
+    for process in processes:
+        try:
+            lines = Path(f"/proc/{process}/io").read_text().splitlines()
+        except OSError:  # another system, or a container that hides it
+            return None
+        total += next(int(line.split()[1]) for line in lines if line.startswith("read_bytes:"))
+    return total
+
+
+def read(job: Job, path: Path, theirs: np.ndarray, seconds: float) -> dict[str, Any]:
+    """Time the first batch, and then batches until there are enough or the time is over.
+
+    `theirs` are the rows that torch's sampler has to read, int64.
+    """
+    num_batches, most = job.limits(seconds)
+    before = disk_bytes()
+    dataset = (GatheredRows if job.access == "gather" else Rows)(path, job.advice)
+    start = perf_counter()
+    batches = iter(loader_of(job, dataset))
+    batch = next(batches)
+    first = perf_counter() - start
+    between = disk_bytes()
+    numbers = [batch[:, :8].numpy().copy()]
+    start = perf_counter()
+    for batch in islice(batches, num_batches - 1):
+        numbers.append(batch[:, :8].numpy().copy())  # not the rows: new memory costs as much
+        if perf_counter() - start > most:
+            break
+    rest = perf_counter() - start
+    after = disk_bytes()
+    del batches  # ends the workers
+    seen = np.concatenate(numbers).view(np.int64).ravel()  # of [rows, 8] bytes
+    ours = job.who != "torch DistributedSampler"
+    np.testing.assert_array_equal(
+        seen, planned(job, len(dataset), len(numbers)) if ours else theirs[: len(seen)]
+    )
+    np.testing.assert_array_equal(
+        batch.numpy().view(np.int64), loading_disk.row_words(seen[-BATCH:])
+    )
+    told = before is not None and between is not None and after is not None
+    return {
+        "first": first,
+        "first_read_bytes": between - before if told else None,
+        "seconds": first + rest,
+        "rows_per_s": (len(seen) - BATCH) / rest,
+        "read_bytes": after - before if told else None,
+        "useful_bytes": len(seen) * ROW_BYTES,
+    }
+
+
+def forked(job: Job, *arguments: Any) -> dict[str, Any]:
+    """Return what `read` returns in a process of its own."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(read(job, *arguments)))
+    process.start()
+    sender.close()  # so that a process that fails ends the wait
+    try:
+        return receiver.recv()
+    except EOFError:
+        raise RuntimeError(f"{job} failed; its error is above") from None
+    finally:
+        process.join()
+
+
+def all_jobs() -> list[Job]:
+    """Return what is measured, in the order of the tables."""
+    ours = [f"indexplan {order}" for order in ("Sequential", "Shuffle", "BlockShuffle")]
+    whos = ["torch DistributedSampler", *ours]
+    scenarios = [
+        ({"cache": "cold", "advice": "default", "access": "gather"}, whos),
+        ({"cache": "cold", "advice": "random", "access": "gather"}, whos),
+        ({"cache": "warm", "advice": "default", "access": "gather"}, whos),
+        # Warm only, as the disk hides what asking one by one costs; and what it costs is not the
+        # order's, so that two contenders show it.
+        ({"cache": "warm", "advice": "default", "access": "one by one"}, [whos[0], whos[2]]),
+    ]
+    jobs = [Job(who=w, workers=n, **s) for s, some in scenarios for n in (0, 2) for w in some]
+    sizes = [
+        Job(who="indexplan BlockShuffle", advice=advice, block_size=size)
+        for advice in ADVICE
+        for size in (8, 256, 32768)
+    ]
+    return jobs + sizes
+
+
+def main(path: Path, rounds: int, seconds: float) -> dict[str, Any]:
+    """Measure everything in turns, `rounds` times."""
+    torch.set_num_threads(1)
+    for order in (ip.Shuffle(1000), ip.BlockShuffle(1000, block_size=8)):
+        order.take(0, 0, 10)  # loads or compiles the kernels, before any process is forked
+    theirs = np.fromiter(sampler_of(Rows(path, "default")), np.int64)
+    threads = os.listdir("/proc/self/task") if sys.platform == "linux" else [""]  # noqa: PTH208
+    assert len(threads) == 1, "forking a process with threads can hang"
+    jobs = all_jobs()
+    results = [{**asdict(job), "runs": []} for job in jobs]
+    disk: dict[str, list[float]] = {"bytes_per_s": [], "cached_bytes_per_s": [], "pages_per_s": []}
+    groups = [("cold", "default"), ("warm", "default"), ("cold", "random")]
+    pairs = list(zip(jobs, results, strict=True))
+    for turn in range(rounds):
+        # Reading page by page leaves free memory in small pieces: the next read of the whole file
+        # was seen to take up to four times as long, the one after it not. So one goes before the
+        # timed one, and what reads page by page comes last.
+        for _ in range(2):
+            loading_disk.cool(path)
+            bytes_per_s = loading_disk.read_through(path)
+        disk["bytes_per_s"].append(bytes_per_s)
+        disk["cached_bytes_per_s"].append(loading_disk.read_through(path))
+        for group in groups:
+            members = [pair for pair in pairs if (pair[0].cache, pair[0].advice) == group]
+            for job, result in members[:: (1, -1)[turn % 2]]:  # nobody always comes first
+                loading_disk.heat(path, job.cache)
+                result["runs"].append(forked(job, path, theirs, seconds))
+        loading_disk.cool(path)
+        disk["pages_per_s"].append(loading_disk.read_pages(path, seconds / 2, turn))
+    return {"disk": disk, "jobs": results}
+
+
+if __name__ == "__main__":
+    where, *limits = sys.argv[1:]
+    print(json.dumps(main(Path(where), *map(json.loads, limits))))

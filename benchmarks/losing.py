@@ -1,0 +1,150 @@
+"""Every row in which a rival is ahead, found by itself, and why it is, written by hand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from benchmarks.figures import Results
+from benchmarks.rivals import NAMES, OURS
+from benchmarks.tables import number, power
+from benchmarks.views import VIEWS, View, shown
+
+_FILE = (
+    "It copies from a file that was built before (see Building a file), lies in memory as pages, "
+    "and holds one epoch; nothing is computed. It copies uint32, half of our int64's bytes, and "
+    "leaves out the epoch's last step. Without the file it takes as long as a whole permutation."
+)
+_PAGES = (
+    "Neither keeps anything that grows with n. What differs are pages of the interpreter's heap "
+    "and, of ours, the 16,384 indices (128 KiB) that a stream draws ahead."
+)
+
+_SMALL_FILE = (
+    "A file of a few megabytes is shuffled in the cache. Ours makes five files, hashes every block "
+    "and waits for the disk at each, which np.save leaves to the kernel."
+)
+_LOADER = (
+    "The order is a hundredth of such a pass: the rest is DataLoader's own work, and with workers "
+    "three processes on two cores. One run differs from another by more than the two do: see the "
+    "minima beside the medians."
+)
+
+# (table, rival) -> why it is ahead. The report says so where a row has no line here.
+EXPLANATIONS: dict[tuple[str, str], str] = {
+    ("first_batch", "Grain index_shuffle"): (
+        "256 calls of a C function with four arguments, and no object made. Ours makes and checks "
+        "a plan and derives an epoch's keys, and draws 64 batches at once; from the second batch "
+        "on it is ahead, see One rank's share. Grain's order is neither random nor, at some sizes, "
+        "complete: see Quality."
+    ),
+    ("resume", "Grain index_shuffle"): (
+        "As for the first batch: 256 calls, against a cursor that is read and checked, a plan, its "
+        "keys, and 64 batches drawn at once."
+    ),
+    ("memory", "Grain index_shuffle"): _PAGES,
+    ("memory", "Grain IndexSampler"): _PAGES,
+    ("share", "Megatron-style cached .npy"): _FILE,
+    ("worlds", "Megatron-style cached .npy"): _FILE,
+    ("resume", "Megatron-style cached .npy"): (
+        "Maps its file and copies 256 numbers. Ours reads and checks a cursor, makes a plan, "
+        "derives keys and draws 64 batches. The file has to be there, on each node, for the epoch."
+    ),
+    ("build", "Megatron-style cached .npy"): _SMALL_FILE,
+    ("build_rate", "Megatron-style cached .npy"): _SMALL_FILE,
+    ("whole permutation", "torch.randperm"): (
+        "Integers that lie in the cache are cheap to shuffle in place, while shuffle-v1 takes the "
+        "more rounds the smaller n is (24 below 2**12, 12 below 2**20, else 8), as fewer fail "
+        "statistical tests there."
+    ),
+    ("whole permutation", "numpy Generator.permutation"): (
+        "The same: below 2**12, 24 rounds cost more than swaps in the cache."
+    ),
+    ("loader", "torch DistributedSampler, 0 workers"): _LOADER,
+    ("loader", "torchdata StatefulDistributedSampler, 0 workers"): _LOADER,
+    ("loader", "torch DistributedSampler, 2 workers"): _LOADER,
+    ("loader", "torchdata StatefulDistributedSampler, 2 workers"): _LOADER,
+}
+
+
+class Loss(NamedTuple):
+    """One row of one table in which a rival is ahead of us."""
+
+    table: str
+    title: str
+    rival: str
+    row: str
+    theirs: str
+    ours: str
+
+    def why(self) -> str:
+        """Return the explanation, or nothing."""
+        return EXPLANATIONS.get((self.table, self.rival), "")
+
+
+def of_view(view: View, records: list[dict[str, Any]]) -> list[Loss]:
+    """Return the rows of a view in which a rival is ahead of what we compute.
+
+    Our saved plan stands in only where computing is no answer, as for building a file.
+    """
+    losses = []
+    for place, row in shown(view, records).items():
+        ours = [name for name, record in row.items() if NAMES[name].ours and "stop" not in record]
+        if not ours:
+            continue
+        mine = view.value(row[OURS if OURS in ours else ours[0]])
+        name = f"world {place:,}" if view.by_world else f"n = {power(place)}"
+        losses += [
+            Loss(view.key, view.title, rival, name, view.show(theirs), view.show(mine))
+            for rival, record in row.items()
+            if not NAMES[rival].ours and "stop" not in record
+            for theirs in [view.value(record)]
+            if view.better(theirs, mine)
+        ]
+    return losses
+
+
+def of_timings(results: Results) -> list[Loss]:
+    """Return the rows of the repeated timings in which a rival's median is lower."""
+    losses = []
+    for table, rows in results.tables.items():
+        if table not in {"whole permutation", "sampler", "loader"}:
+            continue
+        for row in rows:
+            if row.name.startswith("indexplan"):
+                continue
+            alike = [
+                mine
+                for mine in rows
+                if mine.name.startswith("indexplan")
+                and mine.num_indices == row.num_indices
+                and mine.name.partition(", ")[2] == row.name.partition(", ")[2]
+            ]
+            mine = min(alike, key=lambda one: one.median)
+            if row.median < mine.median:
+                words = f"{row.num_indices:,} indices"
+                theirs, ours = (f"{number(one.ns())} ns per index" for one in (row, mine))
+                losses.append(Loss(table, table, row.name, words, theirs, ours))
+    return losses
+
+
+def all_losses(results: Results) -> list[Loss]:
+    """Return every row, of every table, in which a rival is ahead."""
+    losses = []
+    for view in VIEWS:
+        if view.question in results.contest:
+            losses += of_view(view, results.contest[view.question])
+    return losses + of_timings(results)
+
+
+def section(results: Results) -> list[str]:
+    """Return them as a list, one entry for each table and rival."""
+    entries: dict[tuple[str, str], list[Loss]] = {}
+    for loss in all_losses(results):
+        entries.setdefault((loss.table, loss.rival), []).append(loss)
+    lines = ["## Where a rival is ahead", "", "Found from the tables; the reasons are ours.", ""]
+    for rows in entries.values():
+        first = rows[0]
+        numbers = "; ".join(f"{one.row}: {one.theirs}, ours {one.ours}" for one in rows)
+        why = first.why() or "**Not explained.**"
+        lines.append(f"- **{first.title}, {first.rival}** ({numbers}). {why}")
+    return [*lines, *(["None."] if not entries else []), ""]

@@ -1,0 +1,234 @@
+"""What benchmarks/plan_files.py measures, each in a fresh process: one function each."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+from benchmarks.fresh import measured
+
+ROOT = Path(__file__).resolve().parent.parent
+WORLD, BATCH, NODE = 4096, 256, range(2048, 2056)
+READS = 2000
+
+
+def run_fresh(name: str, *arguments: Any, cores: int | None = None) -> dict[str, Any]:
+    """Return what a function of this module returns in a process of its own, on some cores."""
+    command = [sys.executable, "-m", "benchmarks.plan_files_jobs", name, json.dumps(arguments)]
+    keep = sorted(os.sched_getaffinity(0))[:cores]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        preexec_fn=lambda: os.sched_setaffinity(0, keep),
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def order_of(n: int) -> ip.Shuffle:
+    """Return the order that all measurements are of."""
+    return ip.Shuffle(n, seed=1)
+
+
+def build(n: int, path: str) -> dict[str, Any]:
+    """Time a build, and measure by how much the process grows."""
+    ip.save(ip.Plan(order_of(1000), batch_size=BATCH), f"{path}.small")  # loads the kernels
+    plan = ip.Plan(order_of(n), world_size=WORLD, batch_size=BATCH)
+    saved, result = measured(lambda: ip.save(plan, path))
+    return {**result, "num_bytes": saved.num_bytes}
+
+
+def generate(n: int) -> dict[str, Any]:
+    """Time the bytes of chunks and their hashes alone, without a disk; per second of CPU."""
+    from indexplan.files.format import UNITS_PER_CHUNK, Build
+    from indexplan.files.xxh64 import xxh64
+
+    order = order_of(n)
+    work = Build.of(order, [0], UNITS_PER_CHUNK, None)
+    xxh64(next(work.content(order, next(work.chunks()))))
+    rates = []
+    for chunk in list(work.chunks())[:5]:
+        start = process_time()
+        for block in work.content(order, chunk):
+            xxh64(block)
+        rates.append((chunk.stop - chunk.start) / (process_time() - start))
+    return {"indices_per_second": statistics.median(rates)}
+
+
+def verify(path: str) -> dict[str, Any]:
+    """Time a verification of every byte, by the clock and of the CPU."""
+    ip.verify(ip.load(f"{path}.small").replace(world_size=2))
+    plan = ip.load(path)
+    start, cpu = perf_counter(), process_time()
+    report = ip.verify(plan)
+    result = {"seconds": perf_counter() - start, "cpu_seconds": process_time() - cpu}
+    assert report.ok, str(report)
+    return result
+
+
+def each_us(read: Callable[[int], Any], places: list[int]) -> float:
+    """Return the median of the microseconds of one call."""
+    times = []
+    for place in places:
+        start = perf_counter()
+        read(place)
+        times.append(perf_counter() - start)
+    return statistics.median(times) * 1e6
+
+
+def read(path: str) -> dict[str, Any]:
+    """Time random reads of 256 indices from the page cache, at three levels."""
+    plan = ip.load(path)
+    order, n = plan.order, plan.order.num_samples
+    rng = np.random.default_rng(0)
+    starts = rng.integers(0, n - BATCH, READS).tolist()
+    for start in starts[:50]:
+        expected = order_of(n).take(0, start, start + BATCH)
+        np.testing.assert_array_equal(expected, order.take(0, start, start + BATCH))
+    runs = {start: (np.array([start]), np.array([start + BATCH])) for start in starts}
+    steps = rng.integers(0, plan.num_steps(0), READS).tolist()
+    return {
+        "order._take": each_us(lambda start: order._take(0, *runs[start]), starts),  # noqa: SLF001
+        "order.take": each_us(lambda start: order.take(0, start, start + BATCH), starts),
+        "plan.batch": each_us(lambda step: plan.batch(0, step=step, rank=step % WORLD), steps),
+    }
+
+
+def resident(path: Path) -> int:
+    """Return how many pages of a file lie in the page cache, by mincore."""
+    with path.open("rb") as stream:
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    octets = np.frombuffer(mapped, np.uint8)
+    pages = np.zeros(-(-len(octets) // mmap.PAGESIZE), np.uint8)
+    libc = ctypes.CDLL(None, use_errno=True)
+    where = [ctypes.c_void_p(octets.ctypes.data), ctypes.c_size_t(len(octets))]
+    assert libc.mincore(*where, ctypes.c_void_p(pages.ctypes.data)) == 0
+    return int((pages & 1).sum())
+
+
+def bytes_read() -> int:
+    """Return how many bytes this process has made the kernel read from a disk."""
+    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(lines["read_bytes"])
+
+
+def node(path: str) -> dict[str, Any]:
+    """Measure what a node of 8 ranks of 4096 reads from disk, beginning with a cold cache."""
+    plan = ip.load(path)
+    computed = ip.Plan(order_of(plan.order.num_samples), world_size=WORLD, batch_size=BATCH)
+    computed.batch(0, step=0, rank=0)
+    chunks = sorted(Path(path).glob("epoch-*/chunk-*.npy"))
+    for chunk in chunks:
+        with chunk.open("rb") as stream:
+            os.fsync(stream.fileno())
+            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    warm = sum(map(resident, chunks))
+    before, useful, seconds = bytes_read(), 0, []
+    for step in range(plan.num_steps(0)):
+        start = perf_counter()
+        batches = [plan.batch(0, step=step, rank=rank) for rank in NODE]
+        seconds.append(perf_counter() - start)
+        useful += 4 * sum(map(len, batches))
+        for rank, batch in zip(NODE, batches, strict=True):
+            np.testing.assert_array_equal(computed.batch(0, step=step, rank=rank), batch)
+    return {
+        "resident_pages": warm,
+        "useful_bytes": useful,
+        "read_bytes": bytes_read() - before,
+        "step_us": statistics.median(seconds) * 1e6,
+        "num_steps": len(seconds),
+    }
+
+
+def write_peer(kind: str, n: int, path: str) -> dict[str, Any]:
+    """Time how long it takes to write an order; what is not a plan gets it made already."""
+    plan = ip.Plan(order_of(n), world_size=8, batch_size=BATCH)
+    permutation = plan.order.take(0, 0, n)
+    indices = permutation.tolist() if kind == "pickle" else None
+    os.sync()
+    start = perf_counter()
+    if kind == "plan":
+        ip.save(plan, path)
+    elif kind == "export":
+        ip.export(plan, path)
+    elif kind == "npy":
+        np.save(f"{path}.npy", permutation)
+    elif kind == "safetensors":
+        from safetensors.numpy import save_file
+
+        save_file({"order": permutation.astype(np.uint32)}, path)
+    elif kind == "pickle":
+        with Path(path).open("wb") as stream:
+            pickle.dump(indices, stream)
+    found = Path(path if kind != "npy" else f"{path}.npy")
+    files = [found] if found.is_file() else [file for file in found.rglob("*") if file.is_file()]
+    for file in files:  # a plan's and an export's are synced already
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
+    seconds = perf_counter() - start
+    return {"seconds": seconds, "num_bytes": sum(file.stat().st_size for file in files)}
+
+
+def open_peer(kind: str, n: int, path: str) -> dict[str, Any]:
+    """Time opening, and random reads of a batch of 256 as an array; measure what is held."""
+    plan = ip.Plan(order_of(n), world_size=8, batch_size=BATCH)
+    plan.batch(0, step=0, rank=0)
+    if kind == "safetensors":
+        import safetensors.numpy  # noqa: F401 (not a part of opening)
+
+    def opened() -> Callable[[int], Any]:
+        if kind == "plan":
+            stored = ip.load(path).order
+            return lambda start: stored.take(0, start, start + BATCH)
+        if kind == "none":
+            return lambda start: ip.Shuffle(n, seed=1).take(0, start, start + BATCH)
+        if kind in {"npy", "export"}:
+            name = f"{path}.npy" if kind == "npy" else f"{path}/epoch-00000/rank-00000.npy"
+            array = np.load(name, mmap_mode="r")
+            return lambda start: np.array(array[start : start + BATCH])
+        if kind == "safetensors":
+            from safetensors import safe_open
+
+            tensor = safe_open(path, "numpy").get_slice("order")
+            return lambda start: tensor[start : start + BATCH]
+        with Path(path).open("rb") as stream:
+            indices = pickle.load(stream)  # noqa: S301 (our own)
+        return lambda start: np.array(indices[start : start + BATCH])
+
+    opened()  # loads modules
+    reader, result = measured(opened)
+    seconds = [result["seconds"]]
+    for _ in range(2):
+        begin = perf_counter()
+        opened()
+        seconds.append(perf_counter() - begin)
+    share = plan.indices(0, rank=0) if kind == "export" else plan.order.take(0, 0, n)
+    starts = np.random.default_rng(0).integers(0, len(share) - BATCH, READS).tolist()
+    for start in starts[:50]:
+        np.testing.assert_array_equal(share[start : start + BATCH], reader(start))
+    us = each_us(reader, starts)
+    return {
+        "seconds": min(seconds),
+        "held_bytes": result["held_bytes"],
+        "us": us,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[1]](*json.loads(sys.argv[2]))))

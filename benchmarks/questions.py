@@ -1,0 +1,202 @@
+"""What the rivals are asked, one line each, and what is timed of it.
+
+A question has two parts: `begin(rival, job)` sets up, and returns the function that is timed;
+`check(output, job)` asserts, after timing, that the output can be right. (That resumes and shares
+are right in every index is tested in test_rivals.py, on small sizes.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from benchmarks.rivals import FULL_SHARE, RIVALS, Job
+
+Timed = Callable[[], Any]
+# Rivals that answer index by index take minutes for a whole share; their rate shows on this many.
+FEW = 2**18
+
+
+def begin_first_batch(rival: ModuleType, job: Job) -> Timed:
+    """Sampler objects are made in the timed part, as each epoch or run makes or re-iterates them.
+
+    The iterator is returned too, so that what it holds is alive when memory is read.
+    """
+
+    def first() -> Any:
+        batches = rival.stream(job)
+        return next(batches), batches
+
+    return first
+
+
+def begin_share(rival: ModuleType, job: Job) -> Timed:
+    """Have the file there already, if the rival has one: `build` is a question of its own."""
+    getattr(rival, "prepare", lambda _: None)(job)
+    return lambda: rival.share(job)
+
+
+def begin_resume(rival: ModuleType, job: Job) -> Timed:
+    """Have the file there, from before the stop; the state is what the checkpoint holds.
+
+    What is timed is a new process's work: all objects are made anew.
+    """
+    getattr(rival, "prepare", lambda _: None)(job)
+    state = getattr(rival, "saved", lambda _, step: step)(job, job.steps() // 2)
+
+    def first() -> Any:
+        batches = rival.resume(job, state)
+        return next(batches), batches
+
+    return first
+
+
+def begin_sub_epoch(rival: ModuleType, job: Job) -> Timed:
+    """Have a sampler that is inside its first sub-epoch."""
+    begin = rival.sub_epochs(job)
+    next(begin(0))
+    return lambda: (next(begin(1)), None)
+
+
+def begin_build(rival: ModuleType, job: Job) -> Timed:
+    return lambda: rival.build(job)
+
+
+def check_batch(output: Any, job: Job) -> None:
+    batch = np.asarray(output[0])
+    # A remainder may be spread, so that no step is full: half of it, where two steps share it.
+    least = min(job.batch // 2, max(1, job.n // job.world // job.num_sub_epochs))
+    assert least <= len(batch) <= job.batch, len(batch)
+    assert len(set(batch.tolist())) == len(batch)
+    assert 0 <= batch.min() <= batch.max() < job.n
+
+
+def check_share(output: Any, job: Job) -> None:
+    """Allow for a remainder that is dropped or padded, of a global batch at most."""
+    share = np.asarray(output)
+    whole = min(job.limit, job.n // job.world)
+    assert whole - job.batch - whole // 50 <= len(share) <= whole + 1, (len(share), whole)
+    assert len(np.unique(share)) == len(share)
+    assert 0 <= share.min() <= share.max() < job.n
+
+
+def check_build(output: Any, job: Job) -> None:
+    assert output >= 4 * job.n
+
+
+def can(function: str) -> tuple[str, ...]:
+    """Return the names of the rivals whose module has a function."""
+    only = {"sub_epochs": ("indexplan", "EfficientViT-style sub-epochs")}
+    only["build"] = tuple(rival.name for rival in RIVALS if rival.bytes_per_index)
+    whole = [rival.name for rival in RIVALS if rival.module != "efficientvit_style"]
+    return only.get(function, tuple(whole))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A table and a picture of the report."""
+
+    key: str
+    title: str
+    words: str
+    begin: Callable[[ModuleType, Job], Timed]
+    check: Callable[[Any, Job], None]
+    rivals: tuple[str, ...]
+    sizes: tuple[int, ...] = (10**6, 10**7, 10**8, 10**9, 10**10, 10**12)
+    worlds: tuple[int, ...] = (64,)
+    seconds: int = 120
+    """The time limit."""
+    limit: int = FULL_SHARE
+    warm: Job = field(default=Job(60_000, world=2, rank=1, limit=2**12))
+    """A small job of the same kind, done first: imports, compilation and caches are then there."""
+    follows: str = ""
+    """A question that does the same and less: who stopped there is not tried again."""
+
+    def jobs(self, *, quick: bool) -> list[Job]:
+        """Return what is asked of each rival, the cheapest first."""
+        sizes = (10**6,) if quick else self.sizes
+        worlds = self.worlds[:2][-1:] if quick else self.worlds
+        return [
+            Job(n, world=world, rank=min(7, world - 1), limit=self.limit)
+            for n in sizes
+            for world in worlds
+        ]
+
+
+LIMITS = (
+    "A fresh process each; first a small job of the same kind in it, so imports and compilation "
+    "are not in the time. At most 16 GB of data and 120 s, one thread."
+)
+TO_1E8 = (10**6, 10**7, 10**8)
+
+QUESTIONS = (
+    Question(
+        "first_batch",
+        "Time to the first batch",
+        "From nothing to the first batch of rank 7 of 64, batch size 256. With a file: it is "
+        "built first, as in the first run.",
+        begin_first_batch,
+        check_batch,
+        can("stream"),
+    ),
+    Question(
+        "share",
+        "One rank's share",
+        f"All that rank 7 of 64 reads in an epoch, or its first {FULL_SHARE:,} indices where there "
+        f"are more (Grain, which answers index by index: its first {FEW:,}), in indices per "
+        "second, from nothing. With a file: it is there already.",
+        begin_share,
+        check_share,
+        can("share"),
+        follows="first_batch",
+    ),
+    Question(
+        "worlds",
+        "Cost against the world size",
+        "Time for one rank to have its whole share of 1e7 samples, at most 30 s. "
+        "With a file: it is there already.",
+        begin_share,
+        check_share,
+        can("share"),
+        sizes=(10**7,),
+        worlds=(4096, 512, 64, 8, 1),
+        seconds=30,
+        limit=2**62,
+    ),
+    Question(
+        "resume",
+        "Resume at the middle of an epoch",
+        "Time to the first batch after the middle, rank 7 of 64, in a process that starts again "
+        "from a checkpoint, the way each rival's own users do it. With a file: it is there.",
+        begin_resume,
+        check_batch,
+        can("resume"),
+        follows="first_batch",
+    ),
+    Question(
+        "build",
+        "Building a file",
+        "Shuffle an epoch and write it. Ours hashes every block and syncs every file to the "
+        "disk, and uses a thread for each core; np.save does neither.",
+        begin_build,
+        check_build,
+        can("build"),
+        sizes=TO_1E8,
+    ),
+    Question(
+        "sub_epochs",
+        "The next sub-epoch",
+        "40 sub-epochs an epoch: time from the end of one to the first batch of the next, rank 7 "
+        "of 64, in a process that has begun the first one.",
+        begin_sub_epoch,
+        check_batch,
+        can("sub_epochs"),
+        sizes=TO_1E8,
+    ),
+)
+
+KEYS = {question.key: question for question in QUESTIONS}

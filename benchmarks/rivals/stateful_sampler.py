@@ -1,0 +1,31 @@
+"""torchdata's StatefulDistributedSampler, which counts what it yielded."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from torch.utils.data import BatchSampler
+from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
+
+from benchmarks.rivals import Job
+from benchmarks.rivals.distributed_sampler import sampler_of
+
+
+def stream(job: Job) -> Iterator[Any]:
+    sampler = sampler_of(job, StatefulDistributedSampler)
+    return iter(BatchSampler(sampler, job.batch, drop_last=False))
+
+
+def share(job: Job) -> Any:
+    return list(islice(iter(sampler_of(job, StatefulDistributedSampler)), job.limit))
+
+
+def saved(job: Job, step: int) -> dict[str, Any]:
+    """Return what its state_dict returns after so many batches (the tests compare them)."""
+    return {StatefulDistributedSampler._YIELDED: step * job.batch}  # noqa: SLF001
+
+
+def resume(job: Job, state: dict[str, Any]) -> Iterator[Any]:
+    sampler = sampler_of(job, StatefulDistributedSampler)
+    sampler.load_state_dict(state)
+    return iter(BatchSampler(sampler, job.batch, drop_last=False))
