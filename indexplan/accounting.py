@@ -32,6 +32,13 @@ class Account:
     min_per_rank, max_per_rank : int or None
         Units that the epoch's steps give to the rank with the fewest and the most, padding
         included. None while world_size is open.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> account = ip.Plan(ip.Shuffle(103), world_size=4, batch_size=4).account(epoch=0)
+    >>> account.num_read, account.num_dropped, account.min_per_rank, account.max_per_rank
+    (103, 0, 25, 26)
     """
 
     num_units: int

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any, NoReturn
 
 from indexplan.errors import IndexPlanError, wrong
+
+DEEPEST = 50
 
 
 def canonical_json(data: Any) -> str:
@@ -36,8 +39,11 @@ def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
     def refuse(constant: str) -> NoReturn:
         raise wrong(what, "JSON, which has no such constant", constant, cure)
 
+    def finite(number: str) -> float:
+        return value if isfinite(value := float(number)) else refuse(number)
+
     try:
-        data = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        data = json.loads(text, object_pairs_hook=unique, parse_constant=refuse, parse_float=finite)
     except IndexPlanError:
         raise
     except (ValueError, RecursionError) as error:
@@ -45,6 +51,12 @@ def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
         raise IndexPlanError(f"{what} must be JSON; got {got}; {cure}") from None
     if not isinstance(data, dict):
         raise wrong(what, "a JSON object", data, cure)
+    level: list[Any] = [data]
+    for _ in range(DEEPEST):
+        values = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [value for each in values for value in each if isinstance(value, dict | list)]
+    if level:  # whatever walks through it later would run out of stack
+        raise IndexPlanError(f"{what} must nest at most {DEEPEST} levels deep; {cure}")
     return data
 
 

@@ -75,6 +75,7 @@ class ChangingBins(Bins):
 
     algorithm = "test-changing-bins-v1"
     constant_num_units = False
+    every_sample_once = False
 
     def row(self, epoch: int) -> list[range]:
         """Return the bins of an epoch, in the order in which they are dealt."""

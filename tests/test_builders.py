@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def _save(path: str) -> None:
 def test_many_builders_write_one_plan(tmp_path: Path) -> None:
     """Processes that build the same plan at once all succeed, and the bytes are those of one."""
     _save(str(tmp_path / "one.plan"))
-    with ProcessPoolExecutor(4) as pool:
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         for future in [pool.submit(_save, str(tmp_path / "four.plan")) for _ in range(4)]:
             future.result()
     assert tree(tmp_path / "one.plan") == tree(tmp_path / "four.plan")

@@ -16,6 +16,7 @@ from indexplan.cli.common import (
     number,
     scan_dataset,
 )
+from indexplan.cli.engines import add_engine, engine, part_of
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, wrong
 
@@ -31,6 +32,9 @@ def add(verbs: Any) -> None:
     add_spec(build)
     words = "epochs to write, from 0 on (1)"
     build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
+    words = "build this part only, from 1/N to N/N; the last of them finishes the plan"
+    build.add_argument("--part", metavar="I/N", help=words)
+    add_engine(build)
 
 
 def run(options: Any) -> int:
@@ -41,13 +45,21 @@ def run(options: Any) -> int:
     plan = plan_of(options, dataset.num_samples if dataset else options.num_samples)
     if not 1 <= options.epochs <= 2**32:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs)
-    with Progress("building", "idx") as progress:
+    part = None if options.part is None else part_of(options.part)
+    with engine(options) as executor, Progress("building", "idx") as progress:
         saved = ip.save(
-            plan, options.plan, epochs=range(options.epochs), dataset=dataset, progress=progress
+            plan,
+            options.plan,
+            epochs=range(options.epochs),
+            dataset=dataset,
+            executor=executor,
+            part=part,
+            progress=progress,
         )
     words = (
         f"{saved.path}: {saved.num_bytes:,} bytes; {saved.num_written} chunks written, "
         f"{saved.num_kept} were there already"
+        f"{'' if saved.finished else '; other parts are not done yet'}"
     )
     emit(options, {**asdict(saved), "fingerprint": plan.fingerprint}, words)
     return OK

@@ -35,7 +35,7 @@ def add_verb(
 
 def add_plan(command: argparse.ArgumentParser) -> None:
     """Let a verb name a plan directory."""
-    command.add_argument("plan", metavar="PLAN", help="the plan directory")
+    command.add_argument("plan", metavar="PLAN", help="the plan directory, or its URL")
 
 
 def add_plan_or_spec(

@@ -2,48 +2,59 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import platform
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.dataset import Dataset
-from indexplan.errors import PlanFileError, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.files.finishing import complete, join
 from indexplan.files.format import (
-    BLOCKS,
     BUILD,
-    MANIFEST,
     UNITS_PER_CHUNK,
     Build,
     Chunk,
-    Manifest,
-    header,
 )
-from indexplan.files.publish import TEMPORARY, explained, publish
-from indexplan.files.read import Stored, open_chunk, read_small
+from indexplan.files.parts import UnfinishedError, check_part, record, share
+from indexplan.files.places import Place, place_of
+from indexplan.files.publish import explained
+from indexplan.files.read import Stored
+from indexplan.files.running import run
+from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
 from indexplan.plan import Plan
 from indexplan.seeds import check_epoch
-from indexplan.version import __version__
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """What `save` did: files that it wrote, and files that were there already and were right."""
+    """What `save` did: files that it wrote, and files that were there already and were right.
+
+    `finished` says whether the directory is a plan now; after a part, others may be missing.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000), batch_size=8)
+    >>> saved = ip.save(plan, "part.plan", epochs=range(4), part=(1, 2))
+    >>> saved.num_written, saved.finished
+    (2, False)
+    """
 
     path: str
     num_bytes: int
     num_written: int
     num_kept: int
+    finished: bool = True
 
 
 def save(
@@ -53,6 +64,7 @@ def save(
     epochs: Iterable[int] = range(1),
     dataset: Dataset | None = None,
     executor: Executor | None = None,
+    part: tuple[int, int] | None = None,
     progress: Progress | None = None,
     units_per_chunk: int = UNITS_PER_CHUNK,
 ) -> Saved:
@@ -67,14 +79,19 @@ def save(
     plan : Plan
         Its order is written; its partition becomes the default of `load`.
     path : str or path-like
-        The plan directory: new, empty, or a build of the same order and epochs.
+        The plan directory: new, empty, or a build of the same order and epochs. With the extra
+        `remote`, also the URL of one in an object store, such as s3://bucket/run.plan.
     epochs : iterable of int, default range(1)
         The epochs to write, 0 <= epoch < 2**32.
     dataset : Dataset, optional
         The identity of the dataset, to be checked by `load`.
     executor : concurrent.futures.Executor, optional
-        Who generates and writes the chunks; by default a thread for each core. Tasks return
-        hashes, never arrays.
+        Who generates and writes the chunks; by default a thread for each core. At most 1024
+        tasks are in flight, and they return hashes, never arrays. Workers elsewhere need
+        indexplan, the module of the order's class, and the directory at the same path.
+    part : tuple of int, optional
+        (number, of how many), counted from 1: write that share of the chunks only, in any
+        process of any machine. The last part finishes the plan, if it finds all others done.
     progress : callable, optional
         Called as progress(units_done, units_in_all) after each chunk, in the calling thread.
     units_per_chunk : int, default 2**26
@@ -90,7 +107,21 @@ def save(
     PlanFileError
         If the directory cannot be written, is something else, or holds a damaged chunk.
     IndexPlanError
-        If an argument breaks its rule; nothing has been written then.
+        If an argument breaks its rule; nothing has been written then. If the order cannot
+        travel to the executor's workers, or the executor breaks.
+
+    See Also
+    --------
+    finish : makes a plan of what the parts have left.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
+    >>> ip.save(plan, "run.plan", epochs=range(3)).num_bytes
+    12384
+    >>> ip.load("run.plan") == plan
+    True
     """
     if not isinstance(plan, Plan):
         raise wrong("plan", "a Plan", plan)
@@ -99,43 +130,89 @@ def save(
         raise wrong("epochs", "at least one epoch", numbers)
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
     build = Build.of(order, numbers, units_per_chunk, dataset)
-    root = Path(path)
+    number, of = (1, 1) if part is None else check_part(part)
+    root = place_of(path)
     _claim(root, build)
-    results = _build_chunks(root, build, order, executor, progress)
+    results = _build_chunks(root, build, order, share(build, number, of), executor, progress)
     kept = sum(result.kept for result in results)
-    manifest = _finish(root, build, plan, results)
+    left = [(result.size, result.hashes) for result in results]
+    finished = True
+    if of == 1:
+        complete(root, build, plan.to_dict(), left)
+    else:
+        record(root, build, number, of, plan.to_dict(), left)
+        try:
+            join(root, build)
+        except UnfinishedError:
+            finished = False
     return Saved(
-        path=str(root),
-        num_bytes=sum(manifest.chunk_bytes),
+        path=root.path,
+        num_bytes=sum(result.size for result in results),
         num_written=len(results) - kept,
         num_kept=kept,
+        finished=finished,
     )
 
 
-def _claim(root: Path, build: Build) -> None:
+def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Saved:
+    """Make a plan of what the parts of a build have left in a directory, if all of it is there.
+
+    The last part does so by itself; this is for whoever wants to know what is missing. Chunks
+    are not read, as each part has left the hashes of what it generated; `verify` reads them.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The plan directory.
+    progress : callable, optional
+        Called as progress(chunks_checked, chunks_in_all), in the calling thread.
+
+    Returns
+    -------
+    Saved
+        The whole plan; all of its files were there already.
+
+    Raises
+    ------
+    PlanFileError
+        If chunks are missing, which the message names with the parts to run again; if a chunk or
+        a part's record is damaged; if there is no build at the path.
+
+    Examples
+    --------
+    >>> import tempfile, indexplan as ip
+    >>> plan, folder = ip.Plan(ip.Shuffle(1000), batch_size=8), tempfile.mkdtemp()
+    >>> [ip.save(plan, folder, epochs=range(4), part=(i, 2)).finished for i in (1, 2)]
+    [False, True]
+    >>> ip.finish(folder).num_kept
+    4
+    """
+    root = place_of(path)
+    if root.has(BUILD):
+        join(root, Build.from_dict(parse_json_object(BUILD, root.read(BUILD))), progress)
+    sizes = read_manifest(root).chunk_bytes
+    return Saved(path=root.path, num_bytes=sum(sizes), num_written=0, num_kept=len(sizes))
+
+
+def _claim(root: Place, build: Build) -> None:
     """Make the directory and say in `build.json` what it is a build of."""
-    rule = f"{root} must be new, empty or a plan directory"
-    with explained("a folder that can be made", root):
-        try:
-            root.mkdir()
-        except FileExistsError:
-            if not root.is_dir():
-                raise PlanFileError(f"{rule}; got a file; choose another path") from None
-            names = {file.name for file in root.iterdir() if file.suffix != TEMPORARY}
-            if names and BUILD not in names:
-                got = f"a folder that holds {min(names)}"
-                raise PlanFileError(f"{rule}; got {got}; choose another path") from None
+    root.claim()
     text = canonical_json(build.to_dict()).encode()
-    if publish(root / BUILD, [text]):
+    if root.publish(BUILD, [text]):
         return
-    there = parse_json_object(BUILD, read_small(root / BUILD))
+    try:
+        there = parse_json_object(BUILD, root.read(BUILD))
+    except PlanFileError:
+        raise
+    except IndexPlanError as error:
+        raise PlanFileError(f"{root.path}: {error}") from None
     if there != build.to_dict():
         mine = build.to_dict()
         differ = [name for name in mine if there.get(name) != mine[name]]
         said = "; ".join(f"{name} {there.get(name)!r}, not {mine[name]!r}" for name in differ)
         raise PlanFileError(
-            f"{root} must be a build of the same order and epochs; got one with {said}; "
-            f"choose another path"
+            f"{root.path} must be a build of the same order and epochs; got one with "
+            f"{said[:1000]}; choose another path"
         )
 
 
@@ -149,47 +226,45 @@ class _Built:
 
 
 def _build_chunks(
-    root: Path, build: Build, order: Order, executor: Executor | None, progress: Progress | None
+    root: Place,
+    build: Build,
+    order: Order,
+    numbers: range,
+    executor: Executor | None,
+    progress: Progress | None,
 ) -> list[_Built]:
-    total = sum(chunk.stop - chunk.start for chunk in build.chunks() if not chunk.offsets)
+    def chunks() -> Iterator[Chunk]:
+        return islice(build.chunks(), numbers.start, numbers.stop)
+
+    total = sum(chunk.stop - chunk.start for chunk in chunks() if not chunk.offsets)
     done = 0
-    results: dict[int, _Built] = {}
+    results: dict[Chunk, _Built] = {}
+
+    def take(chunk: Chunk, result: _Built) -> None:
+        nonlocal done
+        results[chunk] = result
+        done += 0 if chunk.offsets else chunk.stop - chunk.start
+        if progress is not None:
+            progress(done, total)
+
     if progress is not None:
         progress(0, total)
-    own = ThreadPoolExecutor(num_cores()) if executor is None else None
-    pool = executor or own
-    assert pool is not None  # noqa: S101 (one of the two is there)
-    try:
-        tasks: Iterator[tuple[int, Chunk]] = enumerate(build.chunks())
-        running: dict[Future[_Built], tuple[int, Chunk]] = {}
-        while True:
-            # a bounded number in flight, so that a plan of many chunks does not fill the queue
-            for task in islice(tasks, 4 * num_cores() - len(running)):
-                running[pool.submit(build_chunk, str(root), build, order, task[1])] = task
-            if not running:
-                return [results[number] for number in range(len(results))]
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                number, chunk = running.pop(future)
-                results[number] = future.result()
-                done += 0 if chunk.offsets else chunk.stop - chunk.start
-                if progress is not None:
-                    progress(done, total)
-    finally:
-        if own is not None:
-            own.shutdown(cancel_futures=True)
-
-
-def num_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # workers may stand in another folder, and need to know little of the build
+    place = root.path if executor is None else root.absolute()
+    light = replace(build, epochs=(), num_units=(), dataset=None)
+    run(executor, build_chunk, (place, light, order), chunks(), take)
+    return [results[chunk] for chunk in chunks()]
 
 
 def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
     """Write one chunk file, or compare the one that is there; return its size and block hashes."""
     from indexplan.files.xxh64 import xxh64
 
-    path = Path(root) / chunk.name
+    place = place_of(root)
+    if not place.has(BUILD):
+        rule = "must lie where every worker sees it"
+        got = f"no {BUILD} there on {platform.node()}"
+        raise PlanFileError(f"{root} {rule}; got {got}; choose a path on shared storage")
     hashes: list[int] = []
     size = 0
 
@@ -200,19 +275,18 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
             size += len(block)
             yield block
 
-    with explained("a folder that can be made", path.parent):
-        path.parent.mkdir(exist_ok=True)
-    kept = path.exists()
+    kept = place.has(chunk.name)
     if kept:
-        _compare(path, hashed())
+        _compare(place, chunk.name, hashed())
     else:
-        publish(path, hashed())
+        place.publish(chunk.name, hashed())
     return _Built(size, np.array(hashes, "<u8"), kept)
 
 
-def _compare(path: Path, blocks: Iterable[memoryview]) -> None:
+def _compare(place: Place, name: str, blocks: Iterable[memoryview]) -> None:
     """Raise `PlanFileError` unless a file that is there already holds exactly these blocks."""
-    with explained("readable", path), open_chunk(path) as stream:
+    path = f"{place.path}/{name}"
+    with explained("readable", path), place.open(name) as stream:
         for number, block in enumerate(blocks):
             if stream.read(len(block)) != block:
                 raise PlanFileError(
@@ -224,23 +298,3 @@ def _compare(path: Path, blocks: Iterable[memoryview]) -> None:
                 f"{path} must end with its last index; got more bytes; delete the file and run "
                 f"the same build again"
             )
-
-
-def _finish(root: Path, build: Build, plan: Plan, results: list[_Built]) -> Manifest:
-    """Publish the block table, then the manifest; sweep up what killed builders left."""
-    table = np.concatenate([result.hashes for result in results])
-    blocks = header("<u8", len(table)) + table.tobytes()
-    publish(root / BLOCKS, [blocks])
-    manifest = Manifest(
-        build=build,
-        plan=plan.to_dict(),
-        chunk_bytes=tuple(result.size for result in results),
-        blocks_sha256=hashlib.sha256(blocks).hexdigest(),
-        library_version=__version__,
-    )
-    publish(root / MANIFEST, [canonical_json(manifest.to_dict()).encode()])
-    with explained("a whole plan", root):
-        for folder in {root, *((root / chunk.name).parent for chunk in build.chunks())}:
-            for leftover in folder.glob(f".*{TEMPORARY}"):
-                leftover.unlink(missing_ok=True)
-    return manifest

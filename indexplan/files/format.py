@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
-from indexplan.orders.base import Order
+from indexplan.orders.base import Int64, Order
 from indexplan.seeds import EPOCH_STOP
 
 FORMAT = "indexplan"
@@ -91,6 +92,11 @@ class Build:
         return "<u4" if self.num_samples <= 2**32 else "<i8"
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an index."""
+        return int(self.dtype[-1])
+
+    @property
     def num_chunks(self) -> int:
         """Number of chunk files."""
         kinds = 2 if self.deals_bins else 1
@@ -104,31 +110,69 @@ class Build:
                 for offsets in (False, True) if self.deals_bins else (False,):
                     yield Chunk(epoch, number, start, stop, offsets)
 
+    def num_bytes(self, chunk: Chunk) -> int | None:
+        """Return the size of a chunk file; None where the bins in it decide."""
+        units = chunk.stop - chunk.start
+        if chunk.offsets:
+            return HEADER_BYTES + 8 * (units + 1)
+        return None if self.deals_bins else HEADER_BYTES + self.itemsize * units
+
     def content(self, order: Order, chunk: Chunk) -> Iterator[memoryview]:
         """Yield the bytes of a chunk file as its blocks: 4 MiB each, but the last.
 
         A block is overwritten when the next is drawn.
         """
-        dtype = "<i8" if chunk.offsets else self.dtype
-        length = chunk.stop - chunk.start
+        block = np.empty(BLOCK_BYTES, np.uint8)
         if self.deals_bins:
-            slabs = _slabs(chunk)
-            samples = sum(int(order.offsets(chunk.epoch, *slab)[-1]) for slab in slabs)
-            length = length + 1 if chunk.offsets else samples
-        block = bytearray(BLOCK_BYTES)
-        block[:HEADER_BYTES] = header(dtype, length)
+            yield from self._bins(order, chunk, block)
+            return
+        for number in range(-(-(self.num_bytes(chunk) or 0) // BLOCK_BYTES)):
+            yield self.fill_block(order, chunk, number, block).data
+
+    def positions(self, chunk: Chunk, block: int) -> tuple[int, int]:
+        """Return the positions [start, stop) whose indices a block of single samples holds."""
+        each = self.itemsize
+        start, stop = ((block + i) * BLOCK_BYTES - HEADER_BYTES for i in range(2))
+        start, stop = chunk.start + max(0, start) // each, chunk.start + stop // each
+        return start, min(stop, chunk.stop)
+
+    def fill_block(
+        self, order: Order, chunk: Chunk, number: int, block: NDArray[np.uint8]
+    ) -> NDArray[np.uint8]:
+        """Write one block of a chunk of single samples into `block`; return the part it fills."""
+        start, stop = self.positions(chunk, number)
+        skip = 0 if number else HEADER_BYTES
+        if skip:
+            block[:skip] = np.frombuffer(header(self.dtype, chunk.stop - chunk.start), np.uint8)
+        filled = block[: skip + (stop - start) * self.itemsize]
+        numbers = filled[skip:].view(self.dtype)
+        slab = np.empty(min(SLAB_UNITS, stop - start), np.int64)
+        for low in range(start, stop, SLAB_UNITS):
+            high = min(stop, low + SLAB_UNITS)
+            part = slab[: high - low]
+            order._fill(chunk.epoch, np.array([low]), np.array([high]), part)  # noqa: SLF001
+            numbers[low - start : high - start] = part
+        return filled
+
+    def _bins(self, order: Order, chunk: Chunk, block: NDArray[np.uint8]) -> Iterator[memoryview]:
+        """Yield the blocks of a chunk of bins, whose samples start wherever the bins end."""
+        dtype = "<i8" if chunk.offsets else self.dtype
+        length = chunk.stop - chunk.start + 1
+        if not chunk.offsets:
+            length = sum(int(order.offsets(chunk.epoch, *slab)[-1]) for slab in _slabs(chunk))
         filled = HEADER_BYTES
+        block[:filled] = np.frombuffer(header(dtype, length), np.uint8)
         for array in _arrays(order, chunk):
-            data = memoryview(array.astype(dtype)).cast("B")
-            while data:
+            data = array.astype(dtype).view(np.uint8)
+            while len(data):
                 size = min(len(data), BLOCK_BYTES - filled)
                 block[filled : filled + size] = data[:size]
                 filled, data = filled + size, data[size:]
                 if filled == BLOCK_BYTES:
-                    yield memoryview(block)
+                    yield block.data
                     filled = 0
         if filled:
-            yield memoryview(block)[:filled]
+            yield block[:filled].data
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `build.json`, as JSON types."""
@@ -179,18 +223,23 @@ def _slabs(chunk: Chunk) -> list[tuple[int, int]]:
     return [(start, min(chunk.stop, start + SLAB_UNITS)) for start in starts]
 
 
-def _arrays(order: Order, chunk: Chunk) -> Iterator[Any]:
-    """Yield a chunk's numbers, some at a time: indices, or where each unit starts, and the end."""
-    if not chunk.offsets:
-        for slab in _slabs(chunk):
-            yield order.take(chunk.epoch, *slab)
-        return
+def _arrays(order: Order, chunk: Chunk) -> Iterator[Int64]:
+    """Yield the numbers of a chunk of bins, some at a time: samples, or offsets and the end."""
     total = 0
-    yield np.zeros(1, np.int64)
-    for slab in _slabs(chunk):
-        offsets = order.offsets(chunk.epoch, *slab)
-        yield offsets[1:] + total
-        total += int(offsets[-1])
+    if chunk.offsets:
+        yield np.zeros(1, np.int64)
+    for start, stop in _slabs(chunk):
+        offsets = order.offsets(chunk.epoch, start, stop)
+        if chunk.offsets:
+            yield offsets[1:] + total
+            total += int(offsets[-1])
+            continue
+        low = 0
+        while low < stop - start:  # bins may be large, and a slab of them larger than memory
+            high = int(np.searchsorted(offsets, offsets[low] + SLAB_UNITS, side="right")) - 1
+            high = max(high, low + 1)
+            yield order.take(chunk.epoch, start + low, start + high)
+            low = high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,16 +296,25 @@ class Manifest:
         ):
             rule = f"a list of {build.num_chunks} sizes, one for each chunk"
             raise wrong("chunk_bytes", rule, type(data["chunk_bytes"]).__name__)
+        sizes = tuple(whole("a size", size, HEADER_BYTES, 2**63) for size in data["chunk_bytes"])
+        for chunk, size in zip(build.chunks(), sizes, strict=True):
+            if size != (build.num_bytes(chunk) or size):
+                raise wrong(f"the size of {chunk.name}", f"{build.num_bytes(chunk)} bytes", size)
         manifest = cls(
             build=build,
             plan=data["plan"],
-            chunk_bytes=tuple(whole("a size", size, 0, 2**63) for size in data["chunk_bytes"]),
+            chunk_bytes=sizes,
             blocks_sha256=data["blocks_sha256"],
             library_version=data["library_version"],
         )
         if manifest.to_dict() != data:
             raise IndexPlanError("manifest.json must agree with itself; its fingerprints do not")
         return manifest
+
+    @property
+    def sha256(self) -> str:
+        """The digest that the manifest holds of itself."""
+        return str(self.to_dict()["manifest_sha256"])
 
     @property
     def num_blocks(self) -> int:

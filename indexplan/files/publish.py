@@ -80,7 +80,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def explained(what: str, path: Path) -> Iterator[None]:
+def explained(what: str, path: Path | str) -> Iterator[None]:
     """Turn an OSError into a PlanFileError that names the file and what to do."""
     try:
         yield
@@ -92,5 +92,6 @@ def explained(what: str, path: Path) -> Iterator[None]:
             errno.EFBIG: "raise the limit on file sizes, then run the same build again",
             errno.ENOENT: "check the path",
             errno.ENOTDIR: "check the path",
+            errno.ENAMETOOLONG: "check the path",
         }.get(error.errno or 0, "check its permissions and its file system")
         raise PlanFileError(f"{path} must be {what}; got {reason!r}; {cure}") from error

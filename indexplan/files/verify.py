@@ -1,105 +1,277 @@
-"""Verification of a plan directory: every byte, against the order's spec and the block table."""
+"""Verification of a plan directory: every byte, against the order's spec and the block table.
+
+The blocks of 4 MiB are shared out to a thread for each core, so that a plan of one chunk is as fast
+as one of many. Each is hashed, and compared with the same block generated anew.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError
-from indexplan.files.build import num_cores
-from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, Build, Chunk
+from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, Build, Chunk, header
+from indexplan.files.places import Place, place_of
 from indexplan.files.publish import explained
-from indexplan.files.read import Stored, open_chunk, read_blocks
-from indexplan.orders.base import Order
+from indexplan.files.read import Stored
+from indexplan.files.running import num_cores, run
+from indexplan.files.table import read_blocks
+from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
+
+if TYPE_CHECKING:
+    from indexplan.files.marking import Seen
+
+Octets = NDArray[np.uint8]
+
+# One-to-one by construction, as their tests show: right bytes are proof that nothing is missing.
+PROVEN = (Sequential, Shuffle, BlockShuffle)
+TASK_BLOCKS = 8  # blocks that a thread takes at a time, at most: some 20 ms of work
 
 
-def known_source(stored: Stored) -> Order:
-    """Return the order that a plan directory stores, or raise `IndexPlanError`."""
+class Problem(NamedTuple):
+    """What is wrong with a block; sorts by its place."""
+
+    epoch: int
+    chunk: int
+    offsets: bool
+    block: int
+    said: str
+
+
+@dataclass
+class Findings:
+    """What was found in the files of a plan directory.
+
+    `not_generated` and `not_counted` say why indices were not compared with what the order
+    generates, and samples not counted; they are empty where that was done.
+    """
+
+    num_bytes: int
+    num_counted: int = 0
+    problems: list[str] = field(default_factory=list)
+    miscounts: list[str] = field(default_factory=list)
+    not_generated: str = ""
+    not_counted: str = ""
+
+
+class Task(NamedTuple):
+    """Blocks [first, stop) of a chunk file of `size` bytes, and their hashes."""
+
+    chunk: Chunk
+    size: int
+    first: int
+    stop: int
+    hashes: NDArray[np.uint64]
+
+
+def known_source(stored: Stored) -> tuple[Order | None, str]:
+    """Return the order that a plan directory stores, or None and why it cannot be generated."""
     try:
-        return stored.source
+        return stored.source, ""
     except IndexPlanError as error:
-        rule = "a stored order must be known here, to be verified"
-        raise IndexPlanError(f"{rule}: {error}") from error
+        return None, str(error)
 
 
-def check_files(
-    stored: Stored, progress: Callable[[int, int], None] | None = None
-) -> tuple[int, list[str]]:
-    """Compare every chunk with what its order generates, and with the block table.
+def check_files(stored: Stored, progress: Callable[[int, int], None] | None = None) -> Findings:
+    """Compare every block with the block table and with what the order generates; count samples.
 
-    Returns
-    -------
-    num_bytes : int
-        Bytes that were compared.
-    problems : list of str
-        Each names the chunk, the block and the first wrong position.
+    Each problem names the chunk, the block and the first wrong position in it. Where the order is
+    not known here, its indices are counted only.
 
     Raises
     ------
-    IndexPlanError
-        If the order's algorithm is not known here, so that it cannot be generated.
+    PlanFileError
+        If a file cannot be read, is no plain file, or has changed its size.
     """
-    manifest, source = stored.manifest, known_source(stored)
-    root = Path(stored.path)
-    table = read_blocks(root, manifest)
-    total, done, first = sum(manifest.chunk_bytes), 0, 0
-    tasks = []
-    for chunk, size in zip(manifest.build.chunks(), manifest.chunk_bytes, strict=True):
-        num_blocks = -(-size // BLOCK_BYTES)
-        tasks.append((chunk, size, table[first : first + num_blocks]))
-        first += num_blocks
-    problems: list[str] = []
-    if progress is not None:
-        progress(0, total)
-    with ThreadPoolExecutor(num_cores()) as pool:
-        results = pool.map(lambda task: _check_chunk(root, stored, source, *task), tasks)
-        for (_, size, _), found in zip(tasks, results, strict=True):
-            problems.extend(found)
-            done += size
-            if progress is not None:
-                progress(done, total)
-    return total, problems
-
-
-def _check_chunk(
-    root: Path, stored: Stored, source: Order, chunk: Chunk, size: int, table: Any
-) -> list[str]:
-    from indexplan.files.xxh64 import xxh64
-
     build = stored.manifest.build
-    path = root / chunk.name
-    problems = []
-    with explained("readable", path), open_chunk(path) as stream:
-        if (bytes_found := os.fstat(stream.fileno()).st_size) != size:
-            return [f"{chunk.name} must hold {size} bytes; got {bytes_found}"]
-        for number, block in enumerate(build.content(source, chunk)):
-            data = stream.read(BLOCK_BYTES)
-            if number >= len(table) or xxh64(data) != int(table[number]):
-                problems.append(f"{chunk.name}, block {number}: its hash is not the table's")
-            if data != block:
-                found = _first_difference(build, chunk, number, data, bytes(block))
-                problems.append(f"{chunk.name}, block {number}: {found}")
-                break
-    return problems
+    source, why = known_source(stored)
+    findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
+    if source is not None and (said := _disagreements(build, source)):
+        findings.problems.extend(said)
+        findings.not_generated, source = "its order is not that of the manifest", None
+    counts = type(source) not in PROVEN
+    if source is not None and not source.every_sample_once:
+        counts = False
+        findings.not_counted = "the order need not read every sample once"
+    looking = _Looking(place_of(stored.path), build, source)
+    found: list[Problem] = []
+    done = 0
+
+    def take(_: Task, result: tuple[int, list[Problem]]) -> None:
+        nonlocal done
+        done += result[0]
+        found.extend(result[1])
+        if progress is not None:
+            progress(done, findings.num_bytes)
+
+    if progress is not None:
+        progress(0, findings.num_bytes)
+    # where samples are counted, one epoch after another, so that one bitmap is enough
+    for epoch, tasks in groupby(_tasks(stored, source), lambda t: t.chunk.epoch if counts else -1):
+        looking.seen = _bitmap(stored, epoch) if counts else None
+        run(None, _Looking.look, (looking,), tasks, take)
+        if counts:
+            findings.num_counted += build.num_samples
+            findings.miscounts.extend(_miscounts(stored, epoch, looking.seen))
+    if not counts and not findings.not_counted:
+        if found:
+            findings.not_counted = "blocks are wrong, as said above"
+        else:  # right bytes are the proof
+            findings.num_counted = build.num_samples * len(build.epochs)
+    findings.problems.extend(problem.said for problem in sorted(set(found)))
+    return findings
 
 
-def _first_difference(build: Build, chunk: Chunk, block: int, data: bytes, expected: bytes) -> str:
+def _disagreements(build: Build, source: Order) -> list[str]:
+    """Say where the manifest's numbers are not those of the order that it names."""
+    facts = {
+        "num_samples": (build.num_samples, source.num_samples),
+        "deals_bins": (build.deals_bins, source.deals_bins),
+        "num_units": (list(build.num_units), [source.num_units(epoch) for epoch in build.epochs]),
+    }
+    return [
+        f"manifest.json: {name} is {said!r}; its order has {right!r}"
+        for name, (said, right) in facts.items()
+        if said != right
+    ]
+
+
+def _tasks(stored: Stored, source: Order | None) -> Iterator[Task]:
+    """Yield tasks that are small enough for every core to have some, epoch by epoch."""
+    build, sizes = stored.manifest.build, stored.manifest.chunk_bytes
+    table = read_blocks(place_of(stored.path), stored.manifest)
+    each = max(1, min(TASK_BLOCKS, len(table) // (4 * num_cores())))
+    begin = 0
+    for chunk, size in zip(build.chunks(), sizes, strict=True):
+        num_blocks = -(-size // BLOCK_BYTES)
+        # where bins lie in a file is known only after those before them
+        step = num_blocks if build.deals_bins and source is not None else each
+        for first in range(0, num_blocks, step):
+            stop = min(num_blocks, first + step)
+            yield Task(chunk, size, first, stop, table[begin + first : begin + stop])
+        begin += num_blocks
+
+
+def _num_reads(stored: Stored, epoch: int) -> int:
+    """Return how many indices the files of an epoch hold."""
+    build = stored.manifest.build
+    each = zip(build.chunks(), stored.manifest.chunk_bytes, strict=True)
+    sizes = [size for chunk, size in each if chunk.epoch == epoch and not chunk.offsets]
+    return sum((size - HEADER_BYTES) // build.itemsize for size in sizes)
+
+
+def _bitmap(stored: Stored, epoch: int) -> Seen | None:
+    """Return a bit for each sample, unless the epoch cannot be whole as it is far too short."""
+    num_samples = stored.manifest.build.num_samples
+    if num_samples > 64 * _num_reads(stored, epoch):
+        return None
+    from indexplan.files.marking import Seen  # a kernel, which imports numba
+
+    return Seen(num_samples)
+
+
+def _miscounts(stored: Stored, epoch: int, seen: Seen | None) -> list[str]:
+    if seen is not None:
+        return seen.problems(epoch)
+    reads = _num_reads(stored, epoch)
+    return [f"epoch {epoch}: only {reads} of {stored.manifest.build.num_samples} samples are read"]
+
+
+class _Looking:
+    """What the threads share: where the files are, what they must hold, and who was seen."""
+
+    def __init__(self, root: Place, build: Build, source: Order | None) -> None:
+        self.root = root
+        self.build = build
+        self.source = source
+        self.seen: Seen | None = None
+        self._marking = threading.Lock()
+        self._own = threading.local()
+
+    def _buffers(self) -> tuple[Octets, Octets]:
+        """Return a thread's own memory for two blocks, what is there and what must be."""
+        if not hasattr(self._own, "buffers"):
+            self._own.buffers = np.empty(BLOCK_BYTES, np.uint8), np.empty(BLOCK_BYTES, np.uint8)
+        buffers: tuple[Octets, Octets] = self._own.buffers
+        return buffers
+
+    def look(self, task: Task) -> tuple[int, list[Problem]]:
+        """Return how many bytes the blocks of a task have, and what is wrong with them."""
+        from indexplan.files.xxh64 import xxh64
+
+        chunk = task.chunk
+        num_bytes = min(task.size, task.stop * BLOCK_BYTES) - task.first * BLOCK_BYTES
+        data, _ = self._buffers()
+        problems: list[Problem] = []
+
+        def wrong(block: int, said: str) -> None:
+            said = f"{chunk.name}, block {block}: {said}"
+            problems.append(Problem(chunk.epoch, chunk.number, chunk.offsets, block, said))
+
+        path = f"{self.root.path}/{chunk.name}"
+        with explained("readable", path), self.root.open(chunk.name) as stream:
+            if (size := stream.seek(0, 2)) != task.size:
+                wrong(0, f"the file must hold {task.size} bytes; got {size}")
+                return num_bytes, problems
+            stream.seek(task.first * BLOCK_BYTES)
+            expected = self._expected(task, data)
+            for number, noted in enumerate(task.hashes.tolist(), task.first):
+                length = min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)
+                got = data[: stream.readinto(data[:length].data)]
+                if xxh64(got) != noted:
+                    wrong(number, "its hash is not the table's")
+                must = next(expected, data[:0])
+                if len(got) != len(must) or (got.view("<u4") != must.view("<u4")).any():
+                    wrong(number, _first_difference(self.build, chunk, number, got, must))
+                self._mark(chunk, number, got)
+        return num_bytes, problems
+
+    def _expected(self, task: Task, data: Octets) -> Iterator[Octets]:
+        """Yield what the blocks of a task must hold: where that is not known, what they do hold."""
+        chunk, (_, block) = task.chunk, self._buffers()
+        if self.source is not None and self.build.deals_bins:
+            for content in self.build.content(self.source, chunk):
+                yield np.frombuffer(content, np.uint8)
+            return
+        for number in range(task.first, task.stop):
+            if self.source is not None:
+                yield self.build.fill_block(self.source, chunk, number, block)
+                continue
+            must = data[: min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)]
+            if number == 0:  # the .npy header at least is known
+                dtype, each = (
+                    ("<i8", 8) if chunk.offsets else (self.build.dtype, self.build.itemsize)
+                )
+                text = header(dtype, (task.size - HEADER_BYTES) // each)
+                must = np.concatenate([np.frombuffer(text, np.uint8), must[HEADER_BYTES:]])
+            yield must
+
+    def _mark(self, chunk: Chunk, number: int, got: Octets) -> None:
+        if self.seen is not None and not chunk.offsets:
+            numbers = got[0 if number else HEADER_BYTES :]
+            each = self.build.itemsize
+            with self._marking:
+                self.seen.mark(numbers[: len(numbers) // each * each].view(self.build.dtype))
+
+
+def _first_difference(build: Build, chunk: Chunk, block: int, got: Octets, must: Octets) -> str:
     """Say which is the first wrong number of a block, or that the header is wrong."""
     skip = HEADER_BYTES if block == 0 else 0
-    if data[:skip] != expected[:skip]:
+    if (got[:skip] != must[:skip]).any():
         return "the .npy header is wrong"
     dtype = np.dtype("<i8" if chunk.offsets else build.dtype)
-    got = np.frombuffer(data[skip : len(data) // dtype.itemsize * dtype.itemsize], dtype)
-    must = np.frombuffer(expected[skip:], dtype)
-    if len(got) != len(must):
-        return f"it holds {len(got)} numbers, not {len(must)}"
-    i = int(np.argmax(got != must))
+    there = got[skip : len(got) // dtype.itemsize * dtype.itemsize].view(dtype)
+    right = must[skip:].view(dtype)
+    if len(there) != len(right):
+        return f"it holds {len(there)} numbers, not {len(right)}"
+    i = int(np.argmax(there != right))
     place = (block * BLOCK_BYTES + skip - HEADER_BYTES) // dtype.itemsize + i
     what = "number" if build.deals_bins else "position"
     first = place if build.deals_bins else chunk.start + place
-    return f"{what} {first} of epoch {chunk.epoch} holds {got[i]}, not {must[i]}"
+    return f"{what} {first} of epoch {chunk.epoch} holds {there[i]}, not {right[i]}"

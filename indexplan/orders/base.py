@@ -26,7 +26,19 @@ class Order(abc.ABC):
     A unit is what an order deals: one sample, or one bin of several. A new kind of order is a
     frozen dataclass (`eq=False`: orders compare by what they deal) that sets `algorithm`, writes
     `_fill` and `_locate`, and is passed to `register`. If it deals bins it also sets
-    `deals_bins`, and writes `num_units` and `_offsets`.
+    `deals_bins`, and writes `num_units` and `_offsets`; if it repeats or leaves out samples on
+    purpose, it sets `every_sample_once`.
+
+    Examples
+    --------
+    An order is asked for the indices at positions, and for the positions of indices:
+
+    >>> import indexplan as ip
+    >>> order = ip.Shuffle(10, seed=3)
+    >>> order.take(0, 2, 5)
+    array([1, 7, 5])
+    >>> order.locate(0, [7, 5])
+    array([3, 4])
     """
 
     algorithm: str
@@ -37,6 +49,10 @@ class Order(abc.ABC):
 
     constant_num_units: bool = True
     """Whether all epochs have the same number of units, which "carry" needs."""
+
+    every_sample_once: bool = True
+    """Whether each epoch reads every sample exactly once. `verify` holds an order to it; one that
+    repeats or leaves out samples on purpose, such as weighted sampling, says False."""
 
     num_samples: int
 
@@ -207,7 +223,36 @@ OrderType = TypeVar("OrderType", bound=Order)
 
 
 def register(order: type[OrderType]) -> type[OrderType]:
-    """Let plans from JSON and files know a kind of order; a class decorator."""
+    """Let plans from JSON and files know a kind of order; a class decorator.
+
+    Raises
+    ------
+    IndexPlanError
+        If another class has the same `algorithm`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> @register
+    ... @dataclass(frozen=True, eq=False)
+    ... class Backwards(Order):
+    ...     num_samples: int
+    ...     algorithm = "backwards-v1"
+    ...
+    ...     def to_dict(self):
+    ...         return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+    ...
+    ...     def _fill(self, epoch, starts, stops, out):
+    ...         runs = zip(starts, stops)
+    ...         positions = np.concatenate([np.arange(start, stop) for start, stop in runs])
+    ...         out[:] = self.num_samples - 1 - positions
+    ...
+    ...     def _locate(self, epoch, indices):
+    ...         return self.num_samples - 1 - indices
+    >>> Backwards(10).take(0, 0, 3)
+    array([9, 8, 7])
+    """
     known = _REGISTRY.setdefault(order.algorithm, order)
     if known is not order:
         rule = "a name that no other order has"

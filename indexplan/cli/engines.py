@@ -1,0 +1,93 @@
+"""Where a verb's tasks run: threads of this process, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from typing import Any
+
+from indexplan.errors import IndexPlanError, wrong
+from indexplan.files.running import num_cores
+
+
+def add_engine(command: argparse.ArgumentParser) -> None:
+    """Let a verb run its tasks elsewhere."""
+    words = "run on the Dask cluster of this scheduler, tcp://HOST:8786, or on a process per core"
+    command.add_argument("--dask", metavar="ADDRESS|local", help=words)
+
+
+@contextlib.contextmanager
+def engine(options: Any) -> Iterator[Executor | None]:
+    """Connect to the executor that the command names; None is the threads of this process.
+
+    Raises
+    ------
+    IndexPlanError
+        If Dask is not installed, nobody answers at the address within the time that Dask's
+        `distributed.comm.timeouts.connect` gives, or workers die again and again.
+    """
+    if options.dask is None:
+        yield None
+        return
+    try:
+        from dask.distributed import Client, KilledWorker, LocalCluster
+    except ImportError as error:
+        cure = "pip install 'indexplan[dask]'"
+        raise IndexPlanError(f"--dask needs dask.distributed; {cure}") from error
+    with contextlib.ExitStack() as stack:
+        address: Any = options.dask
+        if address == "local":
+            cluster = LocalCluster(
+                n_workers=num_cores(),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # None would still take port 8787
+            )
+            address = stack.enter_context(cluster)
+        else:
+            _check_scheduler(address)
+        client = stack.enter_context(Client(address, set_as_default=False))
+        try:
+            yield client.get_executor()
+        except KilledWorker as error:
+            rule = "the workers of the Dask cluster must live"
+            cure = "give them more memory or time, then run the same build again"
+            raise IndexPlanError(f"{rule}; got {_first_line(error)!r}; {cure}") from error
+
+
+def _check_scheduler(address: str) -> None:
+    """Raise `IndexPlanError` unless a scheduler answers in time; a client might wait for ever."""
+    import dask
+    from dask.utils import parse_timedelta
+    from distributed import Security, rpc
+
+    limit = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
+
+    async def ask() -> None:
+        secrets = Security().get_connection_args("client")
+        async with rpc(address, timeout=limit, connection_args=secrets) as scheduler:
+            await scheduler.identity()
+
+    try:
+        asyncio.run(asyncio.wait_for(ask(), limit))
+    except (asyncio.TimeoutError, OSError, ValueError) as error:
+        reason = _first_line(error) if isinstance(error, ValueError) else f"no answer in {limit} s"
+        rule = "the address of a running Dask scheduler, or local"
+        cure = "start a scheduler there with `dask scheduler`, or check the address"
+        got = f"{address!r} ({reason})"
+        raise IndexPlanError(f"--dask must be {rule}; got {got}; {cure}") from error
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Read a part such as 2/4."""
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal()):
+        raise wrong("--part", "a part and how many there are, such as 1/4", text)
+    return int(number), int(of)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,49 @@
+"""`indexplan export`: write what each rank reads as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import (
+    OK,
+    Progress,
+    add_dataset,
+    add_plan_or_spec,
+    add_verb,
+    add_world_size,
+    emit,
+    number,
+    open_plan,
+)
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    export = add_verb(verbs, "export", run, "write what each rank reads as plain .npy arrays")
+    add_plan_or_spec(export)
+    export.add_argument("out", metavar="OUT", help="the folder: new, or an export of the same plan")
+    words = "files for each rank: its indices in order of reading, and where its steps start"
+    export.add_argument("--per-rank", action="store_true", required=True, help=words)
+    words = "one epoch (all that the plan directory holds, or 0)"
+    export.add_argument("--epoch", type=number, metavar="N", help=words)
+    add_dataset(export, "complain if the dataset has changed")
+    add_world_size(export)
+
+
+def run(options: Any) -> int:
+    """Export the plan."""
+    plan, manifest, _ = open_plan(options)
+    epochs: Iterable[int] = manifest.build.epochs if manifest else range(1)
+    if options.epoch is not None:
+        epochs = [options.epoch]
+    with Progress("exporting", "B") as progress:
+        saved = ip.export(plan, options.out, epochs=epochs, progress=progress)
+    words = (
+        f"{saved.path}: {saved.num_bytes:,} bytes; {saved.num_written} files written, "
+        f"{saved.num_kept} were there already"
+    )
+    emit(options, {**asdict(saved), "fingerprint": plan.fingerprint}, words)
+    return OK

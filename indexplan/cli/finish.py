@@ -1,0 +1,24 @@
+"""`indexplan finish`: make a plan of what the parts of a build have left."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import OK, Progress, add_plan, add_verb, emit
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "finish a plan whose parts were built, or name what is missing"
+    add_plan(add_verb(verbs, "finish", run, words))
+
+
+def run(options: Any) -> int:
+    """Finish the plan directory."""
+    with Progress("checking", "chunk") as progress:
+        saved = ip.finish(options.plan, progress=progress)
+    words = f"{saved.path}: finished; {saved.num_bytes:,} bytes in {saved.num_kept} chunks"
+    emit(options, asdict(saved), words)
+    return OK

@@ -1,0 +1,286 @@
+"""Exports: what each rank reads, as plain arrays, for those who read plans without this library."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from indexplan.canonical import canonical_json, parse_json_object
+from indexplan.errors import PlanFileError, wrong
+from indexplan.files.build import Progress
+from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
+from indexplan.files.opening import open_chunk, read_small
+from indexplan.files.publish import TEMPORARY, explained, publish
+from indexplan.orders.base import Int64
+from indexplan.plan import Plan
+from indexplan.seeds import check_epoch
+from indexplan.shares import below
+
+EXPORT = "export.json"
+STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two slabs of indices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What `export` did: files that it wrote, and files that were there already and were right.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=16)
+    >>> ip.export(plan, "exported").num_written  # indices and steps of two ranks
+    4
+    """
+
+    path: str
+    num_bytes: int
+    num_written: int
+    num_kept: int
+
+
+class _File(NamedTuple):
+    """A file of an export: its name in the folder, its bytes, and how to generate them."""
+
+    name: str
+    size: int
+    blocks: Callable[[], Iterator[memoryview]]
+
+
+class _Share(NamedTuple):
+    """What one rank reads in one sub-epoch; it becomes two files."""
+
+    plan: Plan
+    epoch: int
+    sub_epoch: int
+    rank: int
+
+    def files(self) -> Iterator[_File]:
+        """Yield the file of indices, and that of where each step's batch starts among them."""
+        folder = f"epoch-{self.epoch:05d}"
+        if self.plan.sub_epochs > 1:
+            folder += f"/sub-epoch-{self.sub_epoch:05d}"
+        name = f"{folder}/rank-{self.rank:05d}"
+        size = int(_dtype(self.plan)[-1])
+        yield _File(f"{name}.npy", HEADER_BYTES + size * self.num_units, self.indices)
+        yield _File(f"{name}.steps.npy", HEADER_BYTES + 8 * (self.num_steps + 1), self.steps)
+
+    @property
+    def num_steps(self) -> int:
+        return self.plan.num_steps(self.epoch, self.sub_epoch)
+
+    @property
+    def num_units(self) -> int:
+        steps = self.plan._layout(self.epoch, self.sub_epoch)  # noqa: SLF001 (a plan's sum)
+        if not steps.spans:
+            return 0
+        ranks, places = self.plan.world_size or 1, (steps.spans[0].start, steps.end)
+        start, stop = (
+            below(place + steps.origin, self.rank + 1, ranks)
+            - below(place + steps.origin, self.rank, ranks)
+            for place in places
+        )
+        return stop - start
+
+    def indices(self) -> Iterator[memoryview]:
+        """Yield the file of indices: never more at a time than a slab, or one batch."""
+        dtype = _dtype(self.plan)
+        yield memoryview(header(dtype, self.num_units))
+        for first, sizes in self.sizes():
+            ends = np.cumsum(sizes)
+            start = done = 0
+            while start < len(sizes):
+                stop = max(start + 1, int(np.searchsorted(ends, done + SLAB_UNITS, "right")))
+                indices = self.plan.indices(
+                    self.epoch,
+                    self.sub_epoch,
+                    rank=self.rank,
+                    start_step=first + start,
+                    stop_step=first + stop,
+                )
+                yield _bytes(indices, dtype)
+                start, done = stop, int(ends[stop - 1])
+
+    def steps(self) -> Iterator[memoryview]:
+        """Yield the file of steps; batches of finished steps are empty."""
+        yield memoryview(header("<i8", self.num_steps + 1))
+        zeros = 1 + self.plan.first_step(self.epoch, self.sub_epoch)
+        for start in range(0, zeros, SLAB_UNITS):
+            yield _bytes(np.zeros(min(SLAB_UNITS, zeros - start), np.int64), "<i8")
+        total = 0
+        for _, sizes in self.sizes():
+            ends = total + np.cumsum(sizes)
+            yield _bytes(ends, "<i8")
+            total = int(ends[-1])
+
+    def sizes(self) -> Iterator[tuple[int, Int64]]:
+        """Yield the number of some unfinished step, and the sizes of the batches from it on."""
+        stop = self.num_steps
+        for start in range(self.plan.first_step(self.epoch, self.sub_epoch), stop, STEPS):
+            yield (
+                start,
+                self.plan.batch_sizes(
+                    self.epoch,
+                    self.sub_epoch,
+                    rank=self.rank,
+                    start_step=start,
+                    stop_step=min(stop, start + STEPS),
+                ),
+            )
+
+
+def _dtype(plan: Plan) -> str:
+    """Return the indices' type: 4 bytes where they fit."""
+    return "<u4" if plan.order.num_samples <= 2**32 else "<i8"
+
+
+def _bytes(numbers: Int64, dtype: str) -> memoryview:
+    return memoryview(numbers.astype(dtype).tobytes())  # memoryview.cast refuses empty arrays
+
+
+def export(
+    plan: Plan,
+    out: str | os.PathLike[str],
+    *,
+    epochs: Iterable[int] = range(1),
+    progress: Progress | None = None,
+) -> Exported:
+    """Write what each rank reads, in order of reading, as plain `.npy` files.
+
+    For loaders that take arrays of indices: docs/exports.md describes the files, and how such
+    loaders read them. Memory does not grow with the plan. Safe to kill, and to run again: what is
+    there already is compared with what belongs there, and never replaced. Further epochs may be
+    exported to the same folder later.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a world size, and an order of single samples. Of a resumed plan, what is left: its
+        finished sub-epochs have no files, its finished steps are empty.
+    out : str or path-like
+        The folder: new, empty, or an export of the same plan.
+    epochs : iterable of int, default range(1)
+        The epochs to write, 0 <= epoch < 2**32.
+    progress : callable, optional
+        Called as progress(bytes_done, bytes_in_all).
+
+    Returns
+    -------
+    Exported
+        How many files were written, and how many were kept.
+
+    Raises
+    ------
+    PlanFileError
+        If the folder cannot be written, or holds something else.
+    IndexPlanError
+        If the plan leaves its world size open, its order deals bins, or an argument breaks its
+        rule; nothing has been written then.
+
+    Examples
+    --------
+    >>> import indexplan as ip, numpy
+    >>> plan = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+    >>> exported = ip.export(plan, "arrays")
+    >>> numpy.load("arrays/epoch-00000/rank-00001.npy").tolist()
+    [2, 3, 6, 8, 9]
+    """
+    if not isinstance(plan, Plan):
+        raise wrong("plan", "a Plan", plan)
+    if plan.order.deals_bins:
+        cure = "read it with plan.batch and plan.offsets"
+        raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)
+    if plan.world_size is None:
+        cure = "use plan.replace(world_size=...), or --world-size"
+        raise wrong("world_size", "set for an export, which has files for each rank", None, cure)
+    numbers = sorted({check_epoch(epoch) for epoch in epochs})
+    if not numbers:
+        raise wrong("epochs", "at least one epoch", numbers)
+    files = [file for share in _shares(plan, numbers) for file in share.files()]
+    root = Path(out)
+    _claim(root, plan)
+    total = sum(file.size for file in files)
+    done = num_written = 0
+    if progress is not None:
+        progress(0, total)
+    for file in files:
+        blocks = partial(_told, file.blocks, progress, done, total)
+        num_written += _put(root / file.name, blocks)
+        done += file.size
+    with explained("a whole export", root):
+        for folder in {root, *((root / file.name).parent for file in files)}:
+            for leftover in folder.glob(f".*{TEMPORARY}"):  # what killed exports left
+                leftover.unlink(missing_ok=True)
+    return Exported(
+        path=str(root),
+        num_bytes=total,
+        num_written=num_written,
+        num_kept=len(files) - num_written,
+    )
+
+
+def _shares(plan: Plan, epochs: list[int]) -> Iterator[_Share]:
+    for epoch in epochs:
+        first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
+        for sub_epoch in range(first, plan.sub_epochs):
+            for rank in range(plan.world_size or 0):
+                yield _Share(plan, epoch, sub_epoch, rank)
+
+
+def _claim(root: Path, plan: Plan) -> None:
+    """Make the folder and say in `export.json` what it is an export of."""
+    rule = f"{root} must be new, empty or an export of the same plan"
+    with explained("a folder that can be made", root):
+        try:
+            root.mkdir()
+        except FileExistsError:
+            if not root.is_dir():
+                raise PlanFileError(f"{rule}; got a file; choose another path") from None
+            names = {file.name for file in root.iterdir() if file.suffix != TEMPORARY}
+            if names and EXPORT not in names:
+                got = f"a folder that holds {min(names)}"
+                raise PlanFileError(f"{rule}; got {got}; choose another path") from None
+    content = {
+        "format": "indexplan-export",
+        "format_version": 1,
+        "dtype": _dtype(plan),
+        "plan": plan.to_dict(),
+        "plan_fingerprint": plan.fingerprint,
+    }
+    if publish(root / EXPORT, [canonical_json(content).encode()]):
+        return
+    if (there := parse_json_object(EXPORT, read_small(root / EXPORT))) != content:
+        got = f"one of the plan {there.get('plan_fingerprint')}, not {plan.fingerprint}"
+        raise PlanFileError(f"{rule}; got {got}; choose another path")
+
+
+def _put(path: Path, blocks: Callable[[], Iterator[memoryview]]) -> bool:
+    """Write a file, or compare the one that is there; return whether it was written."""
+    with explained("a folder that can be made", path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() and publish(path, blocks()):
+        return True
+    with explained("readable", path), open_chunk(path) as stream:
+        same = all(stream.read(len(block)) == block for block in blocks()) and not stream.read(1)
+    if not same:
+        raise PlanFileError(
+            f"{path} must hold what the plan deals; got other bytes; delete the file and run the "
+            f"same export again"
+        )
+    return False
+
+
+def _told(
+    blocks: Callable[[], Iterator[memoryview]], progress: Progress | None, done: int, total: int
+) -> Iterator[memoryview]:
+    """Yield blocks, telling `progress` how many bytes are done."""
+    for block in blocks():
+        yield block
+        done += len(block)
+        if progress is not None:
+            progress(done, total)

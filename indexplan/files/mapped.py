@@ -1,0 +1,160 @@
+"""The chunk files that a process has mapped, and which of their blocks it has checked."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import PlanFileError
+from indexplan.files.cache import cache_folder, fetch
+from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, Chunk, Manifest, header
+from indexplan.files.opening import open_file
+from indexplan.files.places import Folder, place_of
+from indexplan.files.publish import explained
+from indexplan.files.table import read_blocks
+from indexplan.orders.base import Int64
+
+Key = tuple[int, int, bool]  # epoch, number of the chunk in it, whether its offsets
+
+
+class Chunks:
+    """The chunk files of a plan directory, as a process reads them.
+
+    `Chunks.of` returns one for all orders of a process that read the same directory, so that a
+    file is mapped once, and a block checked once. There are no locks, which a fork could leave
+    locked for ever: two threads that touch a new block at once both check it.
+
+    Parameters
+    ----------
+    root : str
+        The plan directory, an absolute path or a URL.
+    manifest : Manifest
+        Its content.
+    """
+
+    def __init__(self, root: str, manifest: Manifest) -> None:
+        self.place = place_of(root)
+        self.manifest = manifest
+        # the files that are mapped: the plan directory's, or what is kept of those in a store
+        here = isinstance(self.place, Folder)
+        self.folder = Path(root) if here else cache_folder(root, manifest.sha256)
+        self.units = dict(zip(manifest.build.epochs, manifest.build.num_units, strict=True))
+        self.sizes = dict(
+            zip(map(_key, manifest.build.chunks()), manifest.chunk_bytes, strict=True)
+        )
+        self._checked: dict[Key, bytearray] = {}
+
+    @classmethod
+    def of(cls, root: str, manifest: Manifest) -> Chunks:
+        """Return the process's own chunks of a directory with this manifest."""
+        key = (root, manifest.sha256)
+        return _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(root, manifest))
+
+    def numbers(self, epoch: int, number: int, offsets: bool) -> NDArray[Any]:
+        """Return a chunk file's numbers, mapped: the indices, or the bins' offsets."""
+        return _mapped(self, epoch, number, offsets)[1]
+
+    def check(self, epoch: int, number: int, offsets: bool, where: slice | Int64) -> None:
+        """Compare the blocks that hold some numbers with the block table, each but once.
+
+        Raises
+        ------
+        PlanFileError
+            If a block is not what was written.
+        """
+        key = epoch, number, offsets
+        checked = self._checked.get(key)
+        if checked is None:
+            num_blocks = -(-self.sizes[key] // BLOCK_BYTES)
+            checked = self._checked.setdefault(key, bytearray(num_blocks))
+        each = 8 if offsets else self.manifest.build.itemsize
+        if isinstance(where, slice):
+            first = (HEADER_BYTES + where.start * each) // BLOCK_BYTES
+            last = (HEADER_BYTES + where.stop * each - 1) // BLOCK_BYTES
+            blocks = range(first, last + 1 if where.start < where.stop else first)
+        else:
+            blocks = np.unique((HEADER_BYTES + where * each) // BLOCK_BYTES).tolist()
+        for block in blocks:
+            if not checked[block]:
+                self._check_block(key, block)
+                checked[block] = 1
+
+    def _check_block(self, key: Key, block: int) -> None:
+        from indexplan.files.xxh64 import xxh64
+
+        mapped = _mapped(self, *key)[0]
+        start = block * BLOCK_BYTES
+        size = min(BLOCK_BYTES, len(mapped) - start)
+        if hasattr(mapped, "madvise"):  # read it at once, not page by page
+            mapped.madvise(mmap.MADV_WILLNEED, start, size)
+        found = xxh64(np.frombuffer(mapped, np.uint8, size, start))
+        table, firsts = self._table
+        if found != (noted := int(table[firsts[key] + block])):
+            path = self.folder / self._chunk(*key).name
+            raise PlanFileError(
+                f"{path}, block {block} must have the XXH64 of the block table, {noted:016x}; got "
+                f"{found:016x}; see what is wrong with `indexplan verify`, then restore the file, "
+                f"or delete it and manifest.json and run the same build again"
+            )
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.uint64], dict[Key, int]]:
+        """The block table, and where the blocks of each chunk file begin in it."""
+        counts = [-(-size // BLOCK_BYTES) for size in self.sizes.values()]
+        firsts = dict(zip(self.sizes, accumulate(counts, initial=0), strict=False))
+        return read_blocks(self.place, self.manifest), firsts
+
+    def local(self, key: Key, name: str) -> Path:
+        """Return the path of a chunk file on this machine, where it is fetched to if need be."""
+        path = self.folder / name
+        if not isinstance(self.place, Folder):
+            table, firsts = self._table
+            size = self.sizes[key]
+            hashes = table[firsts[key] : firsts[key] + -(-size // BLOCK_BYTES)]
+            fetch(self.place, name, size, hashes, path)
+        return path
+
+    def _chunk(self, epoch: int, number: int, offsets: bool) -> Chunk:
+        each = self.manifest.build.units_per_chunk
+        start = number * each
+        return Chunk(epoch, number, start, min(start + each, self.units[epoch]), offsets)
+
+
+_CHUNKS: WeakValueDictionary[tuple[str, str], Chunks] = WeakValueDictionary()
+
+
+def _key(chunk: Chunk) -> Key:
+    return chunk.epoch, chunk.number, chunk.offsets
+
+
+@lru_cache(maxsize=256)  # each map holds a file descriptor
+def _mapped(
+    chunks: Chunks, epoch: int, number: int, offsets: bool
+) -> tuple[mmap.mmap, NDArray[Any]]:
+    """Return a map of a chunk file, and its numbers as a view of that."""
+    size = chunks.sizes[epoch, number, offsets]
+    name = chunks._chunk(epoch, number, offsets).name  # noqa: SLF001 (a method in all but place)
+    path = chunks.local((epoch, number, offsets), name)
+    with explained("readable", path), open_file(chunks.folder, name) as stream:
+        found = os.fstat(stream.fileno()).st_size
+        if found != size:
+            raise PlanFileError(f"{path} must hold {size} bytes; got {found}; restore it")
+        mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
+    if hasattr(mapped, "madvise"):
+        # Without this, ranks that each read a small slice make the kernel read everything.
+        mapped.madvise(mmap.MADV_RANDOM)
+    dtype = np.dtype("<i8" if offsets else chunks.manifest.build.dtype)
+    length = (size - HEADER_BYTES) // dtype.itemsize
+    if mapped[:HEADER_BYTES] != header(dtype.str, length):
+        raise PlanFileError(
+            f"{path} must begin with a .npy header for {length} numbers; restore it"
+        )
+    return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)

@@ -1,0 +1,264 @@
+"""Plan directories in object stores, through fsspec; what is read is kept in a folder first."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.files.format import BLOCK_BYTES, BUILD
+from indexplan.files.opening import SMALL_BYTES
+from indexplan.files.publish import explained
+
+PIECE_BYTES = 2 * BLOCK_BYTES  # a request's; a core holds a few of them at a time
+MOST_PIECES = 10_000  # of one file, on S3
+WAITS = (0.2, 1.0, 5.0)  # seconds after an upload that collided with another one
+# how each store is told to hold a few pieces of an upload; the others' own ways are frugal
+FRUGAL = {"s3": {"max_concurrency": 4}, "gs": {}, "gcs": {}}
+
+
+class Remote:
+    """A plan directory in an object store.
+
+    Holds a URL and nothing else: credentials and connections are fsspec's, looked up at each use,
+    so that a place may be pickled, and used in a forked process.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.path = _checked(url)
+
+    def kind(self) -> str:
+        """Return "a folder", "a file" or "nothing there"."""
+        with self._explained("readable") as (store, root):
+            try:
+                return "a file" if store.info(root)["type"] == "file" else "a folder"
+            except FileNotFoundError:
+                return "nothing there"
+
+    def claim(self) -> None:
+        """Refuse a place that holds something else; stores need no folders to be made."""
+        rule = f"{self.path} must be new, empty or a plan directory"
+        if self.has(BUILD):
+            return
+        if self.kind() == "a file":
+            raise PlanFileError(f"{rule}; got a file; choose another path")
+        if (names := self.names()) and BUILD not in names:
+            got = f"a folder that holds {min(names)}"
+            raise PlanFileError(f"{rule}; got {got}; choose another path")
+
+    def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
+        """Write a file by way of a temporary one on this machine."""
+        what = "written to a temporary file in $TMPDIR first"
+        with (
+            explained(what, f"{self.path}/{name}"),
+            tempfile.NamedTemporaryFile(prefix="indexplan-") as file,
+        ):
+            for block in blocks:
+                file.write(block)
+            file.flush()
+            for wait in WAITS:
+                with suppress(_Collision):
+                    return self._upload(file.name, name)
+                time.sleep(wait)
+            try:
+                return self._upload(file.name, name)
+            except _Collision as error:
+                raise PlanFileError(str(error)) from None
+
+    def _upload(self, local: str, name: str) -> bool:
+        size = Path(local).stat().st_size
+        # a multiple of 256 KiB, which Google Cloud Storage asks for
+        piece = max(PIECE_BYTES, -(-size // MOST_PIECES // 2**18) * 2**18)
+        with self._explained("written", name) as (store, path):
+            kind = store.protocol if isinstance(store.protocol, str) else store.protocol[0]
+            options = {"chunksize": piece, **FRUGAL[kind]} if kind in FRUGAL else {}
+            try:
+                store.put_file(local, path, mode="create", **options)
+            except FileExistsError:
+                return False
+            except Exception as error:
+                # not every store tells a file that is there from other failures
+                if self.has(name):
+                    return False
+                if _code(error) == "ConditionalRequestConflict":
+                    raise _Collision(_said(f"{self.path}/{name}", "written", error)) from None
+                raise
+        return True
+
+    def names(self) -> list[str]:
+        """Return the names of what lies in the place, not below it."""
+        with self._explained("readable") as (store, root):
+            try:
+                paths = store.ls(root, detail=False)
+            except FileNotFoundError:
+                return []
+        return [name for path in paths if (name := path.rstrip("/").rsplit("/", 1)[-1])]
+
+    def has(self, name: str) -> bool:
+        """Return whether a file is there."""
+        return self._size(name) is not None
+
+    def sizes(self, names: Iterable[str]) -> list[int | None]:
+        """Return how many bytes each file has; None where there is none."""
+        with self._explained("readable") as (store, root):
+            # a listing has a thousand files in one answer
+            files = {path: file["size"] for path, file in store.find(root, detail=True).items()}
+        return [files.get(f"{root}/{name}") for name in names]
+
+    def _size(self, name: str) -> int | None:
+        with self._explained("readable", name) as (store, path):
+            try:
+                found = store.info(path)
+            except FileNotFoundError:
+                return None
+        return found["size"] if found["type"] == "file" else None
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a manifest or block table."""
+        with self.open(name) as stream:
+            if (size := stream.seek(0, os.SEEK_END)) > SMALL_BYTES:
+                cure = "restore it, or build the plan again at another path"
+                raise PlanFileError(
+                    f"{self.path}/{name} must hold at most {SMALL_BYTES} bytes; got {size}; {cure}"
+                )
+            stream.seek(0)
+            return stream.read(size)
+
+    def open(self, name: str) -> io.BufferedReader:
+        """Open a file for reading, a piece at a time."""
+        size = self._size(name)
+        if size is None:
+            raise PlanFileError(_said(f"{self.path}/{name}", "readable", FileNotFoundError()))
+        return io.BufferedReader(_Pieces(self, name, size), PIECE_BYTES)
+
+    def piece(self, name: str, start: int, stop: int) -> bytes:
+        """Return the bytes [start, stop) of a file."""
+        with self._explained("readable", name) as (store, path):
+            data: bytes = store.cat_file(path, start=start, end=stop)
+            return data
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with self._explained("removed", name) as (store, path), suppress(FileNotFoundError):
+            store.rm_file(path)
+
+    def absolute(self) -> str:
+        """Return the URL."""
+        return self.path
+
+    def settle(self, names: Iterable[str]) -> None:
+        """Do nothing: what a store has accepted is safe."""
+
+    def sweep(self, names: Iterable[str]) -> None:
+        """Do nothing: unfinished uploads have no name, and are the store's to remove."""
+
+    @contextmanager
+    def _explained(self, what: str, name: str = "") -> Iterator[tuple[Any, str]]:
+        """Give the store and a path in it; turn what the store raises into a PlanFileError."""
+        url = f"{self.path}/{name}" if name else self.path
+        try:
+            store, root = _store(self.path)
+            yield store, f"{root}/{name}" if name else root
+        except (IndexPlanError, _Collision):
+            raise
+        except Exception as error:
+            # whatever it says may hold keys and signed URLs, so neither its words nor it are shown
+            raise PlanFileError(_said(url, what, error)) from None
+
+
+class _Pieces(io.RawIOBase):
+    """A file in a store, read by requests of their own, so that nothing has to be closed."""
+
+    def __init__(self, place: Remote, name: str, size: int) -> None:
+        super().__init__()
+        self.place, self.name, self.size, self.position = place, name, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: self.size}[whence]
+        self.position = max(0, start + offset)
+        return self.position
+
+    def readall(self) -> bytes:  # the inherited one asks for 8 KiB at a time
+        start, self.position = self.position, self.size
+        return self.place.piece(self.name, start, self.size)
+
+    def readinto(self, buffer: Any) -> int:
+        stop = min(self.size, self.position + len(buffer))
+        if self.position >= stop:
+            return 0
+        data = self.place.piece(self.name, self.position, stop)
+        buffer[: len(data)] = data
+        self.position += len(data)
+        return len(data)
+
+
+class _Collision(Exception):  # noqa: N818 (it happens, and is tried again)
+    """The store refused an upload since another one to the same name was under way."""
+
+
+def _store(url: str) -> tuple[Any, str]:
+    """Return fsspec's file system for a URL, and what the URL is called in it."""
+    scheme = url.split(":", 1)[0]
+    cure = "pip install 'indexplan[remote]', or the package that fsspec names for this store"
+    try:
+        import fsspec
+    except ImportError:
+        raise IndexPlanError(f"{scheme}:// needs fsspec; {cure}") from None
+    if scheme not in fsspec.available_protocols():
+        raise wrong("path", "a folder, or a URL of a kind that fsspec knows", f"{scheme}://...")
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except ImportError:
+        raise IndexPlanError(f"{scheme}:// needs a package that is not installed; {cure}") from None
+    # listings of other builders' places must not be remembered
+    store, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    return store, root.rstrip("/")
+
+
+def _checked(url: str) -> str:
+    """Return the URL without slashes at its end, if it is one place and holds no credentials."""
+    scheme, _, rest = url.partition("://")
+    if "::" in url:
+        raise wrong("path", "one URL, not a chain of them", f"{scheme.split(':')[0]}::...")
+    # container@account, in Azure's URLs, is no secret
+    allowed = scheme in {"abfs", "abfss"} and re.fullmatch(r"[^:@]*@[^:@]*", rest)
+    if ("@" in rest and not allowed) or re.search(r"[?#]", rest):
+        raise IndexPlanError(
+            f"path must be a URL without credentials, @, ? and #; got one of {scheme}:// with "
+            f"them; put credentials where the store's own tools look for them: its environment "
+            f"variables or its configuration file"
+        )
+    return url.rstrip("/")
+
+
+def _said(url: str, what: str, error: Exception) -> str:
+    """Say what a store refused, without its own words."""
+    if isinstance(error, FileNotFoundError):
+        got, cure = "nothing there", "check the bucket and the path"
+    elif isinstance(error, PermissionError):
+        got, cure = "no permission", "check the credentials, and what they are allowed to do"
+    else:
+        got = type(error).__name__
+        if isinstance(error, OSError) and error.errno:
+            got += f" ({os.strerror(error.errno)})"
+        cure = "check the bucket, the credentials and the network"
+    return f"{url} must be {what}; got {got}; {cure}"
+
+
+def _code(error: Exception) -> str:
+    """Return the code of an error of S3, or nothing."""
+    response = getattr(error.__cause__, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", ""))

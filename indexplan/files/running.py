@@ -1,0 +1,110 @@
+"""Running the tasks of a build on any executor: threads, processes, MPI, a cluster."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+from collections.abc import Callable, Iterable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from indexplan.errors import IndexPlanError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Enough for a cluster of a thousand cores, which no executor tells in the same way; a task that
+# waits is a few kB, so a plan of a million chunks still fits in the queue of a small machine.
+IN_FLIGHT = 1024
+
+
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run(
+    executor: Executor | None,
+    function: Callable[..., Result],
+    shared: tuple[Any, ...],
+    items: Iterable[Item],
+    take: Callable[[Item, Result], None],
+) -> None:
+    """Call take(item, function(*shared, item)) for each item, in this thread, as they are done.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor or None
+        Who calls the function; None is a thread for each core.
+    function : callable
+        A function of a module, so that it can travel to other processes.
+    shared : tuple
+        Its first arguments, which all items share.
+    items : iterable
+        Its last argument; only as many are drawn as are in flight.
+    take : callable
+        What to do with each result.
+
+    Raises
+    ------
+    IndexPlanError
+        If the arguments cannot travel, or the executor breaks.
+    """
+    if executor is None:
+        with ThreadPoolExecutor(num_cores()) as threads:
+            run(threads, function, shared, items, take)
+        return
+    # threads share the arguments; an order that cannot travel is good enough for them
+    threads_only = isinstance(executor, ThreadPoolExecutor)
+    call = partial(function, *shared) if threads_only else _travelling(function, shared)
+    waiting = iter(items)
+    finished: SimpleQueue[Future[Result]] = SimpleQueue()
+    running: dict[Future[Result], Item] = {}
+    try:
+        while True:
+            for item in islice(waiting, IN_FLIGHT - len(running)):
+                future = executor.submit(call, item)
+                running[future] = item
+                future.add_done_callback(finished.put)
+            if not running:
+                return
+            future = finished.get()
+            take(running.pop(future), future.result())
+    except (BrokenExecutor, CancelledError) as error:
+        got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
+        rule = "the executor must run until the build is done"
+        cure = "run the same build again, which goes on where this one stopped"
+        raise IndexPlanError(f"{rule}; got {got}; {cure}") from error
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _travelling(function: Callable[..., Result], shared: tuple[Any, ...]) -> Callable[..., Result]:
+    """Return a call that any executor can send.
+
+    The arguments are pickled here and unpickled by the task, since a class that cannot be imported
+    would otherwise kill the workers of a process pool without a word. The token makes the tasks
+    of one build differ from those of the next: Dask would hand out the old results, and errors.
+    """
+    try:
+        packed = pickle.dumps((*shared, secrets.token_hex(8)))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        rule = "the order must be picklable, to travel to the executor's workers"
+        cure = "define its class at the top of a module, and keep in it what can be pickled"
+        raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from error
+    return partial(_arrived, function, packed)
+
+
+def _arrived(function: Callable[..., Result], packed: bytes, item: Any) -> Result:
+    try:
+        *shared, _ = pickle.loads(packed)  # noqa: S301 (what _travelling packed)
+    except (ImportError, AttributeError) as error:
+        rule = "the order's class must be importable by every worker of the executor"
+        cure = "define it in a module, and install that module there or add it to PYTHONPATH"
+        raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from None
+    return function(*shared, item)

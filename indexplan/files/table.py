@@ -1,0 +1,78 @@
+"""What a plan directory says of itself, checked against the files: its manifest and block table."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.canonical import parse_json_object
+from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.files.format import BLOCKS, BUILD, HEADER_BYTES, MANIFEST, Manifest, header
+from indexplan.files.places import Place
+
+MESSAGE = 1000  # a message quotes no more of a file than this
+
+
+def read_manifest(root: Place) -> Manifest:
+    """Return the manifest of a plan directory, after comparing it with the sizes of the files.
+
+    Raises
+    ------
+    PlanFileError
+        If `root` is not a plan directory, is half-built, is of another format version, or a file
+        is missing, has another size, or was edited as far as that can be seen without reading
+        the chunks.
+    """
+    if not root.has(MANIFEST):
+        if (kind := root.kind()) != "a folder":
+            cure = "check the path, or build it with `indexplan build`"
+            raise PlanFileError(f"{root.path} must be a plan directory; got {kind}; {cure}")
+        if root.has(BUILD):
+            rule = "must be finished; got a half-built one"
+            raise PlanFileError(f"{root.path} {rule}; run the same build again to finish it")
+        rule = f"must be a plan directory; got a folder without {MANIFEST}"
+        raise PlanFileError(f"{root.path} {rule}; check the path")
+    text = root.read(MANIFEST)
+    try:
+        manifest = Manifest.from_dict(parse_json_object(MANIFEST, text))
+    except IndexPlanError as error:
+        said = str(error) if len(str(error)) <= MESSAGE else f"{str(error)[:MESSAGE]}..."
+        cure = "; restore the file, or build another plan"
+        cure = cure if isinstance(error, PlanFileError) else ""
+        raise PlanFileError(f"{root.path}: {said}{cure}") from error
+    _check_files(root, manifest)
+    read_blocks(root, manifest)
+    return manifest
+
+
+def _check_files(root: Place, manifest: Manifest) -> None:
+    cure = "restore it, or delete manifest.json and run the same build again"
+    names = [chunk.name for chunk in manifest.build.chunks()]
+    for name, size, found in zip(names, manifest.chunk_bytes, root.sizes(names), strict=True):
+        path = f"{root.path}/{name}"
+        if found is None:
+            reason = "No such file or directory"
+            raise PlanFileError(f"{path} must be there; got {reason!r}; {cure}")
+        if found != size:
+            raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {cure}")
+
+
+def read_blocks(root: Place, manifest: Manifest) -> NDArray[np.uint64]:
+    """Return the block table: the XXH64 of every block; uint64, shape (num_blocks,).
+
+    Raises
+    ------
+    PlanFileError
+        If it is not the one that the manifest names.
+    """
+    table = root.read(BLOCKS)
+    if hashlib.sha256(table).hexdigest() != manifest.blocks_sha256:
+        cure = "delete blocks.npy and manifest.json, and run the same build again"
+        raise PlanFileError(f"{root.path}/{BLOCKS} must be as it was written; it was not; {cure}")
+    num_bytes = HEADER_BYTES + 8 * manifest.num_blocks
+    if len(table) != num_bytes or table[:HEADER_BYTES] != header("<u8", manifest.num_blocks):
+        cure = "delete it and manifest.json, and run the same build again"
+        raise PlanFileError(f"{root.path}/{BLOCKS} must hold {manifest.num_blocks} hashes; {cure}")
+    return np.frombuffer(table, "<u8", offset=HEADER_BYTES)
