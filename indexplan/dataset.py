@@ -43,6 +43,15 @@ class Dataset:
         A `.npy` file's dtype, shape and memory order.
     names : tuple of str
         A folder's relative names, by index. Not a part of the identity, and not saved.
+
+    Examples
+    --------
+    >>> import indexplan as ip, numpy
+    >>> numpy.save("data.npy", numpy.zeros((1000, 4)))
+    >>> dataset = ip.Dataset.scan("data.npy")
+    >>> dataset.num_samples
+    1000
+    >>> saved = ip.save(ip.Plan(ip.Shuffle(1000), batch_size=8), "data.plan", dataset=dataset)
     """
 
     kind: str

@@ -39,6 +39,14 @@ class Difference:
         sub-epochs are the same.
     words : tuple of str
         The same in sentences.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
+    >>> difference = ip.diff(plan, plan.replace(world_size=4, batch_size=32))
+    >>> difference.steps_from, difference.ranks_from  # the same steps, dealt to fewer ranks
+    (None, (0, 0, 0))
     """
 
     same_order: bool

@@ -7,11 +7,31 @@ from typing import Any
 
 
 class IndexPlanError(ValueError):
-    """A value that breaks a rule; the message names the value, the rule and the cure."""
+    """A value that breaks a rule; the message names the value, the rule and the cure.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> try:
+    ...     ip.Shuffle(10.0)
+    ... except ip.IndexPlanError as error:
+    ...     print(error)
+    num_samples must be an integer from 1 to 2**63 - 1; got 10.0; pass len(dataset)
+    """
 
 
 class PlanFileError(IndexPlanError):
-    """A plan directory, or the dataset it was built for, is not what it has to be."""
+    """A plan directory, or the dataset it was built for, is not what it has to be.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> try:
+    ...     ip.load("nowhere.plan")
+    ... except ip.PlanFileError as error:
+    ...     print("no plan")
+    no plan
+    """
 
 
 def wrong(what: str, rule: str, got: object, cure: str = "") -> IndexPlanError:

@@ -31,6 +31,13 @@ class Reading:
         The padded slots that read it once more; only under "pad".
     words : str
         The same, as a sentence, with the reason where nobody reads it.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> (reading,) = ip.explain(ip.Plan(ip.Sequential(10), world_size=2, batch_size=2), 7, [0])
+    >>> reading.words
+    'step 2, rank 0, slot 0'
     """
 
     epoch: int

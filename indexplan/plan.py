@@ -25,6 +25,12 @@ class Location(NamedTuple):
     """Where a sample is read: ints, or int64 arrays of one shape; -1 where no step reads it.
 
     `slot` is the place of the sample's unit in the rank's batch.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.Plan(ip.Sequential(10), world_size=2, batch_size=2).locate(7, epoch=0)
+    Location(epoch=0, sub_epoch=0, step=2, rank=0, slot=0)
     """
 
     epoch: Any
@@ -83,11 +89,26 @@ class Plan(Bounds):
         """Return the number of steps of a sub-epoch, the same on all ranks.
 
         Steps keep their numbers when a plan is resumed, so finished ones count too.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=16, sub_epochs=5)
+        >>> plan.num_steps(epoch=0, sub_epoch=4)
+        4
         """
         return self._layout(epoch, sub_epoch).num_steps
 
     def first_step(self, epoch: int, sub_epoch: int | None = None) -> int:
-        """Return the number of the first unfinished step: 0, but in the sub-epoch of a resume."""
+        """Return the number of the first unfinished step: 0, but in the sub-epoch of a resume.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=16)
+        >>> plan.resume(plan.cursor(epoch=2, step=7)).first_step(epoch=2)
+        7
+        """
         return self._layout(epoch, sub_epoch).first_step
 
     def batch(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
@@ -98,6 +119,12 @@ class Plan(Bounds):
         numpy.ndarray
             int64, shape (units,), or (samples,) where the order deals bins. Under "pad" the
             padded slots are the last ones.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Plan(ip.Sequential(30), world_size=2, batch_size=4).batch(epoch=0, step=1, rank=1)
+        array([12, 13, 14, 15])
         """
         return deal(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
 
@@ -108,6 +135,12 @@ class Plan(Bounds):
         -------
         numpy.ndarray
             int64, shape (units + 1,). Other than 0, 1, 2, ... only where the order deals bins.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Plan(ip.Sequential(30), world_size=2, batch_size=4).offsets(epoch=0, step=1, rank=1)
+        array([0, 1, 2, 3, 4])
         """
         return deal_offsets(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
 
@@ -159,6 +192,13 @@ class Plan(Bounds):
         -------
         numpy.ndarray
             int64, flat: the batches one after another.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Sequential(30), world_size=3, batch_size=2)
+        >>> plan.indices(epoch=0, rank=1, start_step=0, stop_step=3)
+        array([ 2,  3,  8,  9, 14, 15])
         """
         rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
         where = runs(steps, self._world(), rank, start, stop)
@@ -181,6 +221,12 @@ class Plan(Bounds):
         -------
         numpy.ndarray
             int64, shape (stop_step - start_step,).
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Plan(ip.Shuffle(11), world_size=2, batch_size=2).batch_sizes(epoch=0, rank=0)
+        array([2, 2, 2])
         """
         rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
         _, starts, stops = shares(steps, self._world(), rank, start, stop)
@@ -201,23 +247,55 @@ class Plan(Bounds):
         ------
         numpy.ndarray
             What `batch` returns, for each step.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2)
+        >>> [batch.tolist() for batch in plan.batches(epoch=0, rank=1)]
+        [[2, 3], [6, 7], [10]]
         """
         rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
         return draw(self.order, steps, self._world(), rank, start, stop)
 
     def num_valid(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> int:
-        """Return the units of a batch that are not padding."""
+        """Return the units of a batch that are not padding.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(11), world_size=2, batch_size=2, remainder="pad")
+        >>> plan.num_valid(epoch=0, step=2, rank=1)
+        1
+        """
         rank = self._rank(rank)
         steps = self._layout(epoch, sub_epoch)
         return steps.valid(*share(steps, self._world(), rank, self._step(steps, step)))
 
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
-        """Return the valid units of a step over all ranks: what a loss is weighted by."""
+        """Return the valid units of a step over all ranks: what a loss is weighted by.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(11), world_size=2, batch_size=2)
+        >>> [plan.step_size(epoch=0, step=step) for step in range(3)]
+        [4, 4, 3]
+        """
         steps = self._layout(epoch, sub_epoch)
         return steps.valid(*steps.interval(self._step(steps, step)))
 
     def phase(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Phase:
-        """Return the phase of the schedule that is in force at a step."""
+        """Return the phase of the schedule that is in force at a step.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> phases = [ip.Phase(0, 4, {"mask": 0.5}), ip.Phase((1, 0), 2, {"mask": 0.75})]
+        >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=phases)
+        >>> plan.phase(epoch=1, step=3)["mask"]
+        0.75
+        """
         steps = self._layout(epoch, sub_epoch)
         return self.phases[steps.span(self._step(steps, step)).phase]
 
@@ -283,6 +361,14 @@ class Plan(Bounds):
         ----------
         step : int
             From first_step to num_steps, inclusive.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=10)
+        >>> cursor = plan.cursor(epoch=0, step=5)
+        >>> cursor.position, plan.resume(cursor).first_step(epoch=0)
+        (385, 5)
         """
         steps = self._layout(epoch, sub_epoch)
         step = self._edge(steps, "step", step)
@@ -294,6 +380,14 @@ class Plan(Bounds):
         """Where the plan starts: at the cursor it was resumed from, or at the very first unit.
 
         `plan.replace(...)` forgets a resume; `plan.replace(...).resume(plan.start)` keeps it.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=10)
+        >>> plan = plan.resume(plan.cursor(epoch=0, step=5))
+        >>> plan.replace(world_size=4).resume(plan.start).first_step(epoch=0)
+        5
         """
         place = self.resumed or Resume(0, 0, 0, 0)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)

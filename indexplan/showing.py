@@ -161,7 +161,8 @@ def _partition_in_words(plan: Plan) -> str:
     name = "over all ranks" if plan.batch_size is None else "per rank"
     sizes = "  ".join(_phase_in_words(phase) for phase in plan.phases)
     ranks = "an open number of ranks" if plan.world_size is None else f"{plan.world_size:,} ranks"
-    text = f"{ranks}, {sizes} units {name} and step, {plan.sub_epochs:,} sub-epochs an epoch"
+    parts = f"{plan.sub_epochs:,} sub-epoch{'s' * (plan.sub_epochs > 1)} an epoch"
+    text = f"{ranks}, {sizes} units {name} and step, {parts}"
     if plan.resumed is not None:
         at = plan.resumed
         text += f", resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"

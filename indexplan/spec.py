@@ -218,7 +218,15 @@ class Spec:
 
     @property
     def fingerprint(self) -> str:
-        """The sha256, in hexadecimal, of the plan's canonical JSON, its algorithms inside."""
+        """The sha256, in hexadecimal, of the plan's canonical JSON, its algorithms inside.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(13, seed=1), world_size=2, batch_size=2)
+        >>> plan.fingerprint[:16]
+        '648eb67880a0635d'
+        """
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
 

@@ -38,7 +38,7 @@ def test_show_a_resumed_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     path = tmp_path / "rest.json"
     path.write_text(PLAN.resume(PLAN.cursor(0, step=1)).to_json())
     said = run(capsys, "show", str(path))
-    assert "1 sub-epochs an epoch, resumed at epoch 0, sub-epoch 0, step 1\n" in said
+    assert "1 sub-epoch an epoch, resumed at epoch 0, sub-epoch 0, step 1\n" in said
     assert "\nepoch 0, step 1, rank 0: 4 5 ...\n" in said
 
 

@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,12 @@ import pytest
 import indexplan as ip
 
 ROOT = Path(__file__).parents[1]
+
+# pages whose every Python and shell block runs, in the page's order, and says what it prints
+PAGES = ("idea", "remainders", "resume", "sub-epochs", "schedules", "determinism", "faq")
+BLOCK = re.compile(
+    r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
+)
 
 
 @contextlib.contextmanager
@@ -67,6 +75,73 @@ def test_plan_file_is_readable_without_this_library(readme: dict[str, object]) -
     assert expected == [int(number) for number in re.findall(r"\d+", out.getvalue())]
 
 
+def printed_by_python(code: str, names: dict[str, object]) -> str:
+    """Run a block and return what it printed."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(code, names)  # noqa: S102 (our own page)
+    return out.getvalue()
+
+
+def printed_by_shell(code: str) -> str:
+    """Run a block with this project's `indexplan`, and return what it printed."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
+    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "80"}
+    command = f'indexplan() {{ "{sys.executable}" -m indexplan "$@"; }}\n{code}'
+    done = subprocess.run(
+        ["/usr/bin/env", "bash", "-euo", "pipefail", "-c", command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page: str, tmp_path: Path) -> None:
+    """What a page's blocks print is what it shows: in a text block after, or in comments."""
+    names: dict[str, object] = {}
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    assert text.count("```python") + text.count("```sh") == len(BLOCK.findall(text))
+    with inside(tmp_path):
+        for kind, code, shown in BLOCK.findall(text):
+            printed = printed_by_python(code, names) if kind == "python" else printed_by_shell(code)
+            said = re.findall(r"^ *print\(.*\) *# (.*)$", code, re.MULTILINE)
+            assert (shown or "".join(f"{line}\n" for line in said)) == printed, code
+
+
+def test_pictures_and_help_are_drawn_by_the_command(tmp_path: Path) -> None:
+    """`python docs/refresh.py` draws the pictures that there are, and leaves README as it is."""
+    (readme,) = re.findall(
+        r"(.*<!-- help -->\n```text\n).*?\n(```\n.*)", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    (tmp_path / "README.md").write_text("outdated\n".join(readme))
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
+    command = [sys.executable, str(ROOT / "docs" / "refresh.py"), str(tmp_path)]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
+    assert (ROOT / "README.md").read_text() == (tmp_path / "README.md").read_text()
+    drawn = {file.name for file in (tmp_path / "docs" / "images").iterdir()}
+    assert {file.name for file in (ROOT / "docs" / "images").glob("plan-*.png")} == drawn
+
+
+def test_every_page_and_picture_is_found() -> None:
+    """README leads to every page, and some page to every picture and example."""
+    assert not {page.name for page in (ROOT / "docs").glob("*.md")} - linked("README.md")
+    everywhere = linked(
+        "README.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
+    )
+    for folder in ("images", "examples"):
+        assert not {file.name for file in (ROOT / "docs" / folder).glob("*.*")} - everywhere
+
+
+def linked(*pages: str) -> set[str]:
+    """The names of the files that pages link to."""
+    links = [re.findall(r"\]\(([^)#:]+)", (ROOT / page).read_text()) for page in pages]
+    return {Path(target).name for each in links for target in each}
+
+
 def picture() -> str:
     """README's picture of a small plan."""
     plan = ip.Plan(ip.Shuffle(13, seed=1), world_size=2, batch_size=2)
@@ -119,7 +194,15 @@ def test_trainers_page_runs() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    """Every relative link of a page names a file that is there."""
+    """Every relative link of a page names a file that is there, and a heading that it has."""
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(#[^)]*)?\)", page.read_text()):
+            file = page.parent / target if target else page
+            assert file.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor[1:] in anchors(file), f"{page.name}: {target}{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

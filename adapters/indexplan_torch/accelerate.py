@@ -86,6 +86,15 @@ def prepare(accelerator: Any, *objects: Any) -> Any:
     object or tuple
         What `accelerator.prepare` returns, in the order given; `PreparedLoader` for each
         PlanLoader.
+
+    Examples
+    --------
+    >>> from accelerate import Accelerator
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanLoader
+    >>> loader = PlanLoader(range(6), ip.Plan(ip.Sequential(6), batch_size=3))
+    >>> [batch.tolist() for batch in prepare(Accelerator(cpu=True), loader)]
+    [[0, 1, 2], [3, 4, 5]]
     """
     return accelerator.prepare(*(_taken(accelerator, each) for each in objects))
 
@@ -109,6 +118,13 @@ def gather(accelerator: Any, data: Any) -> Any:
     -------
     torch.Tensor, or nested as given
         The rows of all ranks, in the order of ranks: each once, none padded.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from accelerate import Accelerator
+    >>> gather(Accelerator(cpu=True), {"right": torch.tensor([1, 0, 1])})  # on one rank
+    {'right': tensor([1, 0, 1])}
     """
 
     def rows(tensor: torch.Tensor) -> torch.Tensor:

@@ -19,6 +19,12 @@ def discover(rank: int | None = None, world_size: int | None = None) -> tuple[in
     ------
     IndexPlanError
         If only one of the two is given, or several ranks run and none says which one this is.
+
+    Examples
+    --------
+    >>> from indexplan_torch import discover
+    >>> discover(rank=3, world_size=8)
+    (3, 8)
     """
     if (rank is None) != (world_size is None):
         raise IndexPlanError(

@@ -84,6 +84,15 @@ def prepare(loader: PlanLoader, **options: Any) -> Any:
     ------
     IndexPlanError
         If it is another loader: Ray builds those anew, without their batch sampler.
+
+    Examples
+    --------
+    >>> from torch.utils.data import DataLoader
+    >>> try:
+    ...     prepare(DataLoader(range(10)))
+    ... except IndexPlanError as error:
+    ...     print(str(error).rpartition("; ")[2])
+    use PlanLoader(dataset, plan)
     """
     if not isinstance(loader, PlanLoader):
         raise IndexPlanError(

@@ -64,7 +64,17 @@ class _FeedSampler(DistributedSampler[Any]):
 
 
 class PlanView(_FeedSampler):
-    """What `loader.sampler` is: a sign to trainers that ranks are taken care of; hears epochs."""
+    """What `loader.sampler` is: a sign to trainers that ranks are taken care of; hears epochs.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanLoader
+    >>> loader = PlanLoader(range(10), ip.Plan(ip.Sequential(10), batch_size=4))
+    >>> loader.sampler.set_epoch(3)  # as trainers do
+    >>> loader.cursor.epoch
+    3
+    """
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
@@ -138,6 +148,14 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     ------
     IndexPlanError
         If an argument breaks its rule.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanBatchSampler
+    >>> plan = ip.Plan(ip.Sequential(12), batch_size=(2, 3))
+    >>> list(PlanBatchSampler(plan, rank=1, world_size=2, nested=True))
+    [[[6, 7, 8], [9, 10, 11]]]
     """
 
     def __init__(
@@ -214,6 +232,14 @@ class PlanSampler(PlanView):
     ------
     IndexPlanError
         If the plan has batches that a loader would cut in other places.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanSampler
+    >>> plan = ip.Plan(ip.Sequential(10), batch_size=2, remainder="drop")
+    >>> list(PlanSampler(plan, rank=1, world_size=2))
+    [2, 3, 6, 7]
     """
 
     def __init__(
@@ -260,6 +286,14 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         Discovered at first use if left out.
     item, as_array
         As for `PlanBatchSampler`.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import GlobalPlanBatchSampler
+    >>> plan = ip.Plan(ip.Sequential(8), batch_size=2)
+    >>> list(GlobalPlanBatchSampler(plan, world_size=2))
+    [[0, 1], [2, 3], [4, 5], [6, 7]]
     """
 
     batch_size = None  # type: ignore[assignment]  # batches may differ by a unit

@@ -15,7 +15,25 @@ from indexplan_torch.feed import Feed
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded:
-    """What the random, NumPy and torch of a process were seeded with, and from what."""
+    """What the random, NumPy and torch of a process were seeded with, and from what.
+
+    Parameters
+    ----------
+    seed : int
+        The order's.
+    epoch, sub_epoch, rank, worker : int
+        Whose stream it is.
+    value : int
+        What they were hashed to, 0 <= value < 2**64.
+
+    Examples
+    --------
+    >>> from indexplan import worker_seed
+    >>> from indexplan_torch import Seeded
+    >>> value = worker_seed(7, epoch=0, rank=1, worker=2)
+    >>> Seeded(seed=7, epoch=0, sub_epoch=0, rank=1, worker=2, value=value).worker
+    2
+    """
 
     seed: int
     epoch: int
@@ -29,7 +47,17 @@ _recorded: Seeded | None = None
 
 
 def recorded() -> Seeded | None:
-    """Return what this process was seeded with; None if it was not."""
+    """Return what this process was seeded with; None if it was not.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanLoader, recorded, seed_rank
+    >>> loader = PlanLoader(range(10), ip.Plan(ip.Shuffle(10, seed=7), batch_size=4))
+    >>> seeded = seed_rank(loader)
+    >>> recorded() == seeded
+    True
+    """
     return _recorded
 
 
@@ -52,7 +80,22 @@ def _seed(feed: Feed, worker: int) -> Seeded:
 class SeedWorker:
     """A `worker_init_fn`: seeds a worker from (seed, pass, rank, worker).
 
-    Persistent workers are seeded once, when they start, and draw on from there.
+    Persistent workers are seeded once, when they start, and draw on from there. `PlanLoader` takes
+    one by itself.
+
+    Parameters
+    ----------
+    feed : Feed
+        Of the sampler that is streamed.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from torch.utils.data import DataLoader
+    >>> from indexplan_torch import PlanBatchSampler, SeedWorker
+    >>> sampler = PlanBatchSampler(ip.Plan(ip.Shuffle(10), batch_size=4))
+    >>> start = SeedWorker(sampler.feed)
+    >>> loader = DataLoader(range(10), batch_sampler=sampler, worker_init_fn=start)
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -70,5 +113,19 @@ def seed_rank(loader: Any) -> Seeded:
     ----------
     loader : PlanLoader or PlanBatchSampler
         Whose plan, rank and pass are taken; call it after `set_epoch`.
+
+    Returns
+    -------
+    Seeded
+        With what, and from what.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanLoader, seed_rank
+    >>> loader = PlanLoader(range(10), ip.Plan(ip.Shuffle(10, seed=7), batch_size=4))
+    >>> loader.set_epoch(2)
+    >>> seed_rank(loader).epoch
+    2
     """
     return _seed(loader.feed, 0)

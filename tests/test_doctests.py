@@ -1,0 +1,42 @@
+"""Every public name is documented by an example, and every example says what happens."""
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import indexplan
+import indexplan.plot
+import indexplan_torch
+
+PACKAGES = (indexplan, indexplan_torch)
+OF_A_TRAINER = {"indexplan_torch.lightning"}  # Lightning's import warns; its tests import it
+
+MODULES = sorted(
+    info.name
+    for package in PACKAGES
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if info.name not in OF_A_TRAINER | {"indexplan.__main__"}
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of a module's docstrings run, in a folder of their own, and are right."""
+    monkeypatch.chdir(tmp_path)
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.FAIL_FAST)
+    assert 0 == failed
+
+
+PUBLIC = [
+    *((package, name) for package in (*PACKAGES, indexplan.plot) for name in package.__all__),
+    *((indexplan.Plan, name) for name in vars(indexplan.Plan) if not name.startswith("_")),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), [each for each in PUBLIC if each[1] != "__version__"])
+def test_every_public_name_has_an_example(owner: object, name: str) -> None:
+    """A docstring with an example, for what a package exports, and what a plan can be asked."""
+    assert ">>>" in (getattr(owner, name).__doc__ or "")
