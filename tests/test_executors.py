@@ -337,8 +337,8 @@ def test_storage_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(ip.PlanFileError) as error:
         build_chunk(str(tmp_path), build, order, next(build.chunks()))
     assert str(error.value) == (
-        f"{tmp_path} must lie where every worker sees it; got no build.json there on "
-        f"{os.uname().nodename}; choose a path on shared storage"
+        f"{tmp_path} must be there, for every worker to see; got no build.json there on "
+        f"{os.uname().nodename}; if nobody removed it, choose a path on shared storage"
     )
     assert [] == list(tmp_path.iterdir())
 

@@ -262,9 +262,9 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
 
     place = place_of(root)
     if not place.has(BUILD):
-        rule = "must lie where every worker sees it"
+        rule = "must be there, for every worker to see"
         got = f"no {BUILD} there on {platform.node()}"
-        raise PlanFileError(f"{root} {rule}; got {got}; choose a path on shared storage")
+        raise PlanFileError(f"{root} {rule}; got {got}; if nobody removed it, choose a path on shared storage")
     hashes: list[int] = []
     size = 0
 

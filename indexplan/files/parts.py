@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
-from indexplan.files.format import BLOCK_BYTES, FORMAT, FORMAT_VERSION, Build, Chunk
+from indexplan.files.format import BLOCK_BYTES, FORMAT, FORMAT_VERSION, MANIFEST, Build, Chunk
 from indexplan.files.places import Place
 from indexplan.partition import part_of, split
 
@@ -120,7 +120,11 @@ def record(
     sizes = tuple(size for size, _ in left)
     hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
     part = Part(number=number, of=of, plan=plan, chunk_bytes=sizes, hashes=hashes)
-    root.publish(part.name, [canonical_json(part.to_dict(build)).encode()])
+    try:
+        root.publish(part.name, [canonical_json(part.to_dict(build)).encode()])
+    except PlanFileError:
+        if not root.has(MANIFEST):  # else another has just finished, and swept up
+            raise
 
 
 def sweep(root: Place) -> None:

@@ -102,7 +102,8 @@ class Folder:
                 if not self.root.is_dir():
                     raise PlanFileError(f"{rule}; got a file; choose another path") from None
                 names = {file.name for file in self.root.iterdir() if file.suffix != TEMPORARY}
-                if names and BUILD not in names:
+                # looked up after the listing, which other builders' files may come into meanwhile
+                if names and not (self.root / BUILD).exists():
                     got = f"a folder that holds {min(names)}"
                     raise PlanFileError(f"{rule}; got {got}; choose another path") from None
             with suppress(PermissionError):  # of a parent that may be entered, but not read
@@ -111,9 +112,9 @@ class Folder:
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file, and the folder that it lies in."""
         path = self.root / name
-        with explained("a folder that can be made", path.parent):
-            path.parent.mkdir(exist_ok=True)
-            if path.parent != self.root:  # the plan directory itself may be a link
+        if path.parent != self.root:  # which may be a link, and is not made again if it vanished
+            with explained("a folder that can be made", path.parent):
+                path.parent.mkdir(exist_ok=True)
                 check_kind(path.parent, os.lstat(path.parent).st_mode, folder=True)
         return publish(path, blocks)
 
