@@ -13,21 +13,26 @@ from indexplan.seeds import worker_seed
 from indexplan.version import __version__
 
 if TYPE_CHECKING:
+    from indexplan.benching.measuring import bench
+    from indexplan.benching.rows import Bench
     from indexplan.checks import Check, Report, verify
     from indexplan.dataset import Dataset
     from indexplan.differing import Difference, diff
     from indexplan.explaining import Reading, explain
     from indexplan.files.build import Saved, finish, save
-    from indexplan.files.export import export
+    from indexplan.files.export import Exported, export
     from indexplan.files.read import Stored, load
+    from indexplan.warming import Warmth, warm_up
 
 __all__ = [
     "Account",
+    "Bench",
     "BlockShuffle",
     "Check",
     "Cursor",
     "Dataset",
     "Difference",
+    "Exported",
     "IndexPlanError",
     "Location",
     "Order",
@@ -40,7 +45,9 @@ __all__ = [
     "Sequential",
     "Shuffle",
     "Stored",
+    "Warmth",
     "__version__",
+    "bench",
     "diff",
     "explain",
     "export",
@@ -50,6 +57,7 @@ __all__ = [
     "register",
     "save",
     "verify",
+    "warm_up",
     "worker_seed",
 ]
 
@@ -60,8 +68,11 @@ _AT_FIRST_USE = {
     **dict.fromkeys(("Stored", "load"), "indexplan.files.read"),
     **dict.fromkeys(("Difference", "diff"), "indexplan.differing"),
     **dict.fromkeys(("Reading", "explain"), "indexplan.explaining"),
+    "Bench": "indexplan.benching.rows",
+    "bench": "indexplan.benching.measuring",
+    **dict.fromkeys(("Warmth", "warm_up"), "indexplan.warming"),
     "Dataset": "indexplan.dataset",
-    "export": "indexplan.files.export",
+    **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
 }
 
 

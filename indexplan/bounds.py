@@ -16,7 +16,7 @@ class Bounds(Spec):
 
     def _world(self) -> int:
         if self.world_size is None:
-            cure = "use plan.replace(world_size=...), the number of running ranks"
+            cure = "use plan.replace(world_size=...) or --world-size, the number of running ranks"
             raise wrong("world_size", "set for this", None, cure)
         return self.world_size
 
@@ -34,7 +34,7 @@ class Bounds(Spec):
             sub_epoch = 0 if sub_epoch is None else sub_epoch
             cure = "leave it out, as the plan has one sub-epoch an epoch"
         else:
-            cure = f"the plan has sub_epochs={self.sub_epochs}"
+            cure = f"name one of the plan's {self.sub_epochs} sub-epochs"
         sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
         if self.resumed is not None and (epoch, sub_epoch) < self.resumed[:2]:
             rule = f"not before {self.resumed[:2]}, where the plan was resumed"
@@ -50,13 +50,14 @@ class Bounds(Spec):
             return step
         kind = f"an unfinished step of {self._what(steps)}"
         if first == stop:
-            raise wrong("step", f"{kind}, and there is none", step, "plan.account says why")
+            cure = "plan.account says why; use smaller batches"
+            raise wrong("step", f"{kind}, and there is none", step, cure)
         cure = "plan.first_step and plan.num_steps say which there are"
         return whole("step", step, first, stop, cure, kind)
 
     def _edge(self, steps: Layout, name: str, step: int) -> int:
         """Return `step`, if it lies between unfinished steps, or at their start or end."""
-        cure = f"these are the unfinished steps of {self._what(steps)}, and their end"
+        cure = f"name one of the unfinished steps of {self._what(steps)}, or their end"
         if steps.first_step == steps.num_steps:
             cure = f"{self._what(steps)} has no unfinished step; plan.account says why"
         return whole(name, step, steps.first_step, steps.num_steps + 1, cure)

@@ -17,17 +17,20 @@ def canonical_json(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
-    """Return the JSON object that `text` holds.
+AS_WRITTEN = "pass what to_json returned, unchanged"
+BY_WHOM = "write it with to_json, or read it with the version of indexplan that wrote it"
+
+
+def parse_json_object(what: str, text: str | bytes, cure: str = AS_WRITTEN) -> dict[str, Any]:
+    """Return the JSON object that `text` holds; `cure` is what to do if it holds none.
 
     Raises
     ------
     IndexPlanError
         If the text is not JSON, is not an object, names a field twice, or holds NaN or infinity.
     """
-    cure = "pass what to_json returned, unchanged"
     if not isinstance(text, str | bytes):
-        raise wrong(what, "JSON text", text, "pass what to_json returned")
+        raise wrong(what, "JSON text", text, cure)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
@@ -56,14 +59,15 @@ def parse_json_object(what: str, text: str | bytes) -> dict[str, Any]:
         values = (each.values() if isinstance(each, dict) else each for each in level)
         level = [value for each in values for value in each if isinstance(value, dict | list)]
     if level:  # whatever walks through it later would run out of stack
-        raise IndexPlanError(f"{what} must nest at most {DEEPEST} levels deep; {cure}")
+        raise IndexPlanError(f"{what} must nest at most {DEEPEST} levels deep; got more; {cure}")
     return data
 
 
-def check_fields(what: str, data: Mapping[str, Any], names: Iterable[str]) -> None:
+def check_fields(
+    what: str, data: Mapping[str, Any], names: Iterable[str], cure: str = BY_WHOM
+) -> None:
     """Raise `IndexPlanError` unless `data` has exactly the fields `names`."""
     expected = set(names)
-    cure = "write it with to_json, or read it with the version of indexplan that wrote it"
     if missing := sorted(expected - set(data)):
         rule = f"{what} must have the fields {missing}; got only {sorted(data)}"
         raise IndexPlanError(f"{rule}; {cure}")

@@ -147,7 +147,7 @@ def verify(
     True
     """
     if not isinstance(plan, Plan):
-        raise wrong("plan", "a Plan", plan)
+        raise wrong("plan", "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
     stored = plan.order if isinstance(plan.order, Stored) else None
     if epochs is None:
         epochs = stored.manifest.build.epochs if stored else (0,)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numba
+from llvmlite.binding import get_host_cpu_name
 from numba import types
 from numba.core.errors import NumbaError
+from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Origin: TypeAlias = Literal["loaded", "saved", "unsaved"]
 
 INT64 = types.int64
 # C-contiguous arrays; for reading, both writeable and read-only ones will do.
@@ -24,6 +27,13 @@ READ_UINT32 = types.Array(types.uint32, 1, "C", readonly=True)
 READ_UINT64 = types.Array(types.uint64, 1, "C", readonly=True)
 READ_INT64 = types.Array(types.int64, 1, "C", readonly=True)
 WRITE_INT64 = types.Array(types.int64, 1, "C")
+
+
+# What numba makes of a function for C callers is left out; of a helper, `register_jitable` leaves
+# out what is for Python callers too, and compiles it once for all literal numbers that it gets.
+# Together they compile a shuffle in 1.3 s instead of 2.1, a block shuffle in 3.1 instead of 4.8.
+# Helpers that numba inlines before compilation take 1.05 to 1.2 times as long.
+OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
 
 
 class Kernel:
@@ -35,12 +45,23 @@ class Kernel:
         The plain function, kept as `py_func`.
     arguments : tuple of numba types
         The only types of arguments that it is compiled for.
+
+    Attributes
+    ----------
+    origin : {"loaded", "saved", "unsaved"} or None
+        Whether the machine code came from numba's cache, or was compiled and saved there, or could
+        not be saved; None before the first call.
+    folder : str or None
+        The folder of numba's cache that was chosen for it, if any.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         functools.update_wrapper(self, function)
+        self.name = function.__name__
         self.py_func = function
         self.arguments = arguments
+        self.origin: Origin | None = None
+        self.folder: str | None = None
         self._compiled: Callable[..., Any] | None = None
         self._lock = threading.Lock()
 
@@ -48,16 +69,25 @@ class Kernel:
         """Run the kernel; raises `numba.core.errors.NumbaError` if it cannot be compiled."""
         return (self._compiled or self._compile())(*values)
 
+    def compile(self) -> None:
+        """Compile or load the kernel, if that was not done yet; raises what a call raises."""
+        self._compile()
+
     def _compile(self) -> Callable[..., Any]:
         with self._lock:
             if self._compiled is None:
+                self.origin = "unsaved"  # until it is known to be in the cache
                 dispatcher = self._load() or self._build()
                 dispatcher.disable_compile()  # else other types of arguments are compiled for
                 self._compiled = dispatcher
             return self._compiled
 
+    def _dispatcher(self) -> Any:
+        jit: Any = numba.njit  # whose annotations lack the option
+        return jit(**OPTIONS)(self.py_func)
+
     def _build(self) -> Any:
-        dispatcher: Any = numba.njit(nogil=True)(self.py_func)
+        dispatcher = self._dispatcher()
         dispatcher.compile(self.arguments)
         return dispatcher
 
@@ -65,17 +95,20 @@ class Kernel:
         """Return the function from, or by way of, numba's cache; None if that is of no use."""
         if vars(numba.config).get("BOUNDSCHECK"):  # the cache cannot tell such code from other
             return None
-        dispatcher: Any = numba.njit(nogil=True)(self.py_func)
+        dispatcher = self._dispatcher()
         try:
             dispatcher.enable_caching()  # RuntimeError: no folder can be written to
+            self.folder = dispatcher.stats.cache_path
             try:
                 dispatcher.compile(self.arguments)
+                self.origin = "loaded" if dispatcher.stats.cache_hits else "saved"
             except NumbaError:
                 raise
             except Exception:  # a damaged file raises anything when unpickled
                 if not dispatcher.overloads:  # else it was compiled but not saved: a full disk
                     dispatcher._cache.flush()  # noqa: SLF001  numba has no public way
                     dispatcher.compile(self.arguments)
+                    self.origin = "saved"
         except NumbaError:
             raise
         except Exception:  # a folder that cannot be read, or flushed: do without
@@ -83,11 +116,30 @@ class Kernel:
         return dispatcher
 
 
+KERNELS: list[Kernel] = []  # of all modules that were imported
+
+
 def kernel(*arguments: Any) -> Callable[[Callable[..., Any]], Kernel]:
     """Make the decorated function a `Kernel` for arguments of these numba types."""
-    return lambda function: Kernel(function, arguments)
+
+    def decorate(function: Callable[..., Any]) -> Kernel:
+        made = Kernel(function, arguments)
+        KERNELS.append(made)
+        return made
+
+    return decorate
 
 
 def helper(function: Function) -> Function:
-    """Make a function callable from the kernels of its file, which compile it as part of them."""
-    return cast("Function", numba.njit(nogil=True)(function))
+    """Make a function callable from the kernels of its file, which compile it as part of them.
+
+    The function itself is returned, so Python callers get the plain one.
+    """
+    made: Function = register_jitable(**OPTIONS)(function)
+    return made
+
+
+def cpu_name() -> str:
+    """Return LLVM's name of the CPU that kernels are compiled for, as numba's cache knows it."""
+    name: str = vars(numba.config).get("CPU_NAME") or get_host_cpu_name()
+    return name

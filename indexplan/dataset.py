@@ -14,6 +14,8 @@ import numpy as np
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
 
+AS_RETURNED = "pass what to_dict returned, unchanged"
+
 _FIELDS: dict[str, tuple[type, ...]] = {
     "kind": (str,),
     "pattern": (str, type(None)),
@@ -87,18 +89,22 @@ class Dataset:
             if root.suffix == ".npy":
                 return cls._scan_npy(root)
         except OSError as error:
-            raise IndexPlanError(f"dataset must be readable; got {path!s}: {error}") from error
-        raise wrong("dataset", "a folder or a .npy file", str(path))
+            got = f"{error.strerror!r} at {error.filename or path}"
+            cure = "check the path and its permissions"
+            raise IndexPlanError(f"dataset must be readable; got {got}; {cure}") from error
+        raise wrong("dataset", "a folder or a .npy file", str(path), "check the path")
 
     @classmethod
     def _scan_folder(cls, root: Path, pattern: str) -> Dataset:
         try:
             found = [file for file in root.glob(pattern) if file.is_file()]
         except (ValueError, NotImplementedError) as error:
-            raise IndexPlanError(f"pattern must be a glob; got {pattern!r}: {error}") from None
+            got, cure = f"{pattern!r} ({error})", "write it as '**/*.jpg', relative to the folder"
+            raise IndexPlanError(f"pattern must be a glob; got {got}; {cure}") from None
         files = sorted((file.relative_to(root).as_posix(), file.stat().st_size) for file in found)
         if not files:
-            raise wrong("pattern", f"one that matches files of {root}", pattern)
+            cure = "check both, or leave it out for all files"
+            raise wrong("pattern", f"one that matches files of {root}", pattern, cure)
         names = tuple(name for name, _ in files)
         sizes = [size for _, size in files]
         return cls(
@@ -123,10 +129,13 @@ class Dataset:
                 }[version]
                 shape, fortran, dtype = read(stream)
             except (ValueError, KeyError) as error:
-                raise IndexPlanError(f"{file} must be a .npy file: {error}") from None
+                got = str(error).partition("\n")[0]
+                cure = "write it with numpy.save"
+                raise IndexPlanError(f"{file} must be a .npy file; got {got!r}; {cure}") from None
             size = os.fstat(stream.fileno()).st_size
         if not shape or not shape[0]:
-            raise wrong(f"{file}", "an array with at least one row", shape)
+            cure = "check that it is the dataset"
+            raise wrong(f"{file}", "an array with at least one row", shape, cure)
         order = "column-major" if fortran else "row-major"
         header = (
             f"dtype {dtype.str if dtype.names is None else dtype.descr}, shape {shape}, {order}"
@@ -149,13 +158,13 @@ class Dataset:
     def from_dict(cls, data: Mapping[str, Any]) -> Dataset:
         """Return the identity that `to_dict` described, or raise `IndexPlanError`."""
         if not isinstance(data, Mapping):
-            raise wrong("a dataset", "an object", data)
-        check_fields("a dataset", data, _FIELDS)
+            raise wrong("a dataset", "an object", data, AS_RETURNED)
+        check_fields("a dataset", data, _FIELDS, AS_RETURNED)
         for name, kinds in _FIELDS.items():
             if type(data[name]) not in kinds:
                 rule = " or ".join(kind.__name__ for kind in kinds)
-                raise wrong(f"a dataset's {name}", rule, data[name])
-        whole("a dataset's num_samples", data["num_samples"], 1, 2**63)
+                raise wrong(f"a dataset's {name}", rule, data[name], AS_RETURNED)
+        whole("a dataset's num_samples", data["num_samples"], 1, 2**63, AS_RETURNED)
         return cls(**data)
 
     def check_same(self, built_for: Dataset) -> None:

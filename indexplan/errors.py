@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+LONGEST = 500  # characters of a value that a message shows
+
 
 class IndexPlanError(ValueError):
     """A value that breaks a rule; the message names the value, the rule and the cure.
@@ -34,14 +36,18 @@ class PlanFileError(IndexPlanError):
     """
 
 
-def wrong(what: str, rule: str, got: object, cure: str = "") -> IndexPlanError:
+def wrong(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
     """Return the error `<what> must be <rule>; got <got>; <cure>`."""
-    return IndexPlanError(f"{what} must be {rule}; got {got!r}" + (f"; {cure}" if cure else ""))
+    return IndexPlanError(f"{what} must be {rule}; got {_shown(got)}; {cure}")
 
 
-def whole(
-    what: str, value: Any, start: int, stop: int, cure: str = "", kind: str = "an integer"
-) -> int:
+def _shown(value: object) -> str:
+    """Write a value in one line that somebody can read: an array's repr has many."""
+    text = " ".join(line.strip() for line in repr(value).splitlines())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def whole(what: str, value: Any, start: int, stop: int, cure: str, kind: str = "an integer") -> int:
     """Return `value` as a Python int, if it is an integer in [start, stop).
 
     Python and NumPy integers are accepted; floats and booleans are not, even where they are whole.

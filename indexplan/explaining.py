@@ -77,7 +77,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] = range(3)) -> tuple[R
     ...     print(reading.words)
     dropped: the last 3 of 11 units do not fill a global batch, and remainder is "drop"
     """
-    cure = f"the order has num_samples={plan.order.num_samples}"
+    cure = f"name one of the order's {plan.order.num_samples} samples"
     index = whole("index", index, 0, plan.order.num_samples, cure)
     return tuple(_reading(plan, index, check_epoch(epoch)) for epoch in epochs)
 

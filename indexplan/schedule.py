@@ -188,17 +188,17 @@ def _parse_phase(word: str) -> Phase:
     at, colon, rest = word.partition(":")
     if not colon:
         rule = "AT:SIZE or AT:SIZE:NAME=VALUE,..."
-        raise wrong("a phase", rule, word, "such as 250000:768")
+        raise wrong("a phase", rule, word, "write one such as 250000:768")
     size, _, parameters = rest.partition(":")
     rule = "a stream place or EPOCH/SUB_EPOCH"
     place = _integers("AT", rule, at, "/")
     if len(place) > 2:
-        raise wrong("AT", rule, at, "such as 250000 or 3/0")
+        raise wrong("AT", rule, at, "write one such as 250000 or 3/0")
     pairs = {}
     for pair in filter(None, parameters.split(",")):
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise wrong("a parameter", "NAME=VALUE", pair, "such as resolution=192")
+            raise wrong("a parameter", "NAME=VALUE", pair, "write one such as resolution=192")
         pairs[name] = _scalar(value)
     return Phase(place if len(place) == 2 else place[0], _parse_size(size), pairs)
 

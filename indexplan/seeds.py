@@ -23,7 +23,8 @@ def check_seed(seed: Any) -> int:
 
 def check_epoch(epoch: Any) -> int:
     """Return `epoch` as an int in [0, 2**32), or raise `IndexPlanError`."""
-    return whole("epoch", epoch, 0, EPOCH_STOP, "a run ends with epoch 2**32 - 1")
+    cure = "count from 0; a run ends with epoch 2**32 - 1"
+    return whole("epoch", epoch, 0, EPOCH_STOP, cure)
 
 
 @lru_cache(maxsize=1024)  # SeedSequence takes longer than a batch does

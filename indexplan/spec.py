@@ -98,7 +98,7 @@ class Spec:
         ats = [phase.at for phase in self.phases]
         for at in ats:
             if not isinstance(at, int) and at[1] >= self.sub_epochs:
-                cure = f"the plan has sub_epochs={self.sub_epochs}"
+                cure = f"name one of the plan's {self.sub_epochs} sub-epochs"
                 raise wrong("at's sub_epoch", f"below {self.sub_epochs}", at[1], cure)
         if partition.by_place and not self.order.constant_num_units:
             user = "carry" if self.remainder == "carry" else "a phase at a stream place"
@@ -187,7 +187,8 @@ class Spec:
             raise wrong("a plan's partition", PARTITION_VERSION, data["partition"], cure)
         values = {name: data[name] for name in names}
         if order is not None and order.to_dict() != values["order"]:
-            raise wrong("a plan's order", f"{order.to_dict()}", values["order"])
+            cure = "leave order out, or pass one that equals the plan's"
+            raise wrong("a plan's order", f"{order.to_dict()}", values["order"], cure)
         values["order"] = order or order_from_dict(values["order"])
         for name in ("batch_size", "global_batch_size"):
             values[name] = _batch_size_from_json(values[name])

@@ -237,3 +237,41 @@ import json, kernels
 print(json.dumps([kernels.total.py_func([1, 2]), kernels.total.__name__]))
 """
     assert [6, "total"] == folder.run(script)
+
+
+def test_helpers_stay_plain_functions(folder: Folder) -> None:
+    """Outside of kernels a helper is the function as it was written."""
+    script = """
+import json, kernels
+print(json.dumps([kernels.twice('a'), type(kernels.twice).__name__]))
+"""
+    assert ["aa", "function"] == folder.run(script)
+
+
+def test_kernels_know_where_they_came_from(folder: Folder, tmp_path: Path) -> None:
+    """A kernel tells whether it was loaded, saved or neither, and from which folder."""
+    script = CALL + "print(json.dumps([kernels.total.origin, kernels.total.folder]))"
+    script = script.replace('print(json.dumps({"answer": answer, "hits": hits}))', "")
+    before = "import json, kernels; print(json.dumps([kernels.total.origin, kernels.total.folder]))"
+    assert [None, None] == folder.run(before)
+    origin, chosen = folder.run(script)
+    assert ("saved", folder.cache) == (origin, Path(chosen).parent)
+    assert ["loaded", chosen] == folder.run(script)
+    for path in folder.files("nbc"):
+        scramble(path)
+    assert ["saved", chosen] == folder.run(script)
+    assert ["unsaved", None] == folder.run(script, NUMBA_BOUNDSCHECK="1")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    full = {"NUMBA_CACHE_DIR": str(tmp_path / "full")}
+    assert "unsaved" == folder.run(limit + script, **full)[0]
+
+
+def test_all_kernels_are_listed(folder: Folder) -> None:
+    """What a file decorates is listed, in its order, before anything is compiled."""
+    script = """
+import json
+from indexplan.compiling import KERNELS
+import kernels
+print(json.dumps([[kernel.name, kernel.origin] for kernel in KERNELS]))
+"""
+    assert [["total", None], ["read", None], ["wrong", None]] == folder.run(script)

@@ -41,10 +41,12 @@ def run(options: Any) -> int:
     """Build the plan directory."""
     dataset = scan_dataset(options)
     if (options.num_samples is None) == (dataset is None):
-        raise IndexPlanError("exactly one of --num-samples and --dataset must be given")
+        got = "neither" if dataset is None else "both"
+        rule = "exactly one of --num-samples and --dataset must be given"
+        raise IndexPlanError(f"{rule}; got {got}; samples of a --dataset are counted for you")
     plan = plan_of(options, dataset.num_samples if dataset else options.num_samples)
     if not 1 <= options.epochs <= 2**32:
-        raise wrong("--epochs", "from 1 to 2**32", options.epochs)
+        raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     part = None if options.part is None else part_of(options.part)
     with engine(options) as executor, Progress("building", "idx") as progress:
         saved = ip.save(

@@ -91,7 +91,7 @@ def scan_dataset(options: Any, built_for: ip.Dataset | None = None) -> ip.Datase
     """Scan the dataset that the command names, by its plan's pattern if it names none."""
     if options.dataset is None:
         if options.pattern is not None:
-            raise IndexPlanError("--pattern needs --dataset, the folder it is about")
+            raise IndexPlanError("--pattern needs --dataset; name the folder it is about, too")
         return None
     pattern = options.pattern or (built_for and built_for.pattern) or "**/*"
     return ip.Dataset.scan(options.dataset, pattern)
@@ -116,7 +116,8 @@ def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | None
     plan, manifest = open_either(options.plan)
     dataset = scan_dataset(options, manifest.build.dataset if manifest else None)
     if dataset is not None and manifest is None:
-        raise IndexPlanError("--dataset needs a plan directory, which remembers its dataset")
+        rule = "--dataset needs a plan directory, which remembers its dataset"
+        raise IndexPlanError(f"{rule}; got {options.plan}; leave --dataset out")
     if dataset is not None:
         plan = ip.load(options.plan, dataset=dataset)
     if options.world_size is not None:

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.files.running import num_cores
+from indexplan.machine import num_cores
 
 
 def add_engine(command: argparse.ArgumentParser) -> None:
@@ -85,7 +85,8 @@ def part_of(text: str) -> tuple[int, int]:
     """Read a part such as 2/4."""
     number, slash, of = text.partition("/")
     if not (slash and number.isdecimal() and of.isdecimal()):
-        raise wrong("--part", "a part and how many there are, such as 1/4", text)
+        cure = "write it so, or leave it out to build all"
+        raise wrong("--part", "a part and how many there are, such as 1/4", text, cure)
     return int(number), int(of)
 
 

@@ -7,19 +7,34 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
 import indexplan as ip
-from indexplan.cli import build, locate, show, verify
+from indexplan.cli import (
+    bench,
+    build,
+    diff,
+    explain,
+    export,
+    finish,
+    locate,
+    plot,
+    show,
+    verify,
+    warm_up,
+)
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.errors import IndexPlanError, PlanFileError
 
-VERBS = (build, show, locate, verify)
+VERBS = (build, finish, show, plot, locate, explain, diff, verify, export, bench, warm_up)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    if arguments is None:  # the command itself: Ctrl-C ends it at once, as it may be killed anyhow
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)

@@ -46,7 +46,8 @@ def run(options: Any) -> int:
         plan = plan.replace(world_size=options.world_size)
     kind, epoch, sub_epoch = options.kind, options.epoch, options.sub_epoch
     if options.window is not None and kind != "mixing":
-        raise IndexPlanError("--window needs --kind mixing")
+        cure = "name that kind, or leave --window out"
+        raise IndexPlanError(f"--window needs --kind mixing; got {kind}; {cure}")
     if epoch is None:
         epoch = manifest.build.epochs[0] if manifest else plan.start.epoch
         if sub_epoch is None and epoch == plan.start.epoch:

@@ -34,7 +34,8 @@ def run(options: Any) -> int:
     needed = [("sub_epoch", "epoch"), ("step", "epoch"), ("rank", "step")]
     for name, other in needed:
         if getattr(options, name) is not None and getattr(options, other) is None:
-            raise IndexPlanError(f"--{name.replace('_', '-')} needs --{other}")
+            option = f"--{name.replace('_', '-')}"
+            raise IndexPlanError(f"{option} needs --{other}; give both, or leave {option} out")
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}

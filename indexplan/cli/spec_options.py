@@ -13,16 +13,20 @@ from indexplan.errors import IndexPlanError
 def add_spec(command: argparse.ArgumentParser) -> None:
     """Add the options of an order and a partition; the number of samples is the verb's own."""
     add = command.add_argument
-    add("--order", choices=("shuffle", "block-shuffle", "sequential"), default="shuffle")
-    add("--seed", type=number, default=0, metavar="N")
+    orders = ("shuffle", "block-shuffle", "sequential")
+    add("--order", choices=orders, default="shuffle", help="how an epoch is ordered (shuffle)")
+    add("--seed", type=number, default=0, metavar="N", help="what the order is drawn from (0)")
     add("--block-size", type=number, metavar="N", help="samples in a block of a block-shuffle")
     add("--window", type=number, metavar="N", help="blocks that are mixed together (1)")
     add("--world-size", type=number, metavar="N", help="ranks; left out, the plan leaves it open")
     sizes = "units per rank and step: 256, nested 5x3, or phases '0:512 250000:768'"
     add("--batch-size", metavar="SIZE", help=sizes)
     add("--global-batch-size", metavar="SIZE", help="the same, over all ranks")
-    add("--sub-epochs", type=number, default=1, metavar="N")
-    add("--remainder", choices=("spread", "drop", "pad", "carry"), default="spread")
+    words = "intervals that each epoch is cut into (1)"
+    add("--sub-epochs", type=number, default=1, metavar="N", help=words)
+    words = "what becomes of units that do not fill a global batch (spread)"
+    remainders = ("spread", "drop", "pad", "carry")
+    add("--remainder", choices=remainders, default="spread", help=words)
 
 
 def plan_of(options: Any, num_samples: int) -> ip.Plan:
@@ -33,7 +37,9 @@ def plan_of(options: Any, num_samples: int) -> ip.Plan:
         if (text := getattr(options, name)) is not None
     }
     if not sizes:
-        raise IndexPlanError("one of --batch-size and --global-batch-size must be given")
+        rule = "one of --batch-size and --global-batch-size must be given; got neither"
+        cure = "--batch-size counts a rank's units, --global-batch-size all ranks'"
+        raise IndexPlanError(f"{rule}; {cure}")
     return ip.Plan(
         _order(options, num_samples),
         world_size=options.world_size,
@@ -46,12 +52,16 @@ def plan_of(options: Any, num_samples: int) -> ip.Plan:
 def _order(options: Any, num_samples: int) -> ip.Order:
     if options.order == "block-shuffle":
         if options.block_size is None:
-            raise IndexPlanError("--order block-shuffle needs --block-size, the samples of a shard")
+            rule = "--order block-shuffle needs --block-size"
+            raise IndexPlanError(f"{rule}; give it the number of samples of a shard")
         window = 1 if options.window is None else options.window
         return ip.BlockShuffle(num_samples, options.block_size, window, options.seed)
     for name in ("block_size", "window"):
         if getattr(options, name) is not None:
-            raise IndexPlanError(f"--{name.replace('_', '-')} needs --order block-shuffle")
+            option = f"--{name.replace('_', '-')}"
+            cure = f"name that order, or leave {option} out"
+            rule = f"{option} needs --order block-shuffle"
+            raise IndexPlanError(f"{rule}; got {options.order}; {cure}")
     if options.order == "sequential":
         return ip.Sequential(num_samples)
     return ip.Shuffle(num_samples, options.seed)

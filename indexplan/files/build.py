@@ -18,6 +18,7 @@ from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.finishing import complete, join
 from indexplan.files.format import (
     BUILD,
+    CURE,
     UNITS_PER_CHUNK,
     Build,
     Chunk,
@@ -124,10 +125,10 @@ def save(
     True
     """
     if not isinstance(plan, Plan):
-        raise wrong("plan", "a Plan", plan)
+        raise wrong("plan", "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
     numbers = sorted({check_epoch(epoch) for epoch in epochs})
     if not numbers:
-        raise wrong("epochs", "at least one epoch", numbers)
+        raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
     build = Build.of(order, numbers, units_per_chunk, dataset)
     number, of = (1, 1) if part is None else check_part(part)
@@ -189,7 +190,13 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     """
     root = place_of(path)
     if root.has(BUILD):
-        join(root, Build.from_dict(parse_json_object(BUILD, root.read(BUILD))), progress)
+        try:
+            build = Build.from_dict(parse_json_object(BUILD, root.read(BUILD), CURE))
+        except PlanFileError:
+            raise
+        except IndexPlanError as error:
+            raise PlanFileError(f"{root.path}: {error}") from None
+        join(root, build, progress)
     sizes = read_manifest(root).chunk_bytes
     return Saved(path=root.path, num_bytes=sum(sizes), num_written=0, num_kept=len(sizes))
 
@@ -201,7 +208,7 @@ def _claim(root: Place, build: Build) -> None:
     if root.publish(BUILD, [text]):
         return
     try:
-        there = parse_json_object(BUILD, root.read(BUILD))
+        there = parse_json_object(BUILD, root.read(BUILD), CURE)
     except PlanFileError:
         raise
     except IndexPlanError as error:
@@ -264,7 +271,9 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
     if not place.has(BUILD):
         rule = "must be there, for every worker to see"
         got = f"no {BUILD} there on {platform.node()}"
-        raise PlanFileError(f"{root} {rule}; got {got}; if nobody removed it, choose a path on shared storage")
+        raise PlanFileError(
+            f"{root} {rule}; got {got}; if nobody removed it, choose a path on shared storage"
+        )
     hashes: list[int] = []
     size = 0
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import PlanFileError, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.opening import open_chunk, read_small
@@ -191,7 +191,7 @@ def export(
     [2, 3, 6, 8, 9]
     """
     if not isinstance(plan, Plan):
-        raise wrong("plan", "a Plan", plan)
+        raise wrong("plan", "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
     if plan.order.deals_bins:
         cure = "read it with plan.batch and plan.offsets"
         raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)
@@ -200,7 +200,7 @@ def export(
         raise wrong("world_size", "set for an export, which has files for each rank", None, cure)
     numbers = sorted({check_epoch(epoch) for epoch in epochs})
     if not numbers:
-        raise wrong("epochs", "at least one epoch", numbers)
+        raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     files = [file for share in _shares(plan, numbers) for file in share.files()]
     root = Path(out)
     _claim(root, plan)
@@ -254,7 +254,12 @@ def _claim(root: Path, plan: Plan) -> None:
     }
     if publish(root / EXPORT, [canonical_json(content).encode()]):
         return
-    if (there := parse_json_object(EXPORT, read_small(root / EXPORT))) != content:
+    cure = "restore the file, or choose another path"
+    try:
+        there = parse_json_object(f"{root / EXPORT}", read_small(root / EXPORT), cure)
+    except IndexPlanError as error:
+        raise PlanFileError(str(error)) from None
+    if there != content:
         got = f"one of the plan {there.get('plan_fingerprint')}, not {plan.fingerprint}"
         raise PlanFileError(f"{rule}; got {got}; choose another path")
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.dataset import Dataset
-from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
+from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.orders.base import Int64, Order
 from indexplan.seeds import EPOCH_STOP
 
@@ -26,6 +26,8 @@ UNITS_PER_CHUNK = 2**26
 BLOCK_BYTES = 2**22
 HEADER_BYTES = 128
 SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
+
+CURE = "restore the file, or build the plan again at another path"
 
 BUILD, BLOCKS, MANIFEST = "build.json", "blocks.npy", "manifest.json"
 
@@ -75,14 +77,15 @@ class Build:
         """Return the build of some epochs of an order."""
         if dataset is not None and dataset.num_samples != order.num_samples:
             rule = f"{dataset.num_samples}, the dataset's number of samples"
-            raise wrong("the order's num_samples", rule, order.num_samples)
+            cure = f"use an order of {dataset.num_samples} samples"
+            raise wrong("the order's num_samples", rule, order.num_samples, cure)
         return cls(
             order=order.to_dict(),
             num_samples=order.num_samples,
             deals_bins=order.deals_bins,
             epochs=tuple(epochs),
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
-            units_per_chunk=whole("units_per_chunk", units_per_chunk, 1, 2**40),
+            units_per_chunk=whole("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
             dataset=dataset,
         )
 
@@ -192,28 +195,29 @@ class Build:
     def from_dict(cls, data: dict[str, Any]) -> Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
         if data.get("format") != FORMAT:
-            raise wrong("format", repr(FORMAT), data.get("format"))
+            raise wrong("format", repr(FORMAT), data.get("format"), CURE)
         if data.get("format_version") != FORMAT_VERSION:
             cure = "read it with a newer indexplan"
             raise wrong("format_version", str(FORMAT_VERSION), data.get("format_version"), cure)
         names = list(cls.__dataclass_fields__)
-        check_fields("a build", data, ["format", "format_version", *names])
+        check_fields("a build", data, ["format", "format_version", *names], CURE)
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
-                raise wrong(name, "a list of integers", data[name])
-        epochs = tuple(whole("an epoch", epoch, 0, EPOCH_STOP) for epoch in data["epochs"])
-        num_units = tuple(whole("num_units", units, 1, 2**63) for units in data["num_units"])
+                raise wrong(name, "a list of integers", data[name], CURE)
+        epochs = tuple(whole("an epoch", epoch, 0, EPOCH_STOP, CURE) for epoch in data["epochs"])
+        num_units = tuple(whole("num_units", units, 1, 2**63, CURE) for units in data["num_units"])
         if not epochs or list(epochs) != sorted(set(epochs)) or len(epochs) != len(num_units):
-            raise wrong("epochs", "increasing, with one num_units each", list(epochs)[:8])
+            raise wrong("epochs", "increasing, with one num_units each", list(epochs)[:8], CURE)
         if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
-            raise wrong("order and deals_bins", "an object and a boolean", data["deals_bins"])
+            got = data["order"], data["deals_bins"]
+            raise wrong("order and deals_bins", "an object and a boolean", got, CURE)
         return cls(
             order=data["order"],
-            num_samples=whole("num_samples", data["num_samples"], 1, 2**63),
+            num_samples=whole("num_samples", data["num_samples"], 1, 2**63, CURE),
             deals_bins=data["deals_bins"],
             epochs=epochs,
             num_units=num_units,
-            units_per_chunk=whole("units_per_chunk", data["units_per_chunk"], 1, 2**40),
+            units_per_chunk=whole("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
             dataset=None if data["dataset"] is None else Dataset.from_dict(data["dataset"]),
         )
 
@@ -286,20 +290,23 @@ class Manifest:
         build = Build.from_dict({name: data[name] for name in build_names if name in data})
         own = ("plan", "chunk_bytes", "blocks_sha256", "library_version")
         derived = ("order_fingerprint", "plan_fingerprint", "manifest_sha256")
-        check_fields("a manifest", data, [*build_names, *own, *derived])
+        check_fields("a manifest", data, [*build_names, *own, *derived], CURE)
         content = {name: data[name] for name in data if name != "manifest_sha256"}
         if data["manifest_sha256"] != _sha256(content):
-            raise PlanFileError("manifest.json must be as it was written; it was edited")
+            raise IndexPlanError(f"manifest.json must be as it was written; it was edited; {CURE}")
         if (
             not isinstance(data["chunk_bytes"], list)
             or len(data["chunk_bytes"]) != build.num_chunks
         ):
             rule = f"a list of {build.num_chunks} sizes, one for each chunk"
-            raise wrong("chunk_bytes", rule, type(data["chunk_bytes"]).__name__)
-        sizes = tuple(whole("a size", size, HEADER_BYTES, 2**63) for size in data["chunk_bytes"])
+            raise wrong("chunk_bytes", rule, data["chunk_bytes"], CURE)
+        sizes = tuple(
+            whole("a size", size, HEADER_BYTES, 2**63, CURE) for size in data["chunk_bytes"]
+        )
         for chunk, size in zip(build.chunks(), sizes, strict=True):
             if size != (build.num_bytes(chunk) or size):
-                raise wrong(f"the size of {chunk.name}", f"{build.num_bytes(chunk)} bytes", size)
+                rule = f"{build.num_bytes(chunk)} bytes"
+                raise wrong(f"the size of {chunk.name}", rule, size, CURE)
         manifest = cls(
             build=build,
             plan=data["plan"],
@@ -308,7 +315,9 @@ class Manifest:
             library_version=data["library_version"],
         )
         if manifest.to_dict() != data:
-            raise IndexPlanError("manifest.json must agree with itself; its fingerprints do not")
+            raise IndexPlanError(
+                f"manifest.json must agree with itself; its fingerprints do not; {CURE}"
+            )
         return manifest
 
     @property

@@ -22,6 +22,8 @@ from indexplan.files.publish import explained
 from indexplan.files.table import read_blocks
 from indexplan.orders.base import Int64
 
+CURE = "restore it, or delete it and manifest.json and run the same build again"
+
 Key = tuple[int, int, bool]  # epoch, number of the chunk in it, whether its offsets
 
 
@@ -146,7 +148,7 @@ def _mapped(
     with explained("readable", path), open_file(chunks.folder, name) as stream:
         found = os.fstat(stream.fileno()).st_size
         if found != size:
-            raise PlanFileError(f"{path} must hold {size} bytes; got {found}; restore it")
+            raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {CURE}")
         mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     if hasattr(mapped, "madvise"):
         # Without this, ranks that each read a small slice make the kernel read everything.
@@ -155,6 +157,6 @@ def _mapped(
     length = (size - HEADER_BYTES) // dtype.itemsize
     if mapped[:HEADER_BYTES] != header(dtype.str, length):
         raise PlanFileError(
-            f"{path} must begin with a .npy header for {length} numbers; restore it"
+            f"{path} must begin with a .npy header for {length} numbers; got another; {CURE}"
         )
     return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)

@@ -39,9 +39,11 @@ def check_part(part: Any) -> tuple[int, int]:
     try:
         number, of = part
     except (TypeError, ValueError):
-        raise wrong("part", "a pair (number, of how many), such as (1, 4)", part) from None
-    of = whole("part's second number", of, 1, NUM_PARTS_STOP)
-    number = whole("part's first number", number, 0, NUM_PARTS_STOP)
+        rule = "a pair (number, of how many), such as (1, 4)"
+        raise wrong("part", rule, part, "leave it out to build all") from None
+    cure = "pass (number, of how many), such as (1, 4)"
+    of = whole("part's second number", of, 1, NUM_PARTS_STOP, cure)
+    number = whole("part's first number", number, 0, NUM_PARTS_STOP, cure)
     if not 1 <= number <= of:
         cure = f"count from 1, in a job array with --array=1-{of}"
         raise wrong("part", f"from 1/{of} to {of}/{of}", f"{number}/{of}", cure)
@@ -80,7 +82,7 @@ class Part:
     def from_dict(cls, data: dict[str, Any], build: Build, number: int, of: int) -> Part:
         """Return the record of this part of this build, or raise `IndexPlanError`."""
         own = ["build_sha256", "part", "plan", "chunk_bytes", "blocks", "part_sha256"]
-        check_fields("the record of a part", data, ["format", "format_version", *own])
+        check_fields("the record of a part", data, ["format", "format_version", *own], "")
         content = {name: data[name] for name in data if name != "part_sha256"}
         if data["part_sha256"] != _sha256(content):
             raise IndexPlanError("a record must be as it was written; it was edited")
@@ -184,11 +186,12 @@ def _read(root: Place, build: Build, name: str, number: int, of: int) -> Part | 
         if root.has(name):
             raise
         return None
+    cure = f"delete it, and run part {number}/{of} again"
     try:
-        return Part.from_dict(parse_json_object(name, text), build, number, of)
+        return Part.from_dict(parse_json_object("a record", text, ""), build, number, of)
     except (IndexPlanError, TypeError, ValueError) as error:
-        cure = f"delete it, and run part {number}/{of} again"
-        raise PlanFileError(f"{root.path}/{name}: {error}; {cure}") from error
+        said = str(error).removesuffix("; ")  # whose cure is the same for all
+        raise PlanFileError(f"{root.path}/{name}: {said}; {cure}") from error
 
 
 def _unfinished(root: Place, build: Build, lost: list[int]) -> UnfinishedError:

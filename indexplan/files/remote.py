@@ -218,7 +218,8 @@ def _store(url: str) -> tuple[Any, str]:
     except ImportError:
         raise IndexPlanError(f"{scheme}:// needs fsspec; {cure}") from None
     if scheme not in fsspec.available_protocols():
-        raise wrong("path", "a folder, or a URL of a kind that fsspec knows", f"{scheme}://...")
+        rule = "a folder, or a URL of a kind that fsspec knows"
+        raise wrong("path", rule, f"{scheme}://...", "check its first letters")
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError:
@@ -232,7 +233,8 @@ def _checked(url: str) -> str:
     """Return the URL without slashes at its end, if it is one place and holds no credentials."""
     scheme, _, rest = url.partition("://")
     if "::" in url:
-        raise wrong("path", "one URL, not a chain of them", f"{scheme.split(':')[0]}::...")
+        got = f"{scheme.split(':')[0]}::..."
+        raise wrong("path", "one URL, not a chain of them", got, "name the folder itself")
     # container@account, in Azure's URLs, is no secret
     allowed = scheme in {"abfs", "abfss"} and re.fullmatch(r"[^:@]*@[^:@]*", rest)
     if ("@" in rest and not allowed) or re.search(r"[?#]", rest):

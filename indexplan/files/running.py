@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import secrets
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from indexplan.errors import IndexPlanError
+from indexplan.machine import num_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,11 +20,6 @@ Result = TypeVar("Result")
 # Enough for a cluster of a thousand cores, which no executor tells in the same way; a task that
 # waits is a few kB, so a plan of a million chunks still fits in the queue of a small machine.
 IN_FLIGHT = 1024
-
-
-def num_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(

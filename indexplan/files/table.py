@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError
-from indexplan.files.format import BLOCKS, BUILD, HEADER_BYTES, MANIFEST, Manifest, header
+from indexplan.files.format import BLOCKS, BUILD, CURE, HEADER_BYTES, MANIFEST, Manifest, header
 from indexplan.files.places import Place
 
 MESSAGE = 1000  # a message quotes no more of a file than this
@@ -36,12 +36,10 @@ def read_manifest(root: Place) -> Manifest:
         raise PlanFileError(f"{root.path} {rule}; check the path")
     text = root.read(MANIFEST)
     try:
-        manifest = Manifest.from_dict(parse_json_object(MANIFEST, text))
+        manifest = Manifest.from_dict(parse_json_object(MANIFEST, text, CURE))
     except IndexPlanError as error:
-        said = str(error) if len(str(error)) <= MESSAGE else f"{str(error)[:MESSAGE]}..."
-        cure = "; restore the file, or build another plan"
-        cure = cure if isinstance(error, PlanFileError) else ""
-        raise PlanFileError(f"{root.path}: {said}{cure}") from error
+        said = str(error) if len(str(error)) <= MESSAGE else f"{str(error)[:MESSAGE]}...; {CURE}"
+        raise PlanFileError(f"{root.path}: {said}") from error
     _check_files(root, manifest)
     read_blocks(root, manifest)
     return manifest

@@ -20,8 +20,9 @@ from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, Build, Chunk, head
 from indexplan.files.places import Place, place_of
 from indexplan.files.publish import explained
 from indexplan.files.read import Stored
-from indexplan.files.running import num_cores, run
+from indexplan.files.running import run
 from indexplan.files.table import read_blocks
+from indexplan.machine import num_cores
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
 
 if TYPE_CHECKING:

@@ -163,7 +163,7 @@ class Order(abc.ABC):
         array = as_int64("index", indices)
         if array.size and not 0 <= array.min() <= array.max() < self.num_samples:
             bad = array.flat[np.argmax((array < 0) | (array >= self.num_samples))]
-            cure = f"the order has num_samples={self.num_samples}"
+            cure = f"name one of the order's {self.num_samples} samples"
             raise wrong("index", f"from 0 to {self.num_samples - 1}", int(bad), cure)
         flat = np.ascontiguousarray(array).ravel()
         return self._locate(check_epoch(epoch), flat).reshape(array.shape)
@@ -178,12 +178,13 @@ class Order(abc.ABC):
         else:
             last = np.ascontiguousarray(as_int64("stop", stops)).ravel()
         if first.shape != last.shape:
-            raise wrong("stops", f"of the shape of starts, {first.shape}", last.shape)
+            rule = f"of the shape of starts, {first.shape}"
+            raise wrong("stops", rule, last.shape, "give each start a stop")
         bad = (first < 0) | (last > num_units) | (first > last)
         if bad.any():
             i = int(np.argmax(bad))
             rule = f"an interval inside [0, {num_units}), the positions of epoch {epoch}"
-            cure = f"the epoch has num_units={num_units}"
+            cure = f"name some of the epoch's {num_units} units"
             raise wrong("positions", rule, (int(first[i]), int(last[i])), cure)
         return first, last
 

@@ -1,0 +1,1 @@
+"""Measuring a plan on the machine at hand, for `indexplan bench`."""

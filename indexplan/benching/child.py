@@ -1,0 +1,100 @@
+"""What `bench` measures in a process of its own: a first batch from the start, torch's sampler.
+
+Run as `python -m indexplan.benching.child JOB '{...}'`; it prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from time import perf_counter, time
+from typing import Any
+
+SMALL = 10**6  # what torch's time for more samples is extrapolated from
+
+
+def first_batch(plan: str) -> None:
+    """Say when the first batch was there, and how much memory another such plan adds to that."""
+    from indexplan.plan import Plan
+
+    whole = Plan.from_json(plan)
+    start = whole.start
+    where = {"epoch": start.epoch, "sub_epoch": start.sub_epoch}
+    step = whole.first_step(**where)
+    whole.batch(**where, step=step, rank=0)
+    ready = time()
+    whole.locate(0, start.epoch)  # this loads another kernel
+    before = _peak_bytes()
+    fresh = Plan.from_json(plan)
+    batch = fresh.batch(**where, step=step, rank=0)
+    if len(batch):
+        fresh.locate(int(batch[0]), start.epoch)
+    _say({"ready": ready, "peak_bytes": _growth(before)})
+
+
+class Sized:
+    """A dataset of which only the size is asked."""
+
+    def __init__(self, num_samples: int) -> None:
+        self.num_samples = num_samples
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return self.num_samples
+
+
+def torch_sampler(
+    num_samples: int, world_size: int, batch_size: int, shuffle: bool, limit: float
+) -> None:
+    """Time the first batch of torch's sampler, unless it would take more than `limit` seconds."""
+    module = importlib.import_module("torch.utils.data.distributed")  # bench's own process has none
+
+    def first(num: int) -> float:
+        start = perf_counter()
+        sampler = module.DistributedSampler(Sized(num), world_size, 0, shuffle=shuffle)
+        list(islice(iter(sampler), batch_size))
+        return perf_counter() - start
+
+    first(1000)
+    small = min(SMALL, num_samples)
+    estimate = first(small) * num_samples / small
+    if estimate > limit:
+        _say({"estimate": estimate})
+        return
+    before = _peak_bytes()
+    seconds = first(num_samples)
+    _say({"seconds": seconds, "peak_bytes": _growth(before)})
+
+
+def _say(result: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(result) + "\n")
+
+
+def _peak_bytes() -> int | None:
+    """Forget the highest memory so far, and return it as of now; None without Linux's /proc."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        return _high_water()
+    except OSError:
+        return None
+
+
+def _growth(before: int | None) -> int | None:
+    return None if before is None else max(0, _high_water() - before)
+
+
+def _high_water() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
+
+
+if __name__ == "__main__":
+    jobs: dict[str, Callable[..., None]] = {
+        "first_batch": first_batch,
+        "torch_sampler": torch_sampler,
+    }
+    jobs[sys.argv[1]](**json.loads(sys.argv[2]))

@@ -1,0 +1,104 @@
+"""What `bench` reports: rows of times, and a table of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from indexplan.plan import Plan
+from indexplan.version import __version__
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    Attributes
+    ----------
+    key, name : str
+        For programs and for people.
+    seconds : float or None
+        The median time of one answer; None if it was not measured, and `note` says why.
+    num_indices : int
+        Indices in one answer; 0 where there are none.
+    peak_bytes : int or None
+        The highest memory, in bytes, on top of what the process held; None if not measured.
+    note : str
+    """
+
+    key: str
+    name: str
+    seconds: float | None
+    num_indices: int = 0
+    peak_bytes: int | None = None
+    note: str = ""
+
+    @property
+    def ns_per_index(self) -> float | None:
+        """Nanoseconds per index."""
+        if self.seconds is None or not self.num_indices:
+            return None
+        return self.seconds / self.num_indices * 1e9
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What `bench` measured; `str` of it is a table.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=8)
+    >>> row = Row("share", "a share", seconds=0.002, num_indices=1000)
+    >>> ip.Bench(plan, num_cores=2, free_bytes=None, rows=(row,)).rows[0].ns_per_index
+    2000.0
+    """
+
+    plan: Plan
+    num_cores: int
+    free_bytes: int | None
+    rows: tuple[Row, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as JSON types."""
+        return {
+            "plan": self.plan.to_dict(),
+            "version": __version__,
+            "num_cores": self.num_cores,
+            "free_bytes": self.free_bytes,
+            "rows": [{**asdict(row), "ns_per_index": row.ns_per_index} for row in self.rows],
+        }
+
+    def __str__(self) -> str:
+        """Return a table of the rows."""
+        width = max(len(row.name) for row in self.rows) + 2
+        lines = [f"{'':<{width}}{'time':>10}{'per index':>15}{'million/s':>11}{'memory':>10}"]
+        for row in self.rows:
+            each = row.ns_per_index
+            cells = (
+                f"{show_time(row.seconds):>10}"
+                f"{'' if each is None else f'{each:,.{2 * (each < 100)}f} ns':>15}"
+                f"{'' if each is None else f'{1000 / each:,.3g}':>11}"
+                f"{show_memory(row.peak_bytes):>10}"
+            )
+            note = f"  {row.note}" if row.note else ""
+            lines.append(
+                f"{row.name:<{width}}" + (row.note if row.seconds is None else cells + note)
+            )
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def show_time(seconds: float | None) -> str:
+    """Write seconds in the unit that suits them; nothing for None."""
+    if seconds is None:
+        return ""
+    if seconds >= 1:
+        return f"{seconds:,.2f} s"
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
+
+
+def show_memory(num_bytes: int | None) -> str:
+    """Write bytes in decimal units; nothing for None."""
+    if num_bytes is None:
+        return ""
+    return f"{num_bytes / 1e9:,.1f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:,.1f} MB"

@@ -1,0 +1,68 @@
+"""`indexplan bench`: how fast a plan of a user's own size answers on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import OK, Progress, add_verb, emit, number
+from indexplan.cli.spec_options import add_spec, plan_of
+from indexplan.errors import wrong
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    bench = add_verb(verbs, "bench", run, "time a plan of your size on this machine")
+    bench.description = (
+        "Time a plan of your size on this machine, in some seconds: the first batch of a new "
+        "process and of an epoch, one rank's share, a batch at a random step, a resume, a "
+        "sample's place; and torch's DistributedSampler, where it is installed, fits in memory "
+        "and is expected to take less than 10 seconds. The batch size is 256 if none is given, "
+        "the world size 1. Times are medians; rank 0 is asked."
+    )
+    words = "samples in the dataset; 1e9 will do"
+    bench.add_argument("--num-samples", type=number, required=True, metavar="N", help=words)
+    add_spec(bench)
+    words = "draw the times, too, to a new .png, .svg or .pdf file"
+    bench.add_argument("--plot", metavar="FILE", help=words)
+
+
+def run(options: Any) -> int:
+    """Measure, and show."""
+    if options.batch_size is None and options.global_batch_size is None:
+        options.batch_size = "256"
+    plan = plan_of(options, options.num_samples)
+    if options.plot is not None:  # said before seconds are spent
+        _check_path(options.plot)
+    with Progress("measuring", " rows") as progress:
+        result = ip.bench(plan, progress=progress)
+    if options.plot is not None:
+        _draw(result, options.plot)
+    free = "" if result.free_bytes is None else f", {result.free_bytes / 1e9:.1f} GB free"
+    size = f"{options.num_samples:,} samples, {result.plan.world_size:,} ranks"
+    words = f"{size}; {result.num_cores} cores{free}\n\n{result}"
+    if options.plot is not None:
+        words += f"\n\n{options.plot}: the times, drawn"
+    emit(options, result.to_dict(), words)
+    return OK
+
+
+def _draw(result: ip.Bench, path: str) -> None:
+    from indexplan import plot
+    from indexplan.plot.timings import timings
+
+    seconds = {row.name: row.seconds for row in result.rows if row.seconds is not None}
+    notes = {row.name: row.note for row in result.rows if row.seconds is None}
+    title = f"{result.plan.order.num_samples:,} samples, {result.plan.world_size:,} ranks"
+    plot.save(timings(title, seconds, notes), path)
+
+
+def _check_path(path: str) -> None:
+    from indexplan.plot.drawing import FORMATS, new_figure
+
+    if Path(path).suffix not in FORMATS:
+        raise wrong("the end of --plot", f"one of {', '.join(FORMATS)}", path, "end it with .png")
+    if Path(path).exists():
+        raise wrong("--plot", "a new file", path, "choose another path, or delete the file")
+    new_figure(1, 1)  # raises if matplotlib is missing

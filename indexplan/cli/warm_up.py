@@ -1,0 +1,31 @@
+"""`indexplan warm-up`: compile every kernel once, into numba's cache."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import OK, WRONG_PLAN, add_verb, emit
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "compile every kernel into numba's cache, so that first batches come sooner"
+    command = add_verb(verbs, "warm-up", run, words)
+    command.description = (
+        "Compile every kernel into numba's cache, or load those that lie there, and tell where it "
+        "lies. Run it once where an image is built, and before many processes start at once. The "
+        "cache is for one CPU type, the path of the installed package, and the versions of Python "
+        "and numba; NUMBA_CACHE_DIR chooses the folder. Exits with 1 if a kernel cannot be saved."
+    )
+
+
+def run(options: Any) -> int:
+    """Warm up."""
+    warmth = ip.warm_up()
+    emit(options, warmth.to_dict(), str(warmth))
+    if warmth.problem:
+        sys.stdout.flush()
+        sys.stderr.write(f"indexplan: {warmth.problem}\n")
+    return OK if warmth.ok else WRONG_PLAN

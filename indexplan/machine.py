@@ -1,0 +1,33 @@
+"""What this process may use of the machine: cores and memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def num_cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def thread_counts(num_cores: int) -> list[int]:
+    """Return 1, 2, 4, ... and the number of cores."""
+    return sorted({num_cores, *(2**i for i in range(num_cores.bit_length()))})
+
+
+def free_bytes() -> int | None:
+    """Return the memory that is free, and that this container may use; None if it is not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None
+    group = Path("/sys/fs/cgroup")
+    try:
+        most = int((group / "memory.max").read_text())
+        return max(0, min(free * 1024, most - int((group / "memory.current").read_text())))
+    except (OSError, ValueError):  # no such file, or "max": no limit
+        return free * 1024

@@ -1,0 +1,54 @@
+"""Times of many orders of magnitude side by side, as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from indexplan.plot.drawing import BLUE, GREY, ORANGE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def timings(title: str, seconds: Mapping[str, float], notes: Mapping[str, str]) -> Figure:
+    """Draw a bar for each time, on a logarithmic axis, the first at the top.
+
+    Parameters
+    ----------
+    title : str
+    seconds : mapping of str to float
+        A name for each time, in seconds, above 0.
+    notes : mapping of str to str
+        Names without a time, and why they have none.
+
+    Raises
+    ------
+    IndexPlanError
+        If matplotlib is missing.
+    """
+    names = [*seconds, *notes]
+    figure = new_figure(8, 0.42 * len(names) + 1.1)
+    axes = figure.subplots()
+    low = min(seconds.values()) / 3
+    for place, name in enumerate(names):
+        if name in seconds:
+            color = ORANGE if name.startswith("torch") else BLUE
+            axes.barh(place, seconds[name] - low, left=low, color=color)
+            axes.text(seconds[name] * 1.15, place, _label(seconds[name]), va="center")
+        else:
+            axes.text(low * 1.15, place, notes[name], va="center", color=GREY, fontsize="small")
+    axes.set_xscale("log")
+    axes.set_xlim(low, max(seconds.values()) * 6)
+    axes.set_yticks(range(len(names)), labels=names)
+    axes.invert_yaxis()
+    axes.set_xlabel("seconds")
+    figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def _label(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} us"
