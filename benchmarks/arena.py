@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import statistics
 import tempfile
+from time import perf_counter
 from types import ModuleType
 from typing import Any
 
 from benchmarks.fresh import measured
-from benchmarks.questions import KEYS
+from benchmarks.questions import KEYS, Timed
 from benchmarks.rivals import NAMES, Job
 
 # RLIMIT_DATA counts private memory that can be written, which is what arrays and lists are;
 # RLIMIT_AS would count the libraries that torch maps, and files mapped to be read.
 MEMORY = 16 * 10**9
+SHORT = 0.1
+"""Seconds below which a timed part is short."""
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -33,12 +37,14 @@ def answer(rival: ModuleType, key: str, fields: dict[str, Any]) -> dict[str, Any
         small_job = question.warm._replace(folder=small)
         question.check(question.begin(rival, small_job)(), small_job)
     try:
-        signal.alarm(question.seconds)
-        timed = question.begin(rival, job)
+        timed = question.begin(rival, job)  # a file that is there before is built without a limit
         signal.alarm(question.seconds)
         output, result = measured(timed)
         signal.alarm(0)
         question.check(output, job)
+        if question.again and result["seconds"] < SHORT:
+            times = [result["seconds"], *(seconds(timed) for _ in range(question.again))]
+            result["seconds"] = statistics.median(times)
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
@@ -50,6 +56,13 @@ def answer(rival: ModuleType, key: str, fields: dict[str, Any]) -> dict[str, Any
     if key == "build":
         result["num_bytes"] = output
     return dict(result)
+
+
+def seconds(timed: Timed) -> float:
+    """Return how long a call takes."""
+    start = perf_counter()
+    timed()
+    return perf_counter() - start
 
 
 def main(name: str, asked: list[tuple[str, dict[str, Any]]]) -> None:

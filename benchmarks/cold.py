@@ -12,11 +12,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+TOGETHER = 8
+"""Processes that start at once, as on a node of eight ranks."""
 
 
 def run_fresh(cache: str, name: str, *arguments: int) -> dict[str, Any]:
@@ -35,6 +38,15 @@ def run_fresh(cache: str, name: str, *arguments: int) -> dict[str, Any]:
         text=True,
     )
     return {**json.loads(done.stdout), "process": perf_counter() - start}
+
+
+def run_together(cache: str, name: str, *arguments: int) -> dict[str, Any]:
+    """Return what `TOGETHER` processes at once take, from the first's start to the last's end."""
+    start = perf_counter()
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        runs = list(pool.map(lambda _: run_fresh(cache, name, *arguments), range(TOGETHER)))
+    assert all(run["batch"] == runs[0]["batch"] for run in runs)
+    return {"seconds": max(run["seconds"] for run in runs), "process": perf_counter() - start}
 
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -62,6 +74,10 @@ def measure_starts(repeats: int) -> dict[str, Any]:
         hot = [run_fresh(warm, "first_batch", 10**12) for _ in range(repeats)]
         assert all(run["batch"] == cold[0]["batch"] for run in cold + hot)
         result["first_batch_cold"], result["first_batch_warm"] = summary(cold), summary(hot)
+        colds = [f"{folder}/together-{i}" for i in range(max(1, repeats // 3))]
+        cold = [run_together(cache, "first_batch", 10**12) for cache in colds]
+        hot = [run_together(warm, "first_batch", 10**12) for _ in range(max(1, repeats // 3))]
+        result["together_cold"], result["together_warm"] = summary(cold), summary(hot)
         colds = [f"{folder}/calls-{i}" for i in range(max(1, repeats // 3))]
         calls = [run_fresh(cache, "first_calls", 10**12) for cache in colds]
         result["first_calls_cold"] = summary(calls)

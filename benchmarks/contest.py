@@ -12,13 +12,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arena import MEMORY
+from benchmarks.arena import MEMORY, SHORT
 from benchmarks.questions import FEW, KEYS, QUESTIONS, Question
 from benchmarks.rivals import FULL_SHARE, NAMES, Job, Rival
 
 ROOT = Path(__file__).resolve().parent.parent
-SHORT, RUNS = 0.1, 3
-"""Below so many seconds a measurement is made so many times, and the median taken."""
+RUNS = 3
+"""A short measurement is made in so many processes, and the median taken."""
 Record = dict[str, Any]
 
 

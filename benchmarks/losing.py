@@ -16,7 +16,7 @@ _FILE = (
 )
 _PAGES = (
     "Neither keeps anything that grows with n. What differs are pages of the interpreter's heap "
-    "and, of ours, the 16,384 indices (128 KiB) that a stream draws ahead."
+    "and, of ours, the keys of an epoch and a first batch as an array."
 )
 
 _SMALL_FILE = (
@@ -33,13 +33,12 @@ _LOADER = (
 EXPLANATIONS: dict[tuple[str, str], str] = {
     ("first_batch", "Grain index_shuffle"): (
         "256 calls of a C function with four arguments, and no object made. Ours makes and checks "
-        "a plan and derives an epoch's keys, and draws 64 batches at once; from the second batch "
-        "on it is ahead, see One rank's share. Grain's order is neither random nor, at some sizes, "
-        "complete: see Quality."
+        "a plan and derives an epoch's keys; from the second batch on it is ahead, see One rank's "
+        "share. Grain's order is neither random nor, at some sizes, complete: see Quality."
     ),
     ("resume", "Grain index_shuffle"): (
-        "As for the first batch: 256 calls, against a cursor that is read and checked, a plan, its "
-        "keys, and 64 batches drawn at once."
+        "As for the first batch: 256 calls, against a cursor that is read and checked, a plan, and "
+        "its keys."
     ),
     ("memory", "Grain index_shuffle"): _PAGES,
     ("memory", "Grain IndexSampler"): _PAGES,
@@ -47,7 +46,7 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("worlds", "Megatron-style cached .npy"): _FILE,
     ("resume", "Megatron-style cached .npy"): (
         "Maps its file and copies 256 numbers. Ours reads and checks a cursor, makes a plan, "
-        "derives keys and draws 64 batches. The file has to be there, on each node, for the epoch."
+        "derives keys and draws a batch. The file has to be there, on each node, for the epoch."
     ),
     ("build", "Megatron-style cached .npy"): _SMALL_FILE,
     ("build_rate", "Megatron-style cached .npy"): _SMALL_FILE,

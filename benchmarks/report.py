@@ -16,6 +16,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,20 +69,25 @@ def surroundings() -> dict[str, Any]:
     }
 
 
-def run(parts: list[str], data: dict[str, Any], *, quick: bool) -> dict[str, Any]:
-    """Run some parts and return all that is known, as JSON types."""
+def run(
+    parts: list[str], data: dict[str, Any], keep: Callable[[dict[str, Any]], object], *, quick: bool
+) -> dict[str, Any]:
+    """Run some parts and return all that is known, as JSON types; `keep` it after each part."""
     data = {**data, **surroundings(), "quick": quick, "rivals": standing()}
     here = [row["name"] for row in data["rivals"] if not row["missing"]]
     asked = [key for key in KEYS if key in parts]
     if "pytest" in parts:  # first, as wrong outputs end the run
         data["pytest"] = run_pytest(quick=quick)
+        keep(data)
     if quick:
         data["contest"] = contest.measure_quickly(asked, here)
-    elif asked:
-        data["contest"] = contest.measure(asked, here, data.get("contest", {}))
+    for key in [] if quick else asked:
+        data["contest"] = contest.measure([key], here, data.get("contest", {}))
+        keep(data)
     for name, module in {"quality": quality, "loading": loading, "cold": cold}.items():
         if name in parts:
             data[name] = module.measure(quick=quick)
+            keep(data)
     return json.loads(json.dumps(data))  # so that rendering sees what `--render` would
 
 
@@ -164,17 +170,21 @@ def main() -> int:
     known: dict[str, Any] = {}
     if options.render or (options.only and options.json and options.json.exists()):
         known = json.loads((options.render or options.json).read_text())
+
+    def keep(data: dict[str, Any]) -> None:
+        if options.json:
+            options.json.write_text(json.dumps(data, indent=1))
+
     try:
         data = (
             known
             if options.render
-            else run(options.only or list(PARTS), known, quick=options.quick)
+            else run(options.only or list(PARTS), known, keep, quick=options.quick)
         )
     except subprocess.CalledProcessError as error:
         print(f"failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
         return 1
-    if options.json:
-        options.json.write_text(json.dumps(data, indent=1))
+    keep(data)
     write(data, options.output)
     return 0
 

@@ -168,6 +168,8 @@ def starts(results: Results) -> list[str]:
         "import indexplan, NumPy's import included": results.starts["import_indexplan"],
         "import to first batch of 1e12, warm cache": results.starts["first_batch_warm"],
         "import to first batch of 1e12, cold cache": results.starts["first_batch_cold"],
+        "8 processes at once, the slowest, warm cache": results.starts["together_warm"],
+        "8 processes at once, the slowest, cold cache": results.starts["together_cold"],
     }
     rows = [
         (

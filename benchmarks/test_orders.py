@@ -55,6 +55,24 @@ def test_stretch(
     np.testing.assert_array_equal(order.locate(0, indices), np.arange(start, start + count))
 
 
+@pytest.mark.parametrize("n", [10**9, 10**12])
+def test_stretch_into_memory_that_is_there(
+    n: int, timed: Callable[..., Any], effort: Effort
+) -> None:
+    """Time the same without the pages that the system has to zero first, as builds fill them."""
+    order, count = ip.Shuffle(n), effort.num_indices
+    runs = np.array([n // 2]), np.array([n // 2 + count])
+    out = np.zeros(count, np.int64)
+    timed(
+        lambda: order._fill(0, *runs, out),  # noqa: SLF001 (what threads and builds call)
+        "stretch",
+        rounds=effort.rounds,
+        row=f"Shuffle, n = 1e{len(str(n)) - 1}, into memory that is there",
+        num_indices=count,
+    )
+    np.testing.assert_array_equal(order.take(0, n // 2, n // 2 + count), out)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_share(
     order: ip.Order, timed: Callable[..., Any], effort: Effort, request: pytest.FixtureRequest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from indexplan.canonical import canonical_json
@@ -11,9 +12,11 @@ from indexplan.errors import wrong
 from indexplan.partition import layout
 from indexplan.plan import Plan
 from indexplan.schedule import Phase
-from indexplan.seeds import check_epoch
+from indexplan.seeds import EPOCH_STOP, check_epochs
 
 Step = tuple[int, int, int]
+
+SHOWN = 12  # epochs whose counts are put into words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,8 @@ class Difference:
 
     Parameters
     ----------
+    epochs : tuple of int
+        The epochs compared.
     same_order : bool
         Whether every epoch's row of units is the same.
     steps_from : (int, int, int) or None
@@ -49,6 +54,7 @@ class Difference:
     (None, (0, 0, 0))
     """
 
+    epochs: tuple[int, ...]
     same_order: bool
     steps_from: Step | None
     ranks_from: Step | None
@@ -58,7 +64,7 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether every rank reads the same in every step."""
+        """Whether every rank reads the same in every step, under whatever parameters."""
         return self.same_order and self.steps_from is None and self.ranks_from is None
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +75,7 @@ class Difference:
         return "\n".join(self.words)
 
 
-def diff(a: Plan, b: Plan, epochs: Iterable[int] = range(3)) -> Difference:
+def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     """Compare the data order of two plans, from the later of their starts on.
 
     Nothing is shuffled: steps are compared as intervals of the order, many at once, so that a
@@ -79,8 +85,9 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] = range(3)) -> Difference:
     ----------
     a, b : Plan
         With a world_size, or a global_batch_size.
-    epochs : iterable of int, default range(3)
-        The epochs whose steps are compared, 0 <= epoch < 2**32.
+    epochs : iterable of int, optional
+        The epochs whose steps are compared, 0 <= epoch < 2**32. By default those in which
+        something can change: three from the later start on, and around every phase's start.
 
     Returns
     -------
@@ -98,34 +105,41 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] = range(3)) -> Difference:
     >>> a = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
     >>> print(ip.diff(a, a.replace(remainder="drop"), epochs=[0]))
     order            the same
+    compared         epoch 0
     global batches   other from epoch 0, sub-epoch 0, step 0 on
     ranks            other from epoch 0, sub-epoch 0, step 0 on
     phases           the same parameters and inner batches, as far as steps are the same
     epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
     resume           the second goes on from any cursor of the first
     """
-    compared = sorted({check_epoch(epoch) for epoch in epochs})
-    if not compared:
-        raise wrong("epochs", "at least one epoch", compared, "pass range(3)")
+    started = max(plan.start.epoch for plan in (a, b))
+    compared = _changing(a, b, started) if epochs is None else sorted(set(check_epochs(epochs)))
+    if not compared or compared[-1] < started:
+        rule = f"at least one epoch from {started} on, where the later plan starts"
+        raise wrong("epochs", rule, compared[:8], "leave it out for those that tell")
     first: dict[str, Step] = {}
     for epoch in compared:
         _compare(a, b, epoch, first)
     same_order = a.order == b.order
     resumable = same_order and a.sub_epochs == b.sub_epochs
     far = ", as far as steps are the same" if "steps" in first else ""
+    ranks = ""
+    if a.world_size != b.world_size:
+        ranks = ": {} instead of {}".format(*(plan.world_size or "open" for plan in (b, a)))
     again = "; steps are numbered otherwise" if a.sub_epochs != b.sub_epochs else ""
-    ranks = f": {b.world_size} instead of {a.world_size}" if a.world_size != b.world_size else ""
     sentences = {
         "order": _order_in_words(a, b),
+        "compared": f"{'epoch' if len(compared) == 1 else 'epochs'} {_listed(compared)}",
         "global batches": _since(first.get("steps"), "the same positions of the order") + again,
         "ranks": _since(first.get("ranks"), "the same share of each step") + ranks,
         "phases": _since(first.get("phases"), "the same parameters and inner batches" + far),
-        **{f"epoch {epoch}": _account_in_words(a, b, epoch) for epoch in compared},
+        **{f"epoch {epoch}": _account_in_words(a, b, epoch) for epoch in compared[:SHOWN]},
         "resume": "the second goes on from any cursor of the first"
         if resumable
         else "the second refuses the first's cursors: order and sub_epochs must be the same",
     }
     return Difference(
+        epochs=tuple(compared),
         same_order=same_order,
         steps_from=first.get("steps"),
         ranks_from=first.get("ranks"),
@@ -133,6 +147,26 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] = range(3)) -> Difference:
         resumable=resumable,
         words=tuple(f"{name:<16} {text}" for name, text in sentences.items()),
     )
+
+
+def _changing(a: Plan, b: Plan, started: int) -> list[int]:
+    """Return the epochs in which plans can begin to differ: the first, and around each phase."""
+    epochs = {started, started + 1, started + 2}
+    for plan in (a, b):
+        for phase in plan.phases:
+            at = phase.at
+            epoch = at // plan.order.num_units(0) if isinstance(at, int) else at[0]
+            epochs |= {epoch - 1, epoch, epoch + 1}
+    return sorted(epoch for epoch in epochs if started <= epoch < EPOCH_STOP)
+
+
+def _listed(epochs: list[int]) -> str:
+    """Write epochs as 0 to 2, 7 to 9."""
+    words = []
+    for _, group in groupby(enumerate(epochs), lambda pair: pair[1] - pair[0]):
+        row = [epoch for _, epoch in group]
+        words.append(str(row[0]) if len(row) == 1 else f"{row[0]} to {row[-1]}")
+    return ", ".join(words)
 
 
 class _Row(NamedTuple):
@@ -230,7 +264,7 @@ def _order_in_words(a: Plan, b: Plan) -> str:
     one, other = a.order.to_dict(), b.order.to_dict()
     names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
     changes = (f"{name} {other.get(name)} instead of {one.get(name)}" for name in names)
-    return f"other samples at every position: {', '.join(changes)}"
+    return f"another one: {', '.join(changes)}"
 
 
 def _account_in_words(a: Plan, b: Plan, epoch: int) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexplan.errors import whole
+from indexplan.files.read import Stored
 from indexplan.locating import find_place
 from indexplan.partition import Layout, layout, part_of
 from indexplan.plan import Location, Plan
-from indexplan.seeds import check_epoch
+from indexplan.seeds import EPOCH_STOP, check_epochs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Reading:
     words: str
 
 
-def explain(plan: Plan, index: int, epochs: Iterable[int] = range(3)) -> tuple[Reading, ...]:
+def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tuple[Reading, ...]:
     """Return what some epochs of a plan do with a sample, and why.
 
     Parameters
@@ -56,8 +57,9 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] = range(3)) -> tuple[R
         Its world_size must be set.
     index : int
         The sample, 0 <= index < num_samples.
-    epochs : iterable of int, default range(3)
-        The order's epochs, 0 <= epoch < 2**32.
+    epochs : iterable of int, optional
+        The order's epochs, 0 <= epoch < 2**32. By default those that are stored, if the order
+        is, else three from the plan's start on.
 
     Returns
     -------
@@ -79,7 +81,11 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] = range(3)) -> tuple[R
     """
     cure = f"name one of the order's {plan.order.num_samples} samples"
     index = whole("index", index, 0, plan.order.num_samples, cure)
-    return tuple(_reading(plan, index, check_epoch(epoch)) for epoch in epochs)
+    if epochs is None and isinstance(plan.order, Stored):
+        epochs = plan.order.manifest.build.epochs
+    elif epochs is None:
+        epochs = range(plan.start.epoch, min(plan.start.epoch + 3, EPOCH_STOP))
+    return tuple(_reading(plan, index, epoch) for epoch in check_epochs(epochs))
 
 
 def _reading(plan: Plan, index: int, epoch: int) -> Reading:
@@ -90,6 +96,8 @@ def _reading(plan: Plan, index: int, epoch: int) -> Reading:
     words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
     if where is not None and where.epoch != epoch:
         words = f"already epoch {where.epoch}, {words}"
+    if where is not None and not plan.order.every_sample_once:
+        words += "; the order may hold it more than once, and one place is named"
     if repeats:
         words += "; again, as padding, in " + " and ".join(_named(plan, each) for each in repeats)
     return Reading(epoch=epoch, position=position, where=where, repeats=repeats, words=words)

@@ -10,6 +10,7 @@ from indexplan.files.format import Manifest
 from indexplan.orders import Order
 from indexplan.plan import Plan
 from indexplan.schedule import Phase
+from indexplan.seeds import EPOCH_STOP
 
 SHOWN = 12  # epochs, or ranks, of many
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
@@ -64,7 +65,8 @@ def show_plan(
     Without a manifest, the plan is not stored, and its first epochs are shown.
     """
     build = manifest.build if manifest else None
-    stored = build.epochs if build else tuple(range(FIRST))
+    start = plan.start.epoch
+    stored = build.epochs if build else tuple(range(start, min(start + FIRST, EPOCH_STOP)))
     epochs = stored[:SHOWN] if epoch is None else (epoch,)
     sized = plan.world_size is not None or plan.batch_size is None
     accounts = [{"epoch": e, **asdict(plan.account(e, sub_epoch))} for e in epochs if sized]
@@ -101,10 +103,10 @@ def show_plan(
         lines.append(f"   ... {len(stored) - len(epochs)} more; show one with --epoch")
     for batch in batches:
         place = f"sub-epoch {batch['sub_epoch']}, " if plan.sub_epochs > 1 else ""
+        where = f"epoch {batch['epoch']}, {place}step {batch['step']}, rank {batch['rank']}"
         indices = " ".join(map(str, batch["indices"]))
         lines += [""] * (batch is batches[0])
-        start = f"epoch {batch['epoch']}, {place}step {batch['step']}, rank {batch['rank']}"
-        lines.append(f"{start}: {indices} ...")
+        lines.append(f"{where}: {indices}{' ...' * (batch['size'] > len(batch['indices']))}")
     return data, "\n".join([*lines, "", *_how_to_resume(plan, path)])
 
 
@@ -119,15 +121,27 @@ def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[s
         return []
     where = {"epoch": epoch, "sub_epoch": sub_epoch}
     step = plan.first_step(epoch, sub_epoch)
+    steps = {"start_step": step, "stop_step": step + 1}
     return [
         {
             **where,
             "step": step,
             "rank": rank,
-            "indices": plan.batch(**where, step=step, rank=rank)[:FIRST_INDICES].tolist(),
+            "size": int(plan.batch_sizes(**where, rank=rank, **steps)[0]),
+            "indices": _begun(plan, where, step, rank),
         }
         for rank in range(min(plan.world_size, FIRST))
     ]
+
+
+def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]:
+    """Return the first samples of a batch, which may be far too large to be drawn whole."""
+    for epoch, starts, stops in plan._batch_runs(**where, step=step, rank=rank):  # noqa: SLF001
+        if starts[0] < stops[0]:
+            few = min(int(starts[0]) + FIRST_INDICES, int(stops[0]))
+            begun = plan.order.take(epoch, int(starts[0]), few)[:FIRST_INDICES]
+            return [int(index) for index in begun]
+    return []
 
 
 def _how_to_resume(plan: Plan, path: str) -> list[str]:
@@ -170,7 +184,7 @@ def _partition_in_words(plan: Plan) -> str:
 
 
 def _row(*cells: object) -> str:
-    return "{:>6} {:>9} {:>13} {:>9} {:>9} {:>11} {:>22}".format(*cells)
+    return "{:>6} {:>9} {:>17} {:>9} {:>9} {:>11} {:>22}".format(*cells)
 
 
 def _range(least: int | None, most: int | None) -> str:

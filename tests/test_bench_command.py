@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import shutil
 import struct
 import subprocess
 import sys
@@ -152,6 +153,37 @@ print(measuring._torch(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8), No
         check=True,
     )
     assert "torch is not installed\n" == done.stdout
+
+
+def test_a_child_is_of_this_package(tmp_path: Path) -> None:
+    """The measuring process imports the package that asks, however that one was found."""
+    root = Path(__file__).parents[1]
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(root / "indexplan", copy / "indexplan")
+    (copy / "indexplan/version.py").write_text('__version__ = "copied"\n')
+    child = (copy / "indexplan/benching/child.py").read_text()
+    version = '{**result, "version": __import__("indexplan").__version__}'
+    assert 1 == child.count("json.dumps(result)")
+    told = child.replace("json.dumps(result)", f"json.dumps({version})")
+    (copy / "indexplan/benching/child.py").write_text(told)
+    script = f"""
+import sys
+sys.path.insert(0, {str(copy)!r})
+import indexplan as ip
+from indexplan.benching import measuring
+plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8)
+print(measuring._child("first_batch", {{"plan": plan.to_json()}})["version"])
+"""
+    path = os.environ.get("PYTHONPATH", "")
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path.replace(str(root), "")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "copied\n" == done.stdout
 
 
 def test_a_child_that_fails() -> None:

@@ -118,9 +118,10 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         "files        2 epochs, 8,256 bytes\n"
         f"fingerprint  {PLAN.fingerprint}\n"
         "\n"
-        " epoch     steps          read   dropped    padded     batches               per rank\n"
-        "     0        22         1,000         0         0    15 to 16             333 to 334\n"
-        "     1        22         1,000         0         0    15 to 16             333 to 334\n"
+        " epoch     steps              read   dropped    padded     batches               per rank"
+        "\n     0        22             1,000         0         0    15 to 16             333 to 334"
+        "\n     1        22             1,000         0         0    15 to 16             333 to 334"
+        "\n"
         "\n"
         f"epoch 0, sub-epoch 0, step 0, rank 0: {begun(0)} ...\n"
         f"epoch 0, sub-epoch 0, step 0, rank 1: {begun(1)} ...\n"
@@ -261,23 +262,32 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--batch-size", "2"], "exactly one of --num-samples and --dataset must be given"),
-        (["--num-samples", "9"], "one of --batch-size and --global-batch-size must be given"),
+        (
+            ["--batch-size", "2"],
+            "exactly one of --num-samples and --dataset must be given; got neither; samples of a "
+            "--dataset are counted for you",
+        ),
+        (
+            ["--num-samples", "9"],
+            "one of --batch-size and --global-batch-size must be given; got neither; "
+            "--batch-size counts a rank's units, --global-batch-size all ranks'",
+        ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--pattern", "*"],
-            "--pattern needs --dataset, the folder it is about",
+            "--pattern needs --dataset; name the folder it is about, too",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--window", "2"],
-            "--window needs --order block-shuffle",
+            "--window needs --order block-shuffle; got shuffle; name that order, or leave "
+            "--window out",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--order", "block-shuffle"],
-            "--order block-shuffle needs --block-size, the samples of a shard",
+            "--order block-shuffle needs --block-size; give it the number of samples of a shard",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--epochs", "0"],
-            "--epochs must be from 1 to 2**32; got 0",
+            "--epochs must be from 1 to 2**32; got 0; leave it out for one",
         ),
         (
             ["--num-samples", "0", "--batch-size", "2"],
@@ -305,11 +315,12 @@ def test_wrong_builds(
 def test_wrong_questions(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong questions exit with 2, plans that are none with 1."""
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--rank", "1")
-    assert "--rank needs --step" == said
+    assert "--rank needs --step; give both, or leave --rank out" == said
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--step", "1")
-    assert "sub_epoch must be an integer from 0 to 1; got None; the plan has sub_epochs=2" == said
+    rule = "sub_epoch must be an integer from 0 to 1; got None"
+    assert f"{rule}; name one of the plan's 2 sub-epochs" == said
     said = fails(capsys, 2, "locate", path, "--index", "1000", "--epoch", "0")
-    assert "index must be from 0 to 999; got 1000; the order has num_samples=1000" == said
+    assert "index must be from 0 to 999; got 1000; name one of the order's 1000 samples" == said
     assert "must be a plan directory; got nothing there" in fails(capsys, 1, "show", f"{path}x")
 
 

@@ -39,7 +39,19 @@ def test_show_a_resumed_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     path.write_text(PLAN.resume(PLAN.cursor(0, step=1)).to_json())
     said = run(capsys, "show", str(path))
     assert "1 sub-epoch an epoch, resumed at epoch 0, sub-epoch 0, step 1\n" in said
-    assert "\nepoch 0, step 1, rank 0: 4 5 ...\n" in said
+    assert "\nepoch 0, step 1, rank 0: 4 5\n" in said
+
+
+def test_show_what_is_far_away_or_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan resumed in a late epoch shows that; of a batch of 1e12 only the start is drawn."""
+    path = tmp_path / "late.json"
+    path.write_text(PLAN.resume(PLAN.cursor(5, step=1)).to_json())
+    assert ["5", "6", "7"] == [row[0] for row in rows(run(capsys, "show", str(path)))]
+    said = run(capsys, "explain", str(path), "--index", "5")
+    assert ["epoch 5", "epoch 6", "epoch 7"] == [s.partition(",")[0] for s in said.splitlines()]
+    path = tmp_path / "large.json"
+    path.write_text(ip.Plan(ip.Sequential(10**12), world_size=1, batch_size=10**12).to_json())
+    assert "epoch 0, step 0, rank 0: 0 1 2 3 4 5 ...\n" in run(capsys, "show", str(path))
 
 
 def test_show_a_plan_without_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +104,8 @@ def test_wrong_specs(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     assert fails(capsys, 1, "show", str(broken)).startswith(f"{broken}: a plan must ")
-    assert "--dataset needs a plan directory, which remembers its dataset" == (
+    rule = "--dataset needs a plan directory, which remembers its dataset"
+    assert f"{rule}; got {spec}; leave --dataset out" == (
         fails(capsys, 2, "show", spec, "--dataset", str(tmp_path))
     )
     assert "--epochs must be an integer from 1 to 4294967296; got 0; leave it out" in (

@@ -51,7 +51,7 @@ def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
     """The first differing steps, found one by one."""
     first: dict[str, Any] = {}
     started, position = max((plan.start.epoch, plan.start.position) for plan in (a, b))
-    for epoch in range(started, EPOCHS):
+    for epoch in range(started, max(EPOCHS, started + 1)):
         begin = position if epoch == started else 0
         rows = [walked(plan, epoch, begin) for plan in (a, b)]
         for i in range(max(map(len, rows))):
@@ -84,7 +84,8 @@ SAME = ip.Plan(ip.Sequential(20), world_size=3, global_batch_size=10)
 def test_diff_finds_what_walking_finds(pair: tuple[ip.Plan, ip.Plan]) -> None:
     """The first step whose positions, ranks or phase differ, over the first epochs."""
     a, b = pair
-    found = ip.diff(a, b, range(EPOCHS))
+    started = max(plan.start.epoch for plan in (a, b))
+    found = ip.diff(a, b, range(max(EPOCHS, started + 1)))
     expected = differences(a, b)
     for name in ("steps_from", "ranks_from", "phases_from"):
         assert expected.get(name) == getattr(found, name), name
@@ -113,7 +114,7 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
         (
             ip.Plan(ip.Shuffle(1000, seed=5), world_size=8, batch_size=16),
             [
-                "order            other samples at every position: seed 5 instead of 0",
+                "order            another one: seed 5 instead of 0",
                 "resume           the second refuses the first's cursors: order and sub_epochs "
                 "must be the same",
             ],
@@ -121,6 +122,10 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
         (
             PLAN.replace(sub_epochs=2),
             ["global batches   the same positions of the order; steps are numbered otherwise"],
+        ),
+        (
+            PLAN.replace(world_size=None, global_batch_size=128),
+            ["ranks            other from epoch 0, sub-epoch 0, step 0 on: open instead of 8"],
         ),
         (
             PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((1, 0), (2, 8), {"lr": 1})]),
@@ -154,4 +159,21 @@ def test_no_epochs() -> None:
     """Nothing to compare is an error."""
     with pytest.raises(ip.IndexPlanError) as refused:
         ip.diff(PLAN, PLAN, epochs=[])
-    assert "epochs must be at least one epoch; got []; pass range(3)" == str(refused.value)
+    assert (
+        "epochs must be at least one epoch from 0 on, where the later plan starts; got []; leave "
+        "it out for those that tell"
+    ) == str(refused.value)
+
+
+def test_what_is_compared_by_default() -> None:
+    """Where plans can begin to differ: their start, and around every phase, however late."""
+    late = PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((500, 0), 20)])
+    found = ip.diff(PLAN, late)
+    assert (500, 0, 0) == found.steps_from
+    assert (0, 1, 2, 499, 500, 501) == found.epochs
+    assert "compared         epochs 0 to 2, 499 to 501" in found.words
+    resumed = PLAN.resume(PLAN.cursor(5, step=3))
+    other = PLAN.replace(world_size=7).resume(PLAN.cursor(5, step=3))
+    assert (5, 0, 3) == ip.diff(resumed, other).steps_from
+    with pytest.raises(ip.IndexPlanError, match="at least one epoch from 5 on, "):
+        ip.diff(resumed, other, range(3))

@@ -48,14 +48,14 @@ def add_plan_or_spec(
 
 def add_epochs(command: argparse.ArgumentParser) -> None:
     """Let a verb look at more or fewer epochs."""
-    words = "how many epochs to look at, from 0 on (those that are stored, or 3)"
+    words = "how many epochs to look at, from 0 on; left out, those where it matters"
     command.add_argument("--epochs", type=number, metavar="N", help=words)
 
 
-def epochs_of(options: Any, manifest: Manifest | None) -> range | tuple[int, ...]:
-    """Return the epochs that a verb looks at."""
+def epochs_of(options: Any) -> range | None:
+    """Return the epochs that a verb looks at; None leaves the choice to what it calls."""
     if options.epochs is None:
-        return manifest.build.epochs if manifest else range(3)
+        return None
     return range(whole("--epochs", options.epochs, 1, EPOCH_STOP + 1, "leave it out"))
 
 

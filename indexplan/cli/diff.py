@@ -29,9 +29,9 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Compare the plans; that they differ is an answer, not a failure."""
-    (a, manifest), (b, _) = open_either(options.a), open_either(options.b)
+    (a, _), (b, _) = open_either(options.a), open_either(options.b)
     if options.world_size is not None:
         a, b = (plan.replace(world_size=options.world_size) for plan in (a, b))
-    difference = ip.diff(a, b, epochs_of(options, manifest))
+    difference = ip.diff(a, b, epochs_of(options))
     emit(options, difference.to_dict(), str(difference))
     return OK

@@ -30,10 +30,10 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Explain the sample."""
-    plan, manifest = open_either(options.plan)
+    plan, _ = open_either(options.plan)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
-    readings = ip.explain(plan, options.index, epochs_of(options, manifest))
+    readings = ip.explain(plan, options.index, epochs_of(options))
     data = {
         "index": options.index,
         "readings": [
@@ -47,6 +47,9 @@ def run(options: Any) -> int:
             for reading in readings
         ],
     }
-    lines = [f"epoch {r.epoch}, position {r.position:,}: {r.words}" for r in readings]
+    lines = []
+    for reading in readings:
+        place = f", position {reading.position:,}" if reading.position >= 0 else ""
+        lines.append(f"epoch {reading.epoch}{place}: {reading.words}")
     emit(options, data, "\n".join(lines))
     return OK
