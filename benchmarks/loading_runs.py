@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
 
 import indexplan as ip
 from benchmarks import loading_disk
 from benchmarks.loading_disk import ROW_BYTES
+from benchmarks.rivals import Job as Asked
+from benchmarks.rivals.distributed_sampler import sampler_of
 from indexplan_torch import PlanLoader
 
 BATCH = 256
@@ -91,11 +92,6 @@ def plan_of(job: Job, num_rows: int) -> ip.Plan:
     return ip.Plan(order, world_size=1, batch_size=BATCH, remainder="drop")
 
 
-def sampler_of(dataset: Rows) -> DistributedSampler:
-    """Return torch's sampler, for one rank."""
-    return DistributedSampler(dataset, num_replicas=1, rank=0, shuffle=True, drop_last=True)
-
-
 def loader_of(job: Job, dataset: Rows) -> Iterable[torch.Tensor]:
     """Return the loader of a job; all that differs is who says which rows are read."""
     options: dict[str, Any] = {"num_workers": job.workers}
@@ -104,7 +100,8 @@ def loader_of(job: Job, dataset: Rows) -> Iterable[torch.Tensor]:
     if job.access == "gather":
         options["collate_fn"] = torch.from_numpy
     if job.who == "torch DistributedSampler":
-        return DataLoader(dataset, BATCH, sampler=sampler_of(dataset), drop_last=True, **options)
+        sampler = sampler_of(Asked(len(dataset), world=1, rank=0))
+        return DataLoader(dataset, BATCH, sampler=sampler, drop_last=True, **options)
     return PlanLoader(dataset, plan_of(job, len(dataset)), **options)
 
 
@@ -212,7 +209,7 @@ def main(path: Path, rounds: int, seconds: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     for order in (ip.Shuffle(1000), ip.BlockShuffle(1000, block_size=8)):
         order.take(0, 0, 10)  # loads or compiles the kernels, before any process is forked
-    theirs = np.fromiter(sampler_of(Rows(path, "default")), np.int64)
+    theirs = np.fromiter(sampler_of(Asked(len(Rows(path, "default")), world=1, rank=0)), np.int64)
     threads = os.listdir("/proc/self/task") if sys.platform == "linux" else [""]  # noqa: PTH208
     assert len(threads) == 1, "forking a process with threads can hang"
     jobs = all_jobs()

@@ -130,8 +130,11 @@ def draw(data: dict[str, Any], results: Results, folder: Path) -> None:
         plot.plot(results, folder / "cost_per_index.png")
 
 
-def write(data: dict[str, Any], output: Path | None) -> None:
-    """Write report, pictures and README's block; of a quick run only what `output` names."""
+def write(data: dict[str, Any], output: Path | None) -> list[losing.Loss]:
+    """Write report, pictures and README's block; of a quick run only what `output` names.
+
+    Returns the rows in which a rival is ahead and nobody has said why.
+    """
     results = Results(data)
     text = render(data, results)  # also where it goes nowhere: it must not fail
     short = summary.summary(results, data.get("quality"))
@@ -145,21 +148,21 @@ def write(data: dict[str, Any], output: Path | None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             draw(data, results, Path(folder))
         print("all outputs are right; the timings of a quick run mean nothing")
-        return
+        return []
     for figure in FIGURES:
         value = figure.value(results)
         verdict = "reached" if figure.reached(results) else "missed" if value else "unknown"
         print(f"{verdict:8}{figure.name}: {value or 0:.3g} {figure.unit}")
-    for loss in losing.all_losses(results):
-        if not loss.why():
-            print(
-                f"NOT EXPLAINED: {loss.title}, {loss.row}: {loss.rival} {loss.theirs}, "
-                f"ours {loss.ours}"
-            )
+    unexplained = [loss for loss in losing.all_losses(results) if not loss.why()]
+    for loss in unexplained:
+        print(
+            f"NOT EXPLAINED: {loss.title}, {loss.row}: {loss.rival} {loss.theirs}, ours {loss.ours}"
+        )
+    return unexplained
 
 
 def main() -> int:
-    """Run the command line; 1 if an output was wrong, whatever the timings."""
+    """Run the command line; 1 if an output was wrong, or a rival is ahead and nobody says why."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: outputs, not figures")
     parser.add_argument("--only", action="append", choices=PARTS, help="a part; may be repeated")
@@ -185,8 +188,7 @@ def main() -> int:
         print(f"failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
         return 1
     keep(data)
-    write(data, options.output)
-    return 0
+    return 1 if write(data, options.output) else 0
 
 
 if __name__ == "__main__":

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader
-from torch.utils.data.distributed import DistributedSampler
-from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
+from torch.utils.data import DataLoader
 
 import indexplan as ip
 from benchmarks.conftest import Effort
-from benchmarks.rivals import Sized
+from benchmarks.rivals import Job, Sized, present
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 
 BATCH = 256
@@ -29,19 +27,19 @@ class Trivial(Sized):
         return index
 
 
-def torch_sampler(kind: type[Any], n: int) -> Any:
-    """Return one of torch's kind of samplers for one rank, which is all of the dataset."""
-    return kind(Sized(n), num_replicas=1, rank=0)
+RIVALS = [rival for rival in present() if hasattr(rival.load(), "loader")]
+
+
+def job_of(n: int) -> Job:
+    """Return the job of one rank, which is all of the dataset."""
+    return Job(n, world=1, rank=0, batch=BATCH)
 
 
 SAMPLERS: dict[str, Callable[[int], Any]] = {
     "indexplan PlanBatchSampler": lambda n: PlanBatchSampler(plan(n)),
-    "torch DistributedSampler": lambda n: BatchSampler(
-        torch_sampler(DistributedSampler, n), BATCH, drop_last=False
-    ),
-    "torchdata StatefulDistributedSampler": lambda n: BatchSampler(
-        torch_sampler(StatefulDistributedSampler, n), BATCH, drop_last=False
-    ),
+    **{
+        rival.name: lambda n, rival=rival: rival.load().batch_sampler(job_of(n)) for rival in RIVALS
+    },
 }
 
 
@@ -81,12 +79,12 @@ LOADERS: dict[str, Callable[[int, int], Any]] = {
     "indexplan PlanSampler": lambda n, workers: DataLoader(
         Trivial(n), BATCH, sampler=PlanSampler(plan(n)), num_workers=workers
     ),
-    "torch DistributedSampler": lambda n, workers: DataLoader(
-        Trivial(n), BATCH, sampler=torch_sampler(DistributedSampler, n), num_workers=workers
-    ),
-    "torchdata StatefulDistributedSampler": lambda n, workers: DataLoader(
-        Trivial(n), BATCH, sampler=torch_sampler(StatefulDistributedSampler, n), num_workers=workers
-    ),
+    **{
+        rival.name: lambda n, workers, rival=rival: rival.load().loader(
+            Trivial(n), job_of(n), workers
+        )
+        for rival in RIVALS
+    },
 }
 
 

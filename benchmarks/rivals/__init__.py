@@ -8,6 +8,7 @@ A rival is a module of this folder, which imports what it needs, with some of th
   `state` is the number of the step, or what `saved(job, step)` returns: the checkpoint.
 - `order(n, seed)`: the whole epoch, int64, for a rival with a shuffle of its own.
 - `sub_epochs(job)`: a function from a sub-epoch to its batches.
+- `batch_sampler(job)`, `loader(dataset, job, num_workers)`: for a rival that is a torch sampler.
 - `build(job)`: write the file that others read; returns its bytes.
 - `prepare(job)`: what a run finds there already, a file; done before `share` and `resume`.
 

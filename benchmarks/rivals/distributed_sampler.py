@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch.utils.data import BatchSampler
+from torch.utils.data import BatchSampler, DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 from benchmarks.rivals import Job, Sized
@@ -17,8 +17,16 @@ def sampler_of(job: Job, kind: type[DistributedSampler] = DistributedSampler) ->
     return kind(Sized(job.n), num_replicas=job.world, rank=job.rank, seed=job.seed)
 
 
+def batch_sampler(job: Job) -> BatchSampler:
+    return BatchSampler(sampler_of(job), job.batch, drop_last=False)
+
+
+def loader(dataset: Any, job: Job, num_workers: int) -> DataLoader:
+    return DataLoader(dataset, job.batch, sampler=sampler_of(job), num_workers=num_workers)
+
+
 def stream(job: Job) -> Iterator[Any]:
-    return iter(BatchSampler(sampler_of(job), job.batch, drop_last=False))
+    return iter(batch_sampler(job))
 
 
 def share(job: Job) -> Any:

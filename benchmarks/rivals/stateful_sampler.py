@@ -4,16 +4,25 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from torch.utils.data import BatchSampler
+from torch.utils.data import BatchSampler, DataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
 from benchmarks.rivals import Job
 from benchmarks.rivals.distributed_sampler import sampler_of
 
 
-def stream(job: Job) -> Iterator[Any]:
+def batch_sampler(job: Job) -> BatchSampler:
     sampler = sampler_of(job, StatefulDistributedSampler)
-    return iter(BatchSampler(sampler, job.batch, drop_last=False))
+    return BatchSampler(sampler, job.batch, drop_last=False)
+
+
+def loader(dataset: Any, job: Job, num_workers: int) -> DataLoader:
+    sampler = sampler_of(job, StatefulDistributedSampler)
+    return DataLoader(dataset, job.batch, sampler=sampler, num_workers=num_workers)
+
+
+def stream(job: Job) -> Iterator[Any]:
+    return iter(batch_sampler(job))
 
 
 def share(job: Job) -> Any:
