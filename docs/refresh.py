@@ -2,60 +2,50 @@
 
     python docs/refresh.py [FOLDER]
 
-Writes docs/images/plan-*.png and README.md of this project, or of the copy in FOLDER. Needs
-`pip install -e '.[cli]'`.
+Writes docs/images/plan-*.png, by the commands of docs/pictures.md, and README.md of this project,
+or of the copy in FOLDER. Needs `pip install -e '.[cli]'`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-import indexplan as ip
-import indexplan.plot
+from indexplan.cli import main as main_command
 
 ROOT = Path(__file__).parents[1]
 HELP = re.compile(r"(<!-- help -->\n```text\n).*?(```\n)", re.DOTALL)
 
-SMALL = ip.Plan(ip.Shuffle(103, seed=1), world_size=4, batch_size=4)
-RESIZING = [
-    ip.Phase(at=0, size=64, parameters={"resolution": 128}),
-    ip.Phase(at=(2, 0), size=32, parameters={"resolution": 192}),
-    ip.Phase(at=(4, 0), size=16, parameters={"resolution": 256}),
-]
 
-
-def in_blocks(window: int) -> ip.Plan:
-    """Return a plan that reads shards of 1,000 samples, `window` of them at a time."""
-    order = ip.BlockShuffle(100_000, block_size=1000, window=window)
-    return ip.Plan(order, world_size=4, batch_size=64)
-
-
-def pictures() -> dict[str, Figure]:
-    """Return every picture of the documentation, by the name of its file."""
-    resizing = ip.Plan(ip.Shuffle(100_000), world_size=8, batch_size=RESIZING, sub_epochs=4)
-    return {
-        "plan-reading": ip.plot.reading(SMALL),
-        "plan-mixing-1": ip.plot.mixing(in_blocks(1)),
-        "plan-mixing-16": ip.plot.mixing(in_blocks(16)),
-        "plan-batch-sizes": ip.plot.batch_sizes(SMALL),
-        "plan-schedule": ip.plot.schedule(resizing),
-    }
+def commands(page: Path) -> list[list[str]]:
+    """Return the words of every `indexplan` command in the shell blocks of a page."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [shlex.split(line)[1:] for line in lines if line.startswith("indexplan ")]
 
 
 def draw(folder: Path) -> None:
-    """Write the pictures to a folder; those that are there are replaced."""
+    """Write the pictures to a folder, as docs/pictures.md does; those there are replaced."""
+    folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as new:
-        for name, figure in pictures().items():
-            ip.plot.save(figure, Path(new) / f"{name}.png")
-            (Path(new) / f"{name}.png").replace(folder / f"{name}.png")
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(dir=folder) as new, contextlib.redirect_stdout(io.StringIO()):
+        os.chdir(new)  # contextlib.chdir needs Python 3.11
+        try:
+            for words in commands(ROOT / "docs" / "pictures.md"):
+                if words[0] in ("build", "plot") and main_command(words) != 0:
+                    raise SystemExit(1)
+            for picture in Path().glob("plan-*.png"):
+                picture.replace(folder / picture.name)
+        finally:
+            os.chdir(before)
 
 
 def help_text() -> str:

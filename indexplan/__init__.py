@@ -13,6 +13,7 @@ from indexplan.seeds import worker_seed
 from indexplan.version import __version__
 
 if TYPE_CHECKING:
+    from indexplan import plot
     from indexplan.benching.measuring import bench
     from indexplan.benching.rows import Bench
     from indexplan.checks import Check, Report, verify
@@ -54,6 +55,7 @@ __all__ = [
     "finish",
     "load",
     "parse_schedule",
+    "plot",
     "register",
     "save",
     "verify",
@@ -77,6 +79,8 @@ _AT_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":  # a package, which importing makes an attribute
+        return import_module("indexplan.plot")
     if name not in _AT_FIRST_USE:
         raise AttributeError(f"module 'indexplan' has no attribute {name!r}")
     return getattr(import_module(_AT_FIRST_USE[name]), name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import gcd
 
 import numpy as np
 
-from indexplan.partition import Partition, layout
+from indexplan.partition import Partition, layout, part_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,30 +54,36 @@ class Account:
     max_per_rank: int | None
 
 
-def account(partition: Partition, num_units: int, epoch: int, sub_epochs: Iterable[int]) -> Account:
+def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range) -> Account:
     """Return the account of some sub-epochs of an epoch of `num_units` units."""
+    start, stop = sub_epochs.start, sub_epochs.stop
+    if partition.remainder == "carry" and (start, stop) == (0, partition.sub_epochs):
+        partition, stop = _undivided(partition, num_units), 1
     units = finished = dropped = padded = steps = 0
     smallest, largest = [0], [0]
     intervals = []
-    for sub_epoch in sub_epochs:
-        first, stop = partition.sub_epoch(num_units, sub_epoch)
-        units += stop - first
+    inside = (place for place in changes(partition, num_units, epoch) if start < place < stop)
+    # of sub-epochs that are laid out alike, the first speaks for all
+    for sub_epoch, until in pairwise([start, *inside, stop]):
+        count = until - sub_epoch
+        first, end = partition.sub_epoch(num_units, sub_epoch)
+        units += count * (end - first)
         if partition.resume is not None and (epoch, sub_epoch) < partition.resume[:2]:
-            finished += stop - first
+            finished += count * (end - first)
             continue
         found = layout(partition, num_units, epoch, sub_epoch)
-        finished += found.start - first
+        finished += count * (found.start - first)
         if partition.remainder == "drop":
-            dropped += stop - found.end
+            dropped += count * (end - found.end)
         elif partition.remainder == "pad":
-            padded += found.end - stop
-        steps += found.num_steps - found.first_step
+            padded += count * (found.end - end)
+        steps += count * (found.num_steps - found.first_step)
         for span in found.spans:
             smallest.append(span.length // span.num_steps)
             largest.append(-(-span.length // span.num_steps))
         if found.spans:
-            begin = found.spans[0].start
-            intervals.append((begin + found.origin, found.end + found.origin))
+            places = found.spans[0].start + found.origin, found.end + found.origin
+            intervals.append((*places, end - first, count))
     world_size = partition.world_size
     least, most = units_per_rank(world_size, intervals) if world_size else (None, None)
     return Account(
@@ -93,18 +100,55 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: Iterab
     )
 
 
-def units_per_rank(world_size: int, intervals: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return how many places of some intervals the ranks with the fewest and the most get."""
+def changes(partition: Partition, num_units: int, epoch: int) -> list[int]:
+    """Return where an epoch's sub-epochs become others; between, all are of one size and phase.
+
+    Rises from 0 to `partition.sub_epochs`. The sub-epoch of a resume, and one with a phase inside,
+    are between two neighbours. Under "carry" sub-epochs differ in the steps that start in them.
+    """
+    found = {0, num_units % partition.sub_epochs, partition.sub_epochs}
+    for at in partition.ats:
+        if not isinstance(at, int):
+            found |= {at[1]} if at[0] == epoch else set()
+        elif at // num_units == epoch:
+            parts = part_of(num_units, partition.sub_epochs, np.array([at % num_units]))
+            found |= {int(parts[0]), int(parts[0]) + 1}
+    if partition.resume is not None and partition.resume.epoch == epoch:
+        found |= {partition.resume.sub_epoch, partition.resume.sub_epoch + 1}
+    return sorted(found)
+
+
+def _undivided(partition: Partition, num_units: int) -> Partition:
+    """Return the partition without sub-epochs, which under "carry" has the same steps."""
+    return replace(
+        partition,
+        ats=tuple(partition.place(at, num_units) for at in partition.ats),
+        sub_epochs=1,
+        resume=partition.resume and partition.resume._replace(sub_epoch=0),
+    )
+
+
+def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) -> tuple[int, int]:
+    """Return how many places of some intervals the ranks with the fewest and the most get.
+
+    An interval (start, stop, apart, count) stands for `count` of one length, which start `apart`
+    places after each other.
+    """
     everyone = 0
-    changes = np.zeros(world_size + 1, np.int64)
-    for start, stop in intervals:
+    steps = np.zeros(world_size + 1, np.int64)  # of what a rank gets against the one before
+    for start, stop, apart, count in intervals:
         each, rest = divmod(stop - start, world_size)
-        everyone += each
-        first = start % world_size
-        changes[first] += 1
-        changes[min(first + rest, world_size)] -= 1
-        if first + rest > world_size:
-            changes[0] += 1
-            changes[first + rest - world_size] -= 1
-    more = np.cumsum(changes[:-1])
+        everyone += count * each
+        # `rest` ranks get one more, from rank start % world_size on, which comes back in turn
+        turn = world_size // gcd(apart, world_size)
+        number = np.arange(min(count, turn))
+        first = (start % world_size + apart % world_size * number) % world_size
+        times = count // turn + (number < count % turn)
+        last = first + rest
+        round_again = last > world_size
+        steps[0] += times[round_again].sum()
+        last[round_again] -= world_size
+        steps[first] += times  # no rank is in `first` twice
+        steps[last] -= times
+    more = np.cumsum(steps[:-1])
     return everyone + int(more.min()), everyone + int(more.max())

@@ -14,7 +14,7 @@ import numpy as np
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
 
-AS_RETURNED = "pass what to_dict returned, unchanged"
+AS_RETURNED = "pass what to_dict returned, or restore the file that it is from"
 
 _FIELDS: dict[str, tuple[type, ...]] = {
     "kind": (str,),

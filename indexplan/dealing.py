@@ -66,7 +66,7 @@ def _cut_runs(epoch: int, starts: Int64, stops: Int64, each: int) -> Runs:
 def deal_offsets(order: Order, where: Runs) -> Int64:
     """Return where each unit of some runs starts among their samples, and the end; int64."""
     sizes = [np.diff(order._offsets(*run)) for run in where]  # noqa: SLF001
-    return np.concatenate([[0], np.cumsum(np.concatenate([[], *sizes]))]).astype(np.int64)
+    return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 
 def draw(

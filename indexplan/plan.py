@@ -347,7 +347,7 @@ class Plan(Bounds):
         self._sized()
         chosen = range(self.sub_epochs)
         if sub_epoch is not None:
-            cure = f"name one of the plan's {self.sub_epochs} sub-epochs"
+            cure = "leave it out for the whole epoch"
             sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
             chosen = range(sub_epoch, sub_epoch + 1)
         return account(self._partition, self.order.num_units(epoch), epoch, chosen)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import whole
+from indexplan.errors import whole, wrong
 
 SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)  # purposes; the next takes the next free number
 
@@ -25,6 +26,13 @@ def check_epoch(epoch: Any) -> int:
     """Return `epoch` as an int in [0, 2**32), or raise `IndexPlanError`."""
     cure = "count from 0; a run ends with epoch 2**32 - 1"
     return whole("epoch", epoch, 0, EPOCH_STOP, cure)
+
+
+def check_epochs(epochs: Any) -> list[int]:
+    """Return some epochs as a list of ints, or raise `IndexPlanError`."""
+    if not isinstance(epochs, Iterable):
+        raise wrong("epochs", "an iterable of integers", epochs, "pass range(3), or [3] for one")
+    return [check_epoch(epoch) for epoch in epochs]
 
 
 @lru_cache(maxsize=1024)  # SeedSequence takes longer than a batch does

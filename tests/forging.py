@@ -15,7 +15,7 @@ def digest(data: Any) -> str:
 
 
 def rewritten(root: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Change a manifest; the plan's order follows, and all digests are made right again."""
+    """Change a manifest; the plan's order and build.json follow, and all digests are right."""
     manifest = change(json.loads((root / "manifest.json").read_text()))
     manifest.pop("manifest_sha256", None)
     if isinstance(manifest.get("plan"), dict):
@@ -23,5 +23,8 @@ def rewritten(root: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
     for field in ("order", "plan"):
         if f"{field}_fingerprint" in manifest:
             manifest[f"{field}_fingerprint"] = digest(manifest.get(field))
+    build = json.loads((root / "build.json").read_text())
+    text = canonical_json({name: manifest[name] for name in build if name in manifest})
+    (root / "build.json").write_text(text)
     text = canonical_json({**manifest, "manifest_sha256": digest(manifest)})
     (root / "manifest.json").write_text(text)

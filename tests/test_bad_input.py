@@ -179,7 +179,7 @@ ORDERED = "at must be strictly increasing from phase to phase"
                 [0, (0, 1), 4],
             )
         ),
-        ([0, (1, 2)], "at's sub_epoch must be below 2; got 2; the plan has sub_epochs=2"),
+        ([0, (1, 2)], "at's sub_epoch must be below 2; got 2; name one of the plan's 2 sub-epochs"),
     ],
 )
 def test_schedules(ats: list[Any], message: str) -> None:
@@ -264,7 +264,7 @@ def test_an_order_that_takes_anothers_name() -> None:
 
     message = (
         "algorithm must be a name that no other order has; got 'sequential-v1'; "
-        "another algorithm needs another name"
+        "give it another name"
     )
     refuses(message, ip.register, Impostor)
     plan = ip.Plan.from_json(a_plan().to_json())
@@ -292,12 +292,13 @@ DIGITS = "write digits"
         ),
         (
             "0:5 x",
-            "a phase must be AT:SIZE or AT:SIZE:NAME=VALUE,...; got 'x'; such as 250000:768",
+            "a phase must be AT:SIZE or AT:SIZE:NAME=VALUE,...; got 'x'; "
+            "write one such as 250000:768",
         ),
-        ("1/2/3:4", f"AT {AT}; got '1/2/3'; such as 250000 or 3/0"),
+        ("1/2/3:4", f"AT {AT}; got '1/2/3'; write one such as 250000 or 3/0"),
         *((f"{at}:4", f"AT {AT}; got {at!r}; {DIGITS}") for at in ("-1", "x")),
-        ("0:5:a", "a parameter must be NAME=VALUE; got 'a'; such as resolution=192"),
-        ("0:5:=3", "a parameter must be NAME=VALUE; got '=3'; such as resolution=192"),
+        ("0:5:a", "a parameter must be NAME=VALUE; got 'a'; write one such as resolution=192"),
+        ("0:5:=3", "a parameter must be NAME=VALUE; got '=3'; write one such as resolution=192"),
     ],
 )
 def test_schedules_as_text(text: Any, message: str) -> None:

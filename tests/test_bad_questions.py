@@ -35,7 +35,7 @@ def test_epochs(value: Any) -> None:
     """An epoch is an integer from 0 to 2**32 - 1, in every question."""
     message = (
         f"epoch must be an integer from 0 to 2**32 - 1; got {value!r}; "
-        "a run ends with epoch 2**32 - 1"
+        "count from 0; a run ends with epoch 2**32 - 1"
     )
     refuses(message, PLAN.batch, value, 0, step=0, rank=0)
     for question in RANGES:
@@ -54,16 +54,19 @@ def test_epochs(value: Any) -> None:
 @pytest.mark.parametrize("value", [-1, 2, True, 0.0], ids=repr)
 def test_sub_epochs(value: Any) -> None:
     """A sub-epoch is one of the plan's, and must be named where there are several."""
-    message = f"sub_epoch must be an integer from 0 to 1; got {value!r}; the plan has sub_epochs=2"
+    cure = "name one of the plan's 2 sub-epochs"
+    message = f"sub_epoch must be an integer from 0 to 1; got {value!r}; {cure}"
     refuses(message, PLAN.batch, 0, value, step=0, rank=0)
     refuses(message, PLAN.num_steps, 0, value)
     refuses(message, PLAN.cursor, 0, value, step=0)
-    refuses(message, PLAN.account, 0, value)
+    refuses(message.replace(cure, "leave it out for the whole epoch"), PLAN.account, 0, value)
 
 
 def test_sub_epochs_left_out() -> None:
     """A sub-epoch may be left out where there is one, and only there."""
-    message = "sub_epoch must be an integer from 0 to 1; got None; the plan has sub_epochs=2"
+    message = (
+        "sub_epoch must be an integer from 0 to 1; got None; name one of the plan's 2 sub-epochs"
+    )
     refuses(message, PLAN.batch, 0, step=0, rank=0)
     refuses(message, PLAN.num_steps, 0)
     cure = "leave it out, as the plan has one sub-epoch an epoch"
@@ -79,7 +82,7 @@ def test_ranges_of_steps(question: str) -> None:
         for name in ("start_step", "stop_step"):
             message = (
                 f"{name} must be an integer from 0 to 2; got {value!r}; "
-                "these are the unfinished steps of epoch 0, sub-epoch 1, and their end"
+                "name one of the unfinished steps of epoch 0, sub-epoch 1, or their end"
             )
             refuses(message, ask, 0, 1, rank=0, **{name: value})
     message = "stop_step must be at least 2, the start_step; got 1; swap them"
@@ -91,7 +94,7 @@ def test_ranges_of_steps(question: str) -> None:
 def test_indices() -> None:
     """Samples that there are not are errors, in arrays too, and never wrap."""
     for value, bad in [(-1, -1), (10, 10), ([[0, 10]], 10), (np.uint8(200), 200)]:
-        message = f"index must be from 0 to 9; got {bad}; the order has num_samples=10"
+        message = f"index must be from 0 to 9; got {bad}; name one of the order's 10 samples"
         refuses(message, PLAN.locate, value, 0)
         refuses(message, PLAN.order.locate, 0, value)
     for value in (True, 1.0, "3", [0.5], np.uint64(2**63), 2**70, None):
@@ -111,7 +114,7 @@ def test_positions() -> None:
         (0, 11, (0, 11)),
         ([0, 3], [1, 2], (3, 2)),
     ]:
-        message = f"{rule}; got {got}; the epoch has num_units=10"
+        message = f"{rule}; got {got}; name some of the epoch's 10 units"
         refuses(message, PLAN.order.take, 3, starts, stops)
         refuses(message, PLAN.order.offsets, 3, starts, stops)
 
@@ -120,7 +123,7 @@ def test_steps_that_are_finished() -> None:
     """A resumed plan has no answers about what was read before."""
     message = f"step must be 1, an unfinished step of epoch 1, sub-epoch 1; got 0; {WHICH}"
     refuses(message, RESUMED.batch, 1, 1, step=0, rank=0)
-    cure = "these are the unfinished steps of epoch 1, sub-epoch 1, and their end"
+    cure = "name one of the unfinished steps of epoch 1, sub-epoch 1, or their end"
     message = f"start_step must be an integer from 1 to 2; got 0; {cure}"
     refuses(message, RESUMED.indices, 1, 1, rank=0, start_step=0)
     message = f"step must be an integer from 1 to 2; got 0; {cure}"
@@ -138,7 +141,7 @@ def test_steps_that_are_finished() -> None:
 def test_epochs_without_steps() -> None:
     """Where everything is dropped there is no step to ask for, and a cursor only before it."""
     rule = "step must be an unfinished step of epoch 0, and there is none"
-    message = f"{rule}; got 0; plan.account says why"
+    message = f"{rule}; got 0; plan.account says why; use smaller batches"
     refuses(message, EMPTY.batch, 0, step=0, rank=0)
     refuses(message, EMPTY.step_size, 0, step=0)
     cure = "epoch 0 has no unfinished step; plan.account says why"
@@ -151,7 +154,7 @@ def test_an_open_world_size() -> None:
     """What depends on the world size says so, and what to do."""
     message = (
         "world_size must be set for this; got None; "
-        "use plan.replace(world_size=...), the number of running ranks"
+        "use plan.replace(world_size=...) or --world-size, the number of running ranks"
     )
     open_batches = WHOLE.replace(world_size=None)
     open_shares = WHOLE.replace(world_size=None, global_batch_size=4)
@@ -171,7 +174,7 @@ def test_the_last_epoch_has_no_next() -> None:
     """The run ends with epoch 2**32 - 1: nothing reads, or stands, behind it."""
     last = 2**32 - 1
     rule = f"epoch must be an integer from 0 to 2**32 - 1; got {2**32}"
-    message = f"{rule}; a run ends with epoch 2**32 - 1"
+    message = f"{rule}; count from 0; a run ends with epoch 2**32 - 1"
     refuses(message, PLAN.cursor, last, 1, step=2)
     steps = CARRY.num_steps(last)
     assert CARRY.cursor(last, step=steps - 1).position + 3 > 10

@@ -118,9 +118,10 @@ def test_plan_of_another_size(folder: Path, tmp_path: Path) -> None:
             tmp_path / "a.plan",
             dataset=ip.Dataset.scan(folder, "**/*.txt"),
         )
-    assert "the order's num_samples must be 4, the dataset's number of samples; got 5" == str(
-        error.value
-    )
+    assert (
+        "the order's num_samples must be 4, the dataset's number of samples; got 5; "
+        "use an order of 4 samples"
+    ) == str(error.value)
     assert not (tmp_path / "a.plan").exists()
 
 
@@ -133,8 +134,8 @@ def test_plan_of_another_size(folder: Path, tmp_path: Path) -> None:
         ),
         (lambda root: ip.Dataset.scan(root / "no.npy"), "dataset must be readable; got "),
         (lambda root: ip.Dataset.scan(root, "*.jpg"), "pattern must be one that matches files of "),
-        (lambda root: ip.Dataset.scan(root, "/abs"), "pattern must be a glob; got '/abs': "),
-        (lambda root: ip.Dataset.scan(root, ""), "pattern must be a glob; got '': "),
+        (lambda root: ip.Dataset.scan(root, "/abs"), "pattern must be a glob; got '/abs' ("),
+        (lambda root: ip.Dataset.scan(root, ""), "pattern must be a glob; got '' ("),
     ],
 )
 def test_no_dataset(folder: Path, make: object, said: str) -> None:
@@ -147,7 +148,7 @@ def test_no_dataset(folder: Path, make: object, said: str) -> None:
 def test_broken_arrays(tmp_path: Path) -> None:
     """A .npy file without a header, or without rows, is a clear error."""
     (tmp_path / "bad.npy").write_bytes(b"not an array")
-    with pytest.raises(ip.IndexPlanError, match=r"bad\.npy must be a \.npy file: "):
+    with pytest.raises(ip.IndexPlanError, match=r"bad\.npy must be a \.npy file; got "):
         ip.Dataset.scan(tmp_path / "bad.npy")
     for name, array in (("scalar", np.zeros(())), ("empty", np.zeros((0, 3)))):
         np.save(tmp_path / f"{name}.npy", array)

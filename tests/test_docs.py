@@ -11,13 +11,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image  # which matplotlib brings
 
 import indexplan as ip
 
 ROOT = Path(__file__).parents[1]
 
 # pages whose every Python and shell block runs, in the page's order, and says what it prints
-PAGES = ("idea", "remainders", "resume", "sub-epochs", "schedules", "determinism", "faq")
+PAGES = (
+    "idea",
+    "pictures",
+    "remainders",
+    "resume",
+    "sub-epochs",
+    "schedules",
+    "determinism",
+    "faq",
+)
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
 )
@@ -110,6 +120,8 @@ def test_page_runs(page: str, tmp_path: Path) -> None:
             printed = printed_by_python(code, names) if kind == "python" else printed_by_shell(code)
             said = re.findall(r"^ *print\(.*\) *# (.*)$", code, re.MULTILINE)
             assert (shown or "".join(f"{line}\n" for line in said)) == printed, code
+        for drawn in Path().glob("plan-*.png"):  # by a command, and by the line of Python below it
+            assert drawn.read_bytes() == Path(drawn.name[len("plan-") :]).read_bytes()
 
 
 def test_pictures_and_help_are_drawn_by_the_command(tmp_path: Path) -> None:
@@ -122,8 +134,31 @@ def test_pictures_and_help_are_drawn_by_the_command(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "docs" / "refresh.py"), str(tmp_path)]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
     assert (ROOT / "README.md").read_text() == (tmp_path / "README.md").read_text()
-    drawn = {file.name for file in (tmp_path / "docs" / "images").iterdir()}
-    assert {file.name for file in (ROOT / "docs" / "images").glob("plan-*.png")} == drawn
+    drawn = {file.name: file for file in (tmp_path / "docs" / "images").iterdir()}
+    assert {file.name for file in (ROOT / "docs" / "images").glob("plan-*.png")} == set(drawn)
+    for name, file in drawn.items():
+        (there, old), (new, now) = (pixels(ROOT / "docs" / "images" / name), pixels(file))
+        # another matplotlib draws letters a little differently
+        assert there.shape == new.shape
+        assert old != now or np.array_equal(there, new), f"{name}: run python docs/refresh.py"
+
+
+def pixels(path: Path) -> tuple[np.ndarray, str]:
+    """A picture's pixels, and the matplotlib that drew it."""
+    with Image.open(path) as image:
+        return np.asarray(image), str(image.info["Software"])
+
+
+def test_words_on_mixing_are_true() -> None:
+    """What pages say of the pictures of mixing is what they show."""
+    texts = [(ROOT / "docs" / page).read_text() for page in ("idea.md", "pictures.md")]
+    for window, low, high, said in ((1, 0, 100, "anywhere between"), (16, 0, 51, "between")):
+        order = ip.BlockShuffle(100_000, block_size=1000, window=window)
+        axes = ip.plot.mixing(ip.Plan(order, world_size=4, batch_size=64)).axes
+        points = np.concatenate([line.get_ydata() for each in axes for line in each.lines[1:]])
+        assert (low, high) == (points.min(), np.ceil(points.max()))
+        words = f"[Window {window}: each quarter's share lies {said} {low} and {high} %"
+        assert all(words in text for text in texts)
 
 
 def test_every_page_and_picture_is_found() -> None:

@@ -27,6 +27,7 @@ from indexplan.cli.engines import engine
 from indexplan.files.build import build_chunk
 from indexplan.files.format import Build
 from indexplan.files.running import IN_FLIGHT, run
+from indexplan.machine import num_cores
 from tests.test_docs import ROOT, blocks, inside
 from tests.trees import tree
 
@@ -131,16 +132,23 @@ def test_dask_loses_a_worker(tmp_path: Path, expected: dict[str, bytes], client:
     """A worker that is killed in mid-build costs time, and changes no byte."""
     before = client.run(os.getpid)
     victim = min(before.values())
-    done_then = []
+    pool = client.get_executor()
+    tasks: list[Future] = []
+    unfinished: list[int] = []
+    submit = pool.submit
+
+    def remember(*task: object) -> Future:
+        tasks.append(submit(*task))
+        return tasks[-1]
 
     def kill(done: int, total: int) -> None:
-        if done > total // 4 and not done_then:
+        if done > total // 4 and not unfinished:
             os.kill(victim, signal.SIGKILL)
-            done_then.append(done)
-        assert done < total or done_then[0] < total
+            unfinished.append(sum(not task.done() for task in tasks))
 
-    ip.save(PLAN, tmp_path / "a.plan", executor=client.get_executor(), progress=kill, **CHUNKS)
-    assert done_then
+    pool.submit = remember
+    ip.save(PLAN, tmp_path / "a.plan", executor=pool, progress=kill, **CHUNKS)
+    assert unfinished[0] > 0
     assert expected == tree(tmp_path / "a.plan")
     client.wait_for_workers(2, timeout=60)
     assert victim not in client.run(os.getpid).values()
@@ -293,6 +301,21 @@ def test_pool_that_dies(tmp_path: Path) -> None:
     assert said.endswith("); run the same build again, which goes on where this one stopped")
 
 
+def test_what_is_no_executor(tmp_path: Path, client: Client) -> None:
+    """What takes no tasks is refused before anything is written."""
+    rule = "executor must be a concurrent.futures.Executor"
+    for pool in ("dask", client, ThreadPoolExecutor):
+        assert f"{rule}; got {pool!r}; for Dask, pass client.get_executor()" == (
+            fails(tmp_path, PLAN.order, pool)  # type: ignore[arg-type]
+        )
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    got = "RuntimeError (cannot schedule new futures after shutdown)"
+    said = f"executor must take tasks; got {got}; pass a new one"
+    assert said == fails(tmp_path, PLAN.order, pool)
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_order_that_workers_cannot_import(
     tmp_path: Path, processes: Executor, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,6 +390,40 @@ def test_tasks_in_flight_are_bounded() -> None:
         run(pool, int.__neg__, (), range(3 * IN_FLIGHT), take)
     assert list(range(3 * IN_FLIGHT)) == sorted(taken)
     assert IN_FLIGHT == most
+
+
+class Elsewhere(Executor):
+    """A pool that nobody knows to be one of threads, so that its tasks travel."""
+
+    def __init__(self) -> None:
+        self.pool, self.num_tasks = ThreadPoolExecutor(1), 0
+
+    def submit(self, *task: object) -> Future:  # type: ignore[override]
+        self.num_tasks += 1
+        return self.pool.submit(*task)
+
+    def shutdown(self, wait: bool = True, **_: object) -> None:
+        self.pool.shutdown(wait)
+
+
+def second(_: bytes, item: int) -> int:
+    """Return the second argument."""
+    return item
+
+
+@pytest.mark.parametrize(("num_bytes", "most"), [(2**20, 255), (2**26, 3)])
+def test_bytes_in_flight_are_bounded(num_bytes: int, most: int) -> None:
+    """Of tasks that carry much, few are in flight at once, but enough for the cores."""
+    in_flight: list[int] = []
+
+    def take(*_: int) -> None:
+        in_flight.append(pool.num_tasks - len(in_flight))
+
+    most = max(most, 2 * num_cores())
+    with Elsewhere() as pool:
+        run(pool, second, (b"x" * num_bytes,), range(most + 9), take)
+    assert most == max(in_flight)
+    assert most + 9 == len(in_flight)
 
 
 def test_error_cancels_what_waits() -> None:

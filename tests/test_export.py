@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import indexplan as ip
 from indexplan.cli import main
 from tests.bins import Bins
+from tests.children import in_child
 from tests.strategies import plans, start_of, sub_epochs_of
 from tests.trees import PLAN, tree
 
@@ -185,10 +186,14 @@ def test_places_that_are_taken(tmp_path: Path) -> None:
 def test_wrong_arguments(tmp_path: Path) -> None:
     """An export that cannot be is refused before anything is written."""
     out = tmp_path / "a"
-    refused(f"plan must be a Plan; got {PLAN.order!r}", PLAN.order, out)
-    refused("epochs must be at least one epoch; got []", PLAN, out, epochs=[])
-    rule = "epoch must be an integer from 0 to 2**32 - 1; got -1; a run ends with epoch 2**32 - 1"
-    refused(rule, PLAN, out, epochs=[0, -1])
+    cure = "pass indexplan.Plan(...) or indexplan.load(path)"
+    refused(f"plan must be a Plan; got {PLAN.order!r}; {cure}", PLAN.order, out)
+    refused(
+        "epochs must be at least one epoch; got []; leave it out for epoch 0", PLAN, out, epochs=[]
+    )
+    rule = "epoch must be an integer from 0 to 2**32 - 1; got -1"
+    cure = "count from 0; a run ends with epoch 2**32 - 1"
+    refused(f"{rule}; {cure}", PLAN, out, epochs=[0, -1])
     refused(
         "world_size must be set for an export, which has files for each rank; got None; use "
         "plan.replace(world_size=...), or --world-size",
@@ -217,6 +222,50 @@ def test_progress(tmp_path: Path) -> None:
     assert (0, done.num_bytes) == told[0]
     assert (done.num_bytes, done.num_bytes) == told[-1]
     assert sorted(told) == told
+
+
+def export_overtaken(out: Path) -> list[int]:
+    """Export; before a rank's indices get their name, another process exports all."""
+    told: list[int] = []
+    overtaken = False
+
+    def event(call: str, arguments: tuple[object, ...]) -> None:
+        nonlocal overtaken
+        if call == "os.link" and not overtaken and str(arguments[1]).endswith("rank-00001.npy"):
+            overtaken = True
+            ip.export(PLAN, out)
+
+    sys.addaudithook(event)
+    done = ip.export(PLAN, out, progress=lambda done, _: told.append(done))
+    return [done.num_written, done.num_kept, *told]
+
+
+def test_progress_of_an_export_that_is_overtaken(tmp_path: Path) -> None:
+    """A file that somebody else named first is compared, and not told of twice."""
+    written, kept, *told = in_child(export_overtaken, tmp_path / "a")
+    assert (2, 10) == (written, kept)
+    assert sorted(set(told)) == told
+    ip.export(PLAN, tmp_path / "b")
+    assert tree(tmp_path / "b") == tree(tmp_path / "a")
+
+
+@pytest.mark.parametrize("out", ["s3://bucket/arrays", "memory://arrays", "zip::s3://bucket/a"])
+def test_urls(out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export goes to a folder: a URL is refused, and makes no folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    got = f"'{out.partition(':')[0]}://...'"
+    rule = f"out must be a folder of this machine; got {got}"
+    refused(f"{rule}; copy it from there when it is done", PLAN, out)
+    assert [] == list(tmp_path.iterdir())
+    ip.export(PLAN, f"file://{tmp_path}/a")
+    ip.export(PLAN, tmp_path / "run::1")
+    assert tree(tmp_path / "a") == tree(tmp_path / "run::1")
+
+
+def test_hidden_names(tmp_path: Path) -> None:
+    """What file managers leave in a new folder is no reason to refuse it."""
+    (tmp_path / ".DS_Store").write_bytes(b"mine")
+    assert 12 == ip.export(PLAN, tmp_path).num_written
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:

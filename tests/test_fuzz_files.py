@@ -238,7 +238,6 @@ def test_forged_json(roots: dict[str, Path], kind: str, data: st.DataObject) -> 
         rewritten(root, change)
         try:
             plan = ip.load(root, check=data.draw(st.sampled_from(["opened", "touched"])))
-            assume(plan.sub_epochs < 100)  # verify and account look at each
             answers(plan)
             if kind == "samples" and plan.world_size is not None:
                 assert ip.verify(plan).ok in (True, False)

@@ -11,20 +11,24 @@ import struct
 import subprocess
 import sys
 import termios
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.canonical import canonical_json
 from indexplan.cli import main
 from indexplan.files.format import Build
 from indexplan.files.parts import share
 from tests.bins import Bins
+from tests.forging import digest
 from tests.test_docs import ROOT
+from tests.test_fuzz_files import changed, check_words
 from tests.trees import PLAN, tree
 
 TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
@@ -47,7 +51,7 @@ def build(path: Path, number: int, of: int) -> ip.Saved:
 def test_shares(num_chunks: int, of: int) -> None:
     """Each chunk is in one share, and shares differ by one chunk at most."""
     whole = Build.of(ip.Sequential(num_chunks), [0], 1, None)
-    shares = [share(whole, number, of) for number in range(1, of + 1)]
+    shares = [share(whole.num_chunks, number, of) for number in range(1, of + 1)]
     assert list(range(num_chunks)) == [chunk for part in shares for chunk in part]
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
@@ -91,15 +95,15 @@ def test_finish_names_what_is_missing(tmp_path: Path, expected: dict[str, bytes]
     path = tmp_path / "a.plan"
     build(path, 2, 5)
     assert (
-        "PLAN must have all of its chunks; got none of chunks 0, 1 and 2 of epoch 0, chunks 2 and "
-        "3 of epoch 1, chunks 0, 1, 2 and 3 of epoch 2; run parts 1/5, 3/5, 4/5 and 5/5 again"
+        "PLAN must have all of its chunks; got no record of chunks 0, 1 and 2 of epoch 0, chunks 2 "
+        "and 3 of epoch 1, chunks 0, 1, 2 and 3 of epoch 2; run parts 1/5, 3/5, 4/5 and 5/5 again"
     ) == unfinished(path)
     for number in (1, 3, 5):
         build(path, number, 5)
-    said = "PLAN must have all of its chunks; got none of chunks 0 and 1 of epoch 2; "
+    said = "PLAN must have all of its chunks; got no record of chunks 0 and 1 of epoch 2; "
     assert said + "run part 4/5 again" == unfinished(path)
     (path / "epoch-00000/chunk-00003.npy").unlink()
-    said = "PLAN must have all of its chunks; got none of chunks 0 and 1 of epoch 2; "
+    said = "PLAN must have all of its chunks; got no record of chunks 0 and 1 of epoch 2; "
     assert said + "run part 4/5 again" == unfinished(path)
     assert not build(path, 4, 5).finished
     said = "PLAN must have all of its chunks; got none of chunk 3 of epoch 0; "
@@ -113,9 +117,9 @@ def test_finish_names_no_more_than_one_can_read(tmp_path: Path) -> None:
     plan = ip.Plan(ip.Shuffle(20), batch_size=2)
     ip.save(plan, tmp_path / "a.plan", epochs=range(9), units_per_chunk=1, part=(20, 20))
     assert (
-        "PLAN must have all of its chunks; got none of chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more "
-        "of epoch 0, chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of epoch 1, chunks 0, 1, 2, 3, 4, "
-        "5, 6, 7 and 12 more of epoch 2, those of 6 epochs more; run parts 1/20, 2/20, 3/20, "
+        "PLAN must have all of its chunks; got no record of chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 "
+        "more of epoch 0, chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of epoch 1, chunks 0, 1, 2, 3, "
+        "4, 5, 6, 7 and 12 more of epoch 2, those of 6 epochs more; run parts 1/20, 2/20, 3/20, "
         "4/20, 5/20, 6/20, 7/20, 8/20 and 11 more again"
     ) == unfinished(tmp_path / "a.plan")
 
@@ -125,7 +129,9 @@ def test_finish_of_a_build_without_parts(tmp_path: Path) -> None:
     path = tmp_path / "a.plan"
     ip.save(PLAN, path, **TWELVE)
     (path / "manifest.json").unlink()
-    assert unfinished(path).endswith(", chunks 0, 1, 2 and 3 of epoch 2; run the same build again")
+    every = ", ".join(f"chunks 0, 1, 2 and 3 of epoch {epoch}" for epoch in range(3))
+    said = f"PLAN must have all of its chunks; got no record of {every}; run the same build again"
+    assert said == unfinished(path)
     with pytest.raises(ip.PlanFileError) as error:
         ip.finish(tmp_path / "nothing")
     assert (
@@ -173,6 +179,112 @@ def test_records_of_another_build(tmp_path: Path) -> None:
     assert not list((tmp_path / "b.plan").glob("part-*"))
 
 
+def forged(record: Path, **changes: object) -> None:
+    """Change a record, and make its digest right again."""
+    content = {**json.loads(record.read_text()), **changes}
+    content.pop("part_sha256", None)
+    record.write_text(canonical_json({**content, "part_sha256": digest(content)}))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("chunk_bytes", [1152.0] * 6,
+         "a size must be an integer from 128 to 2**63 - 1; got 1152.0"),
+        ("chunk_bytes", [1152, True, 1152, 1056, 1152, 1152],
+         "a size must be an integer from 128 to 2**63 - 1; got True"),
+        ("chunk_bytes", [1152] * 5, "a record must hold its part's chunks and blocks; it does not"),
+        ("chunk_bytes", 6, "'int' object is not iterable"),
+        ("blocks", "00", "buffer size must be a multiple of element size"),
+        ("blocks", None, "fromhex() argument must be str, not None"),
+        ("plan", "run.plan", "the plan of a record must be an object; got 'run.plan'"),
+    ],
+)  # fmt: skip
+def test_forged_records(tmp_path: Path, field: str, value: object, said: str) -> None:
+    """A record that was forged, digest and all, is refused by what it says."""
+    path = tmp_path / "a.plan"
+    build(path, 1, 2)
+    forged(path / "part-00001-of-00002.json", **{field: value})
+    with pytest.raises(ip.PlanFileError) as error:
+        build(path, 2, 2)
+    start, cure = f"{path}/part-00001-of-00002.json: ", "; delete it, and run part 1/2 again"
+    assert f"{start}{said}{cure}" == str(error.value)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_forged_record(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever a record says, it is refused in one line, or the plan is the one that was built."""
+    root = tmp_path_factory.mktemp("forged") / "a.plan"
+    build(root, 1, 2)
+    record = root / "part-00001-of-00002.json"
+    content = json.loads(record.read_text())
+    field = data.draw(st.sampled_from(sorted(set(content) - {"part_sha256", "plan"})))
+    forged(record, **{field: changed(data.draw, content[field])})
+    try:
+        build(root, 2, 2)
+        assert [*PLAN.order.take(2, 0, 1000)] == [*ip.load(root).order.take(2, 0, 1000)]
+    except ip.PlanFileError as error:
+        check_words(error)
+
+
+def test_records_of_no_part(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """A file that is named like a record of a part that cannot be is somebody else's."""
+    path = tmp_path / "a.plan"
+    build(path, 1, 2)
+    names = ["part-00001-of-00000.json", "part-00000-of-00002.json", "part-00003-of-00002.json"]
+    for name in names:
+        shutil.copy(path / "part-00001-of-00002.json", path / name)
+    assert build(path, 2, 2).finished
+    assert {*expected, *names} == set(tree(path))
+
+
+def rewritten_build(path: Path, **changes: object) -> None:
+    """Change build.json."""
+    content = json.loads((path / "build.json").read_text())
+    (path / "build.json").write_text(canonical_json({**content, **changes}))
+
+
+def test_builds_of_very_many_chunks(tmp_path: Path) -> None:
+    """What is missing of millions of chunks is named without holding a list of them."""
+    path = tmp_path / "a.plan"
+    build(path, 1, 2)
+    rewritten_build(path, num_units=[2**62] * 3, units_per_chunk=1)
+    assert (
+        f"PLAN: the number of chunk files must be at most 2**26; got {3 * 2**62}; build fewer "
+        "epochs, or leave units_per_chunk out"
+    ) == unfinished(path)
+    rewritten_build(path, num_units=[2**24] * 3, units_per_chunk=1)
+    tracemalloc.start()
+    assert (
+        "PLAN must have all of its chunks; got no record of chunks 8388608, 8388609, 8388610, "
+        "8388611, 8388612, 8388613, 8388614, 8388615 and 8388600 more of epoch 1, chunks 0, 1, 2, "
+        "3, 4, 5, 6, 7 and 16777208 more of epoch 2; run part 2/2 again"
+    ) == unfinished(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def test_what_is_missing_of_bins(tmp_path: Path) -> None:
+    """A chunk whose offsets alone are missing is named once."""
+    plan = ip.Plan(Bins(500), batch_size=7)
+    chunks = {"units_per_chunk": 50, "epochs": range(2)}
+    ip.save(plan, tmp_path / "a.plan", part=(3, 9), **chunks)
+    assert (
+        "PLAN must have all of its chunks; got no record of chunks 0, 1, 2, 4 and 5 of epoch 0, "
+        "chunks 0, 1, 2, 3, 4 and 5 of epoch 1; run parts 1/9, 2/9, 4/9, 5/9, 6/9, 7/9, 8/9 and "
+        "9/9 again"
+    ) == unfinished(tmp_path / "a.plan")
+    for number in (1, 2, 4, 5, 6, 7, 8):
+        ip.save(plan, tmp_path / "a.plan", part=(number, 9), **chunks)
+    (tmp_path / "a.plan/epoch-00000/chunk-00002.offsets.npy").unlink()
+    assert unfinished(tmp_path / "a.plan").endswith("; run part 9/9 again")
+    ip.save(plan, tmp_path / "a.plan", part=(9, 9), **chunks)
+    said = "PLAN must have all of its chunks; got none of chunk 2 of epoch 0; run part 2/9 again"
+    assert said == unfinished(tmp_path / "a.plan")
+
+
 def test_parts_from_machines_that_share_nothing(tmp_path: Path, expected: dict[str, bytes]) -> None:
     """Parts built in folders of their own and copied together are finished by `finish`."""
     for number in (1, 2):
@@ -191,7 +303,7 @@ def test_other_numbers_of_parts(tmp_path: Path, expected: dict[str, bytes]) -> N
     assert not build(path, 1, 3).finished
     assert not build(path, 2, 3).finished
     assert not build(path, 5, 6).finished
-    said = "PLAN must have all of its chunks; got none of chunks 2 and 3 of epoch 2; "
+    said = "PLAN must have all of its chunks; got no record of chunks 2 and 3 of epoch 2; "
     assert said + "run part 6/6 again" == unfinished(path)
     assert build(path, 6, 6).finished
     assert expected == tree(path)
@@ -249,9 +361,12 @@ def test_finish_needs_no_order(tmp_path: Path) -> None:
                  "--array=1-4"),
         ((5, 4), "part must be from 1/4 to 4/4; got '5/4'; count from 1, in a job array with "
                  "--array=1-4"),
-        ((1, 0), "part's second number must be an integer from 1 to 999999999; got 0"),
-        ((1.0, 2), "part's first number must be an integer from 0 to 999999999; got 1.0"),
-        (3, "part must be a pair (number, of how many), such as (1, 4); got 3"),
+        ((1, 0), "part's second number must be an integer from 1 to 999999999; got 0; "
+                 "pass (number, of how many), such as (1, 4)"),
+        ((1.0, 2), "part's first number must be an integer from 0 to 999999999; got 1.0; "
+                   "pass (number, of how many), such as (1, 4)"),
+        (3, "part must be a pair (number, of how many), such as (1, 4); got 3; "
+            "leave it out to build all"),
     ],
 )  # fmt: skip
 def test_wrong_parts(tmp_path: Path, part: tuple[int, int], said: str) -> None:
@@ -338,8 +453,8 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ) == capsys.readouterr().out
     assert 1 == main(["finish", made])
     assert (
-        f"indexplan: {made} must have all of its chunks; got none of chunk 0 of epoch 0, chunk 0 "
-        "of epoch 1; run part 1/2 again\n"
+        f"indexplan: {made} must have all of its chunks; got no record of chunk 0 of epoch 0, "
+        "chunk 0 of epoch 1; run part 1/2 again\n"
     ) == capsys.readouterr().err
     assert 0 == main([*words, "--part", "1/2", "--json"])
     said = json.loads(capsys.readouterr().out)
@@ -357,13 +472,29 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == main(["finish", f"{made}x"])
 
 
+def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--units-per-chunk` gives every part something to build."""
+    made = str(tmp_path / "a.plan")
+    words = ["build", made, "--num-samples", "1000", "--batch-size", "16"]
+    words += ["--units-per-chunk", "2.5e2"]
+    for number in range(1, 5):
+        assert 0 == main([*words, "--part", f"{number}/4", "--json"])
+        said = json.loads(capsys.readouterr().out)
+        assert (1, number == 4) == (said["num_written"], said["finished"])
+    plan = ip.Plan(ip.Shuffle(1000), batch_size=16)
+    ip.save(plan, tmp_path / "b.plan", units_per_chunk=250)
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+
+
 @pytest.mark.parametrize(
     ("part", "said"),
     [
         ("0/4", "part must be from 1/4 to 4/4; got '0/4'; count from 1, in a job array with "
                 "--array=1-4"),
-        ("/", "--part must be a part and how many there are, such as 1/4; got '/'"),
-        ("2", "--part must be a part and how many there are, such as 1/4; got '2'"),
+        ("/", "--part must be a part and how many there are, such as 1/4; got '/'; write it so, "
+              "or leave it out to build all"),
+        ("2", "--part must be a part and how many there are, such as 1/4; got '2'; write it so, "
+              "or leave it out to build all"),
     ],
 )  # fmt: skip
 def test_wrong_part_options(

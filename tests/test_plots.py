@@ -3,137 +3,30 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import indexplan as ip
 from indexplan import plot
-from indexplan.plot.drawing import sample, short
-from tests.bins import Bins, ChangingBins
+from indexplan.partition import REMAINDERS
+from indexplan.plot.drawing import evenly, labelled, rounded, sample, short, ticks
+from tests.bins import Bins
+from tests.figures import BLUE, PLAN, RAMP, bars, notes, segments, shares
+from tests.refusals import refuses
 from tests.test_cli import fails, run
 
-PLAN = ip.Plan(ip.Shuffle(203), world_size=4, batch_size=8)
 
-
-def bars(axes: Any) -> dict[float, dict[str, float]]:
-    """Heights of the bars at each place, by colour, where there are any."""
-    from matplotlib.colors import to_hex
-
-    found: dict[float, dict[str, float]] = {}
-    for patch in axes.patches:
-        if patch.get_height():
-            colour = to_hex(patch.get_facecolor()).upper()
-            place = round(patch.get_x() + patch.get_width() / 2, 6)
-            found.setdefault(place, {})[colour] = patch.get_height()
-    return found
-
-
-@pytest.mark.parametrize("remainder", ["spread", "pad", "drop"])
-def test_reading(remainder: str) -> None:
-    """Every slot of every batch is one cell, in its rank's row and its step's columns."""
-    plan = PLAN.replace(remainder=remainder)
-    axes = plot.reading(plan).axes[0]
-    image = axes.collections[0].get_array().filled(-1)
-    num_steps = plan.num_steps(0)
-    assert (4, num_steps * 8) == image.shape
-    for rank in range(4):
-        for step in range(num_steps):
-            cells = image[rank, step * 8 : step * 8 + 8]
-            batch = plan.batch(0, step=step, rank=rank)
-            assert [*batch.tolist(), *[-1] * (8 - len(batch))] == cells.astype(int).tolist()
-    crossed = axes.collections[1].get_offsets().tolist() if remainder == "pad" else []
-    assert [
-        [(num_steps - 1) * 8 + slot + 0.5, rank + 0.5]
-        for rank in range(4)
-        for slot in range(plan.num_valid(0, step=num_steps - 1, rank=rank), 8)
-    ] * (remainder == "pad") == crossed
-
-
-def test_reading_of_many() -> None:
-    """Of a large plan some ranks, steps and slots are shown, the first and last among them."""
-    plan = ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256, sub_epochs=40)
-    axes = plot.reading(plan, 3, 7).axes[0]
-    image = axes.collections[0].get_array()
-    last = plan.num_steps(3, 7) - 1
-    batch = plan.batch(3, 7, step=last, rank=4095)
-    assert batch[0] == image[-1, -12]
-    assert "step (32 of 4,096 ranks, 48 of 23,842 steps, 12 of 256 slots)" == axes.get_xlabel()
-    assert "Who reads what, when: epoch 3, sub-epoch 7" == axes.get_title(loc="left")
-
-
-def test_sizes() -> None:
-    """A bar for each rank and step; padded, dropped and borrowed units in their colours."""
-    drop, pad, spread, carry = plot.batch_sizes(PLAN).axes
-    blue, sky, orange, red = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
-    assert {8.0} == {height[blue] for place, height in bars(drop).items() if place < 6}
-    assert {red: 11 / 4} == bars(drop)[6]
-    assert 4 * 7 == len(bars(spread))
-    assert 203 == sum(height[blue] for height in bars(spread).values())
-    for axes, other in ((pad, orange), (carry, sky)):
-        heights = bars(axes).values()
-        assert 203 == sum(height.get(blue, 0) for height in heights)
-        assert 21 == sum(height.get(other, 0) for height in heights)
-
-
-def test_sizes_where_carry_is_not_for_the_order() -> None:
-    """A policy that the order does not allow says why."""
-    carry = plot.batch_sizes(ip.Plan(ChangingBins(50), world_size=2, batch_size=3)).axes[3]
-    assert "carry needs an order with the same number of units in every epoch" == (
-        carry.get_xlabel()
-    )
-
-
-def test_schedule() -> None:
-    """Lines from where a phase's steps start to where they stop, as high as the step is large."""
-    phases = [
-        ip.Phase(0, 8, {"resolution": 128, "crop": "weak"}),
-        ip.Phase((1, 2), 4, {"resolution": 192, "crop": "strong"}),
-    ]
-    plan = ip.Plan(ip.Shuffle(1600), world_size=10, batch_size=phases, sub_epochs=4)
-    sizes, crop, resolution = plot.schedule(plan, range(2)).axes
-    segments = [segment.tolist() for segment in sizes.collections[0].get_segments()]
-    assert [[s / 4, 80.0] for s in range(6)] + [[s / 4, 40.0] for s in range(6, 8)] == [
-        start for start, _ in segments
-    ]
-    assert 2.0 == segments[-1][1][0]
-    assert "resolution" == resolution.get_ylabel()
-    heights = [segment[0][1] for segment in resolution.collections[0].get_segments()]
-    assert [128.0] * 6 + [192.0] * 2 == heights
-    assert ["weak", "strong"] == [label.get_text() for label in crop.get_yticklabels()]
-    assert [0.0] * 6 + [1.0] * 2 == [
-        segment[0][1] for segment in crop.collections[0].get_segments()
-    ]
-
-
-def test_mixing() -> None:
-    """The share of each quarter in each window, of all its units where they are few."""
-    plan = ip.Plan(ip.BlockShuffle(4000, 50, 2, seed=1), world_size=2, batch_size=20)
-    axes = plot.mixing(plan, window=10).axes[0]
-    shares = np.array([line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 10])
-    for window in range(10):
-        read = plan.order.take(0, window * 400, window * 400 + 400)
-        expected = [100 * np.mean(read // 1000 == quarter) for quarter in range(4)]
-        np.testing.assert_allclose(shares[:, window], expected)
-
-
-def test_coverage(tmp_path: Path) -> None:
-    """A stored epoch is flat, and one whose file was overwritten with zeros is not."""
-    plan = ip.Plan(ip.Shuffle(6400), world_size=2, batch_size=20)
-    ip.save(plan, tmp_path / "a.plan")
-    axes = plot.coverage(ip.load(tmp_path / "a.plan")).axes[0]
-    assert [100.0] * 64 == [patch.get_height() for patch in axes.patches]
-    chunk = tmp_path / "a.plan/epoch-00000/chunk-00000.npy"
-    data = bytearray(chunk.read_bytes())
-    data[128 + 4 * 3200 :] = bytes(4 * 3200)
-    chunk.write_bytes(data)
-    axes = plot.coverage(ip.load(tmp_path / "a.plan")).axes[0]
-    heights = [patch.get_height() for patch in axes.patches]
-    assert 3200 + 100 >= heights[0] >= 3200
-    assert max(heights[1:]) < 100
+@pytest.mark.parametrize("draw", [plot.batch_sizes, plot.reading, plot.mixing])
+def test_sub_epochs_out_of_range(draw: Any) -> None:
+    """A sub-epoch that the plan has not is an error, and never an empty picture."""
+    cure = "leave it out, as the plan has one sub-epoch an epoch"
+    refuses(f"sub_epoch must be the integer 0; got 99; {cure}", draw, PLAN, 0, 99)
+    cure = "count from 0; a run ends with epoch 2**32 - 1"
+    refuses(f"epoch must be an integer from 0 to 2**32 - 1; got -1; {cure}", draw, PLAN, -1)
 
 
 @pytest.mark.parametrize(
@@ -150,20 +43,39 @@ def test_coverage(tmp_path: Path) -> None:
     ids=["one sample", "no steps", "empty", "1e12", "one phase", "global", "resumed"],
 )
 def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
-    """Every picture of every kind of plan is drawn, and written."""
+    """Every picture of every kind of plan is drawn, of the plan's own steps, and written."""
     start = plan.start.epoch, plan.start.sub_epoch
-    for name in ("reading", "batch_sizes", "mixing"):
-        plot.save(getattr(plot, name)(plan, *start), tmp_path / f"{name}.png", dpi=20)
-    plot.save(plot.schedule(plan), tmp_path / "schedule.svg")
-    plot.save(plot.coverage(plan), tmp_path / "coverage.pdf")
-    assert 5 == len(list(tmp_path.iterdir()))
+    figures = {
+        name: getattr(plot, name)(plan, *start) for name in ("reading", "batch_sizes", "mixing")
+    }
+    figures |= {"schedule": plot.schedule(plan), "coverage": plot.coverage(plan, start[0])}
+    num_steps = plan.num_steps(*start) - plan.first_step(*start)
+    of = f"of {short(num_steps)} steps" if num_steps > 32 else f"{num_steps} step"
+    if num_steps:
+        assert of in figures["reading"].axes[0].get_xlabel()
+        width = min(8, num_steps) + (plan.account(*start).num_dropped > 0)
+        own = figures["batch_sizes"].axes[REMAINDERS.index(plan.remainder)]
+        assert width == len(own.get_xticks())
+        assert shares(figures["mixing"]).sum(axis=0) == pytest.approx(100)
+        assert segments(figures["schedule"].axes[0])[0][0][0] >= start[0]
+    else:
+        assert ["no steps here"] == notes(figures["reading"])
+        assert ["no steps here"] * 4 == notes(figures["mixing"])
+    drawn = [height for found in bars(figures["coverage"].axes[0]).values() for height in found]
+    assert {BLUE} == set(drawn)
+    for name, figure in figures.items():
+        plot.save(figure, tmp_path / f"{name}.png", dpi=20)
+        assert (tmp_path / f"{name}.png").stat().st_size > 500
 
 
 def test_orders_of_bins() -> None:
     """Bins are drawn where it makes sense, and refused where it does not."""
     plan = ip.Plan(Bins(50), world_size=2, batch_size=3)
-    plot.batch_sizes(plan)
-    plot.schedule(plan)
+    num_bins = plan.order.num_units(0)
+    spread = plot.batch_sizes(plan).axes[2]
+    assert num_bins == sum(height[BLUE] for height in bars(spread).values())
+    sizes = [height for (_, height), _ in segments(plot.schedule(plan).axes[0])]
+    assert [num_bins / plan.num_steps(0)] * 2 == sizes
     said = "needs an order of single samples; got test-bins-v1; "
     for draw, cure in ((plot.mixing, "plot the reading"), (plot.coverage, "use indexplan.verify")):
         with pytest.raises(ip.IndexPlanError, match=said + cure):
@@ -175,7 +87,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
     (tmp_path / "b.json").write_text(PLAN.resume(PLAN.cursor(1, step=3)).to_json())
     for name in ("a.plan", "b.json"):
-        for kind in ("reading", "sizes", "schedule", "mixing", "coverage"):
+        for kind in ("reading", "batch-sizes", "schedule", "mixing", "coverage"):
             out = str(tmp_path / f"{name}-{kind}.png")
             said = run(capsys, "plot", str(tmp_path / name), "-o", out, "--kind", kind)
             assert said.startswith(f"{out}: ")
@@ -195,7 +107,50 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "a picture's path must end with .png, .svg, .pdf; got 'a.gif'; end it with .png" == (
         fails(capsys, 2, *words[:3], "a.gif")
     )
-    assert "--window needs --kind mixing" == fails(capsys, 2, *words, "--window", "3")
+    expected = "--window needs --kind mixing; got reading; name that kind, or leave --window out"
+    assert expected == fails(capsys, 2, *words, "--window", "3")
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "kinds"),
+    [
+        ("schedule", "--epoch", "reading or batch-sizes or mixing or coverage"),
+        ("coverage", "--sub-epoch", "reading or batch-sizes or mixing"),
+        ("schedule", "--sub-epoch", "reading or batch-sizes or mixing"),
+        ("reading", "--epochs", "schedule"),
+        ("batch-sizes", "--window", "mixing"),
+    ],
+)
+def test_options_of_other_kinds(
+    kind: str, option: str, kinds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that a picture does not look at is refused, not ignored."""
+    (tmp_path / "a.json").write_text(PLAN.to_json())
+    words = ["plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"), "--kind", kind]
+    said = fails(capsys, 2, *words, option, "5")
+    cure = f"name that kind, or leave {option} out"
+    assert f"{option} needs --kind {kinds}; got {kind}; {cure}" == said
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_epochs_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--epochs counts from the plan's start."""
+    (tmp_path / "a.json").write_text(RAMP.resume(RAMP.cursor(1, 2, step=1)).to_json())
+    drawn: list[Any] = []
+    save = plot.save
+    monkeypatch.setattr(plot, "save", lambda *args: (drawn.append(args[0]), save(*args)))
+    words = ["plot", str(tmp_path / "a.json"), "--kind", "schedule", "--epochs", "4", "-o"]
+    run(capsys, *words, str(tmp_path / "a.png"))
+    assert 5.0 == segments(drawn[0].axes[0])[-1][1][0]
+
+
+def test_plot_is_there_at_first_use() -> None:
+    """`ip.plot` needs no import of its own."""
+    code = "import indexplan as ip; assert 'plot' in dir(ip); print(ip.plot.reading.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "reading\n" == done.stdout
 
 
 def test_without_matplotlib(
@@ -230,3 +185,13 @@ def test_numbers_are_short() -> None:
     ]
     assert [0, 33, 66, 99] == sample(0, 100, 4).tolist()
     assert [5, 6] == sample(5, 7, 4).tolist()
+    assert [0, 10**30 - 1] == evenly(0, 10**30, 2)
+    assert [3, 4, 5] == rounded(3, 6, 8)
+    assert [3, 20, 40, 60, 80, 98] == rounded(3, 99, 9)
+    for stop in (34, 100, 1000, 4096, 10**12):
+        assert len(set(rounded(0, stop, 32))) == len(rounded(0, stop, 32)) <= 32
+    assert [[0, 1, 2], [0, 3, 6, 9, 12, 16], [0, 2, 4, 6, 8, 10, 12, 14, 15]] == [
+        labelled(count, 8) for count in (3, 17, 16)
+    ]
+    assert (["1", "2"], "step") == ticks([1, 2], "step", 10)
+    assert (["+0", "+1"], "step 1,000,000 + ...") == ticks([10**6, 10**6 + 1], "step", 40)

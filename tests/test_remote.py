@@ -7,11 +7,15 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -177,7 +181,7 @@ def test_bins_and_parts(url: str) -> None:
 def test_unfinished_parts(url: str) -> None:
     """What parts of a build have left to do is named, and cannot be read."""
     ip.save(PLAN, url, units_per_chunk=256, part=(2, 2))
-    expected = f"{url} must have all of its chunks; got none of chunks 0 and 1 of epoch 0; "
+    expected = f"{url} must have all of its chunks; got no record of chunks 0 and 1 of epoch 0; "
     assert refused(ip.finish, url).startswith(expected)
     rule = "must be finished; got a half-built one; run the same build again to finish it"
     assert f"{url} {rule}" == refused(ip.load, url)
@@ -229,6 +233,24 @@ def test_builders_at_once(url: str, tmp_path: Path) -> None:
     assert tree(tmp_path / "one.plan") == found
 
 
+def test_other_builders_at_once(url: str) -> None:
+    """Of processes that build different plans at one URL at once, one succeeds."""
+    code = AT_ONCE.format("save(_)").replace(
+        "def work(_)",
+        "def save(seed):\n"
+        "    plan = PLAN.replace(order=ip.Shuffle(1000, seed=seed))\n"
+        "    try: return ip.save(plan, url, units_per_chunk=256).finished\n"
+        "    except ip.PlanFileError as error: return 'got one with order' in str(error) and seed\n"
+        "def work(_)",
+    )
+    done = eval(run(code, url))  # noqa: S307 (a list of our own)
+    (winner,) = [seed for seed, said in enumerate(done) if said is True]
+    assert [True if seed == winner else seed for seed in range(3)] == done
+    plan = PLAN.replace(order=ip.Shuffle(1000, seed=winner))
+    assert plan == ip.load(url)
+    assert ip.verify(ip.load(url)).ok
+
+
 def test_temporary_folder_without_room(url: str, tmp_path: Path) -> None:
     """A chunk for which there is no room on the way to the store is a clear error."""
     code = (
@@ -275,6 +297,47 @@ def test_file_that_is_there_stays(anywhere: str, size: int) -> None:
     assert before == fs.info(f"{root}/a/b")
     with place.open("a/b") as stream:
         assert b"a" * size == stream.read()
+
+
+def test_stores_that_write_in_place(tmp_path: Path) -> None:
+    """In a store that would replace files, they are looked for first."""
+    url = f"local://{tmp_path}/a.plan"
+    saved = ip.save(PLAN, url, units_per_chunk=256)
+    assert (4, True) == (saved.num_written, saved.finished)
+    ip.save(PLAN, tmp_path / "b.plan", units_per_chunk=256)
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+    assert not place_of(url).publish("build.json", [b"another"])
+    other = PLAN.replace(order=ip.Shuffle(1000, seed=6))
+    message = refused(ip.save, other, url, units_per_chunk=256)
+    assert message.startswith(f"{url} must be a build of the same order and epochs; got one with")
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+
+
+class Breaking(fsspec.get_filesystem_class("local")):  # type: ignore[misc]
+    """A store that writes in place, and breaks off in the middle, or when it is done."""
+
+    protocol = ("breaking", "late")
+    cachable = False
+
+    def put_file(self, path1: str, path2: str, **options: Any) -> None:
+        data = Path(path1).read_bytes()
+        if "late" in path2:
+            Path(path2).write_bytes(data)
+        elif "half" in path2:
+            Path(path2).write_bytes(data[: len(data) // 2])
+        raise OSError(5, f"connection lost, {SECRET}")
+
+
+def test_uploads_that_break_off(tmp_path: Path) -> None:
+    """What an upload has left by half is not taken for somebody else's file."""
+    fsspec.register_implementation("breaking", f"{__name__}.Breaking", clobber=True)
+    place = place_of(f"breaking://{tmp_path}")
+    cure = "check the bucket, the credentials and the network"
+    for name in ("half", "none"):
+        expected = f"{place.path}/{name} must be written; got OSError (Input/output error); {cure}"
+        assert expected == refused(place.publish, name, [b"abcd"])
+    assert not place.publish("late", [b"abcd"])  # it is there whole, whoever wrote it
+    assert {"half": b"ab", "late": b"abcd"} == tree(tmp_path)
 
 
 def test_uploads_that_collide(url: str) -> None:
@@ -476,6 +539,102 @@ def test_wrong_credentials(saved: str, monkeypatch: pytest.MonkeyPatch) -> None:
         forget()
 
 
+class Web(SimpleHTTPRequestHandler):
+    """A web server that serves files, and no listings; it knows ranges unless it is told not to."""
+
+    ranges = True
+    length = True
+
+    def list_directory(self, path: Any) -> None:
+        self.send_error(404)
+
+    def do_GET(self) -> None:
+        span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if not (self.ranges and span):
+            super().do_GET()
+            return
+        data = Path(self.translate_path(self.path)).read_bytes()
+        data = data[int(span[1]) : int(span[2]) + 1]
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if self.length or keyword != "Content-Length":
+            super().send_header(keyword, value)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+class Simple(Web):
+    """A web server that answers every request with the whole file."""
+
+    ranges = False
+
+
+class Sizeless(Simple):
+    """A web server that does not say how long its files are."""
+
+    length = False
+
+
+@pytest.fixture
+def web(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a web server for the folder `web`."""
+    handler = partial(request.param, directory=str(tmp_path / "web"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+READ = (
+    "import sys, indexplan as ip\n"
+    "try:\n"
+    "    plan = ip.load(sys.argv[1])\n"
+    "    print(plan.batch(0, step=3, rank=0).tolist(), ip.verify(plan).ok)\n"
+    "except ip.PlanFileError as error: print(error)\n"
+)
+
+
+@pytest.mark.parametrize("web", [Web, Simple], indirect=True)
+def test_web_servers(web: str, tmp_path: Path) -> None:
+    """A plan that lies on a plain web server is read and verified; nothing needs a listing."""
+    plan = ip.Plan(ip.Shuffle(1000, seed=5), world_size=1, batch_size=4)
+    (tmp_path / "web").mkdir()
+    ip.save(plan, tmp_path / "web/a.plan", units_per_chunk=256)
+    cache = str(tmp_path / "cache")
+    expected = f"{plan.batch(0, step=3, rank=0).tolist()} True\n"
+    assert expected == run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
+    (tmp_path / "web/a.plan" / CHUNK).unlink()
+    said = run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
+    assert said.startswith(f"{web}/a.plan/{CHUNK} must be there; got 'No such file or directory'; ")
+
+
+@pytest.mark.parametrize("web", [Web, Simple, Sizeless], indirect=True)
+def test_web_servers_and_long_chunks(web: str, tmp_path: Path, request: Any) -> None:
+    """Chunks of several requests need a server that serves pieces, and says how long files are."""
+    plan = ip.Plan(ip.Sequential(2_200_000), world_size=1, batch_size=4)
+    (tmp_path / "web").mkdir()
+    ip.save(plan, tmp_path / "web/a.plan")
+    said = run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=str(tmp_path / "cache"))
+    handler = request.node.callspec.params["web"]
+    assert (
+        said
+        == {
+            Web: "[12, 13, 14, 15] True\n",
+            Simple: f"{web}/a.plan/epoch-00000/chunk-00000.npy must be served in pieces; got "
+            "8800128 bytes instead of the 8388608 from 0 on; choose a server that answers requests "
+            "for a Range, or copy the plan to a folder\n",
+            Sizeless: f"{web}/a.plan/manifest.json must be served with its size, as "
+            "Content-Length; got none; choose another server\n",
+        }[handler]
+    )
+
+
 def test_no_server(saved: str) -> None:
     """A store that cannot be reached is an error with its kind."""
     code = (
@@ -536,9 +695,13 @@ def test_azure_containers_are_no_credentials() -> None:
     [
         (
             "zz://b/a.plan",
-            "path must be a folder, or a URL of a kind that fsspec knows; got 'zz://...'",
+            "path must be a folder, or a URL of a kind that fsspec knows; got 'zz://...'; "
+            "check its first letters",
         ),
-        ("zip::s3://b/a.plan", "path must be one URL, not a chain of them; got 'zip::...'"),
+        (
+            "zip::s3://b/a.plan",
+            "path must be one URL, not a chain of them; got 'zip::...'; name the folder itself",
+        ),
     ],
 )
 def test_urls_of_no_store(url: str, message: str) -> None:

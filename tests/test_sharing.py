@@ -6,16 +6,20 @@ are forked from one without threads, as a fork copies locks that other threads h
 
 import json
 import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan.files.mapped import MAPS
 
 NUM_SAMPLES = 2**24  # 64 MiB of indices
 READERS = 8
@@ -87,6 +91,40 @@ def test_readers_share_memory(large: Path, method: str) -> None:
     shares, wholes = zip(*said["held"], strict=True)
     assert all(0.99 * size < whole < 1.01 * size for whole in wholes), said
     assert 0.97 * size < sum(shares) + said["own"] < 1.03 * size, said
+
+
+def open_files(below: Path) -> list[str]:
+    """Files below a path that this process holds open, or has mapped."""
+    links = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
+    maps = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    return [name for name in links + maps if name.startswith(str(below))]
+
+
+def test_what_is_forgotten_is_closed(tmp_path: Path) -> None:
+    """A plan that nobody holds any more holds no file, nor the space of one that was deleted."""
+    ip.save(ip.Plan(ip.Shuffle(3000), batch_size=8), tmp_path / "a.plan", units_per_chunk=10)
+    first, second = (ip.load(tmp_path / "a.plan") for _ in range(2))
+    for plan in (first, second):
+        for start in range(3000):
+            plan.order.take(0, start, start + 1)
+    held = open_files(tmp_path)
+    assert 0 < len(held) <= 2 * MAPS  # a map, and its descriptor
+    del plan, first
+    assert held == open_files(tmp_path)  # the other still reads
+    del second
+    assert [] == open_files(tmp_path)
+
+
+def test_chunks_that_are_mapped_again(tmp_path: Path) -> None:
+    """Of many chunks some are mapped at a time, and all are read, by many threads at once too."""
+    plan = ip.Plan(ip.Shuffle(3000), world_size=4, batch_size=8)
+    ip.save(plan, tmp_path / "a.plan", units_per_chunk=10)
+    read = ip.load(tmp_path / "a.plan")
+    expected = plan.order.take(0, 0, 3000)
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda _: read.order.take(0, 0, 3000), range(16)))
+    assert all(np.array_equal(expected, numbers) for numbers in taken)
+    assert len(open_files(tmp_path)) <= 2 * MAPS
 
 
 def test_readers_pickle_small(tmp_path: Path) -> None:

@@ -90,6 +90,13 @@ READS: dict[str, Callable[[ip.Order, int, int], Any]] = {
     "long runs": lambda order, _, stop: order.take(0, [0, stop - 500], [500, stop]),
     "short runs": lambda order, _, stop: order.take(0, [stop - 2, 0], [stop, 2]),
     "single positions": lambda order, _, stop: order.take(0, [0, 1, stop - 1, 2]),
+    "many long runs": lambda order, _, stop: order.take(
+        0, [*range(0, 40_000, 2000), stop - 300], [*range(300, 40_000, 2000), stop]
+    ),
+    "many short runs": lambda order, _, stop: order.take(
+        0, [*range(0, 400, 9), stop - 2], [*range(2, 400, 9), stop]
+    ),
+    "many single positions": lambda order, _, stop: order.take(0, [*range(50), stop - 1]),
 }
 
 
@@ -102,6 +109,20 @@ def test_edges(saved: Path, name: str) -> None:
     assert expected.tolist() == READS[name](order, FIRST - 1000, FIRST).tolist()
     with pytest.raises(ip.PlanFileError, match=r"chunk-00000\.npy, block 1 must have the XXH64"):
         READS[name](order, FIRST - 999, FIRST + 1)
+
+
+@pytest.mark.parametrize("size", [1, 20, 3000, 5000])
+@pytest.mark.parametrize("block", [0, 1])
+def test_many_runs_and_one_into_a_damaged_block(saved: Path, size: int, block: int) -> None:
+    """Of many runs that are read together, one has its first or its last unit in another block."""
+    flip(saved, [5, EACH - 1][block])
+    starts = np.arange(30) * 2 * size + [FIRST, 0][block]
+    order = ip.Stored(saved, check="touched")
+    expected = PLAN.order.take(0, starts, starts + size)
+    assert np.array_equal(expected, order.take(0, starts, starts + size))
+    starts[17] = [FIRST - 1, FIRST + 1 - size][block]
+    with pytest.raises(ip.PlanFileError, match=rf"chunk-00000\.npy, block {block} must have the"):
+        order.take(0, starts, starts + size)
 
 
 def test_batches(saved: Path) -> None:

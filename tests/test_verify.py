@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import indexplan as ip
 from indexplan import checks, shares
-from indexplan.partition import layout
+from indexplan.partition import Partition, layout
 from tests.strategies import plans
 
 
@@ -42,13 +42,69 @@ def test_resumed() -> None:
 
 
 def test_open_world() -> None:
-    """Ranks cannot be checked while nobody says how many there are."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        ip.verify(ip.Plan(ip.Shuffle(10), batch_size=2))
-    assert (
-        "world_size must be set, as ranks are checked; got None; use plan.replace(world_size=...)"
-        == str(error.value)
+    """While nobody says how many ranks there are, laws are checked for one, and the report says so.
+
+    A resume is kept.
+    """
+    plan = ip.Plan(ip.Shuffle(100), global_batch_size=8, sub_epochs=3)
+    plan = plan.resume(plan.cursor(1, 1, step=2))
+    report = ip.verify(plan, epochs=range(3))
+    assert report.ok, str(report)
+    words = "the plan leaves world_size open; ask plan.replace(world_size=...), or --world-size"
+    assert f"--  laws of more than one rank: not checked; {words}" in str(report)
+    one = plan.replace(world_size=1).resume(plan.start)
+    assert ip.verify(one, epochs=range(3)).checks == tuple(
+        check for check in report.checks if check.skipped != words
     )
+    assert "rank" in str(ip.verify(plan.replace(world_size=1)))
+    assert words not in str(ip.verify(plan.replace(world_size=1)))
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("sub_epochs", [1000, 2**60])
+def test_many_sub_epochs(remainder: str, sub_epochs: int) -> None:
+    """Of many sub-epochs some are looked at, and the report says how many of how many."""
+    phases = [ip.Phase(0, 7), ip.Phase(10**6, 9), ip.Phase((1, 0), 2)]
+    plan = ip.Plan(ip.Shuffle(10**9), world_size=2, batch_size=phases, sub_epochs=sub_epochs)
+    report = ip.verify(plan.replace(remainder=remainder), epochs=range(2))
+    assert report.ok, str(report)
+    seen = report.checks[0].num_checked
+    assert 500 < seen < 600
+    words = f"{seen:,} of {2 * sub_epochs:,} were: where something changes, and some between"
+    assert f"--  all other sub-epochs: not checked; {words}" in str(report)
+    accounted = {check.name: check.num_checked for check in report.checks}
+    assert 2 * 10**9 == accounted["every unit is accounted for"]
+
+
+def test_sub_epochs_that_are_looked_at() -> None:
+    """Those at which something changes are among them: sizes, phases, a resume, both ends."""
+    phases = [ip.Phase(0, 7), ip.Phase(12_345, 9), ip.Phase((0, 7_000), 2)]
+    plan = ip.Plan(ip.Sequential(23_456), world_size=1, batch_size=phases, sub_epochs=10_000)
+    resumed = plan.resume(plan.cursor(0, 2_222, step=0))
+    chosen = set(checks._sampled_sub_epochs(resumed._partition, 23_456, 0))
+    inside = next(n for n in range(10_000) if resumed._partition.sub_epoch(23_456, n)[1] > 12_345)
+    for place in (2_222, 3_456, inside, 7_000):  # 3,456 are larger by one
+        assert {place - 1, place, place + 1} <= chosen, place
+    assert {0, 1, 9_998, 9_999} <= chosen
+    gaps = np.diff(sorted(chosen))
+    assert gaps.max() <= 10_000 // checks.FEW + 1
+
+
+@pytest.mark.parametrize("wrong_one", [0, 3_456, 9_999])
+def test_wrong_sub_epochs_fail(monkeypatch: pytest.MonkeyPatch, wrong_one: int) -> None:
+    """A partition whose sub-epochs leave a gap is caught."""
+    right = Partition.sub_epoch
+
+    def shifted(self: Partition, num_units: int, sub_epoch: int) -> tuple[int, int]:
+        start, stop = right(self, num_units, sub_epoch)
+        return start + (sub_epoch == wrong_one), stop
+
+    plan = ip.Plan(ip.Sequential(23_456), world_size=1, batch_size=9, sub_epochs=10_000)
+    monkeypatch.setattr(Partition, "sub_epoch", shifted)
+    layout.cache_clear()
+    report = ip.verify(plan)
+    layout.cache_clear()
+    assert "sub-epochs tile the epoch" in failed(report)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 import json
 import threading
 import tracemalloc
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.files.format import BLOCK_BYTES, SLAB_UNITS
+from indexplan.files import running
+from indexplan.files.format import BLOCK_BYTES, SLAB_UNITS, Build, Chunk
 from indexplan.files.marking import Seen
-from indexplan.files.running import num_cores
 from tests.bins import Bins, ChangingBins
 from tests.forging import rewritten
 
@@ -130,15 +131,30 @@ def test_progress_that_raises_stops_it(blocks: Path) -> None:
     assert before == threading.active_count()
 
 
-def test_memory(blocks: Path) -> None:
-    """Verifying takes a few blocks of memory for each core, whatever the size of the files."""
-    plan = ip.load(blocks)
-    ip.verify(plan)  # imports, and compiles
-    tracemalloc.start()
-    ip.verify(plan)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < num_cores() * 4 * BLOCK_BYTES + 2**22
+def test_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To build and to verify takes a few blocks of memory for each core, whatever the size.
+
+    One core, as two need not have their blocks at the same time. The plan of 100 MB takes no more
+    than that of 10 MB.
+    """
+    monkeypatch.setattr(running, "num_cores", lambda: 1)
+
+    def build(num_samples: int) -> None:
+        ip.save(ip.Plan(ip.Shuffle(num_samples), batch_size=8), tmp_path / f"{num_samples}")
+
+    def verify(num_samples: int) -> None:
+        assert ip.verify(ip.load(tmp_path / f"{num_samples}")).ok
+
+    for work in (build, verify):
+        work(10_000)  # imports, and compiles
+        peaks = []
+        for num_samples in (2_500_000, 25_000_000):
+            tracemalloc.start()
+            work(num_samples)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert max(peaks) < 4 * BLOCK_BYTES
+        assert peaks[1] < peaks[0] + 2**18, work.__name__
 
 
 def test_proven_orders_are_not_counted(blocks: Path) -> None:
@@ -251,6 +267,71 @@ def test_manifest_of_another_order(tmp_path: Path, num_samples: int, num_units: 
         f"manifest.json: num_samples is 1000; its order has {num_samples}",
         f"manifest.json: num_units is {num_units}; its order has [{num_samples}]",
     ) == next(check.problems for check in report.checks if check.name == WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda _: "garbage",
+            "build.json must be JSON; got b'garbage' (Expecting value: line 1 column 1 (char 0))",
+        ),
+        (
+            lambda text: text.replace('"units_per_chunk":300', '"units_per_chunk":200'),
+            "build.json must hold the build that manifest.json holds; got another",
+        ),
+        (
+            lambda text: text.replace('"num_samples":1000', '"num_samples":1000.0'),
+            "build.json must hold the build that manifest.json holds; got another",
+        ),
+    ],
+)
+def test_another_build(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
+    """build.json, which the next builder goes by, has to be the build that the manifest names."""
+    root = tmp_path / "a.plan"
+    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), root, units_per_chunk=300)
+    text = (root / "build.json").read_text()
+    (root / "build.json").write_text(json.dumps(json.loads(text), indent=1))  # the same build
+    assert ip.verify(ip.load(root)).ok
+    (root / "build.json").write_text(change(text))
+    wrong = {
+        check.name: check.problems for check in ip.verify(ip.load(root)).checks if check.problems
+    }
+    cure = "restore the file, or build the plan again at another path"
+    assert {BYTES: (f"{said}; {cure}",)} == wrong
+
+
+def test_no_build(tmp_path: Path) -> None:
+    """A plan whose build.json is gone is read, and verification says what is gone."""
+    root = tmp_path / "a.plan"
+    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), root)
+    (root / "build.json").unlink()
+    report = ip.verify(ip.load(root))
+    assert f"{root}/build.json must be readable; got 'No such file or directory'" in str(report)
+    assert not report.ok
+
+
+def test_epochs_are_not_looked_up_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many epochs are counted, the list of chunks is walked a few times, not for each."""
+    walks = []
+    walk = Build.chunks
+
+    def counted(self: Build) -> Iterator[Chunk]:
+        walks.append(self)
+        return walk(self)
+
+    monkeypatch.setattr(Build, "chunks", counted)
+    numbers = []
+    for epochs in (2, 20):
+        right = Known(10, tuple(range(10)))
+        ip.save(
+            ip.Plan(right, world_size=1, batch_size=8), tmp_path / f"{epochs}", epochs=range(epochs)
+        )
+        plan = ip.load(tmp_path / f"{epochs}")
+        walks.clear()
+        assert ip.verify(plan).ok
+        numbers.append(len(walks))
+    assert numbers[0] == numbers[1] < 5
 
 
 @given(st.integers(1, 200), st.lists(st.integers(-5, 210), max_size=300), st.booleans())

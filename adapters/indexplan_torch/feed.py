@@ -54,7 +54,10 @@ class Feed:
         as_array: bool = False,
     ) -> None:
         if not isinstance(plan, Plan):
-            raise IndexPlanError(f"plan must be an indexplan.Plan; got {plan!r}; make one first")
+            raise IndexPlanError(
+                f"plan must be an indexplan.Plan; got {plan!r}; pass "
+                "indexplan.Plan(order, batch_size=...)"
+            )
         if as_array and (nested or item is not None):
             raise IndexPlanError(
                 "as_array must be alone; got it with nested or item; leave those out"
@@ -241,9 +244,10 @@ class Feed:
         """
         # Accelerate, for one, adds fields of its own.
         if not isinstance(state, dict) or not {"version", "cursor"} <= state.keys():
-            raise IndexPlanError(
-                f"state must be what state_dict returned; got {state!r}; save it in the checkpoint"
-            )
+            # not the whole of it: a checkpoint holds a model
+            got = f"a dict of {list(state)}" if isinstance(state, dict) else type(state).__name__
+            cure = "save state_dict() in the checkpoint, and load that"
+            raise IndexPlanError(f"state must be what state_dict returned; got {got}; {cure}")
         if state["version"] != STATE_VERSION:
             raise IndexPlanError(
                 f"state must be of version {STATE_VERSION}; got {state['version']!r}; load it with "

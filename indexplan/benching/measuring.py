@@ -214,7 +214,7 @@ def _compared(rows: list[Row]) -> Iterator[Row]:
 
 def _child(job: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return what a process of its own measures."""
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(  # noqa: S603 (this interpreter, and a module of this package)
         [sys.executable, "-m", f"{__package__}.child", job, json.dumps(options)],

@@ -19,6 +19,7 @@ from indexplan.cli.common import (
 from indexplan.cli.engines import add_engine, engine, part_of
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, wrong
+from indexplan.files.format import UNITS_PER_CHUNK
 
 
 def add(verbs: Any) -> None:
@@ -34,6 +35,8 @@ def add(verbs: Any) -> None:
     build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
     words = "build this part only, from 1/N to N/N; the last of them finishes the plan"
     build.add_argument("--part", metavar="I/N", help=words)
+    words = "units in a chunk file, the least that a core or part builds (2**26)"
+    build.add_argument("--units-per-chunk", type=number, metavar="N", help=words)
     add_engine(build)
 
 
@@ -47,6 +50,7 @@ def run(options: Any) -> int:
     plan = plan_of(options, dataset.num_samples if dataset else options.num_samples)
     if not 1 <= options.epochs <= 2**32:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
+    each = UNITS_PER_CHUNK if options.units_per_chunk is None else options.units_per_chunk
     part = None if options.part is None else part_of(options.part)
     with engine(options) as executor, Progress("building", "idx") as progress:
         saved = ip.save(
@@ -57,6 +61,7 @@ def run(options: Any) -> int:
             executor=executor,
             part=part,
             progress=progress,
+            units_per_chunk=each,
         )
     words = (
         f"{saved.path}: {saved.num_bytes:,} bytes; {saved.num_written} chunks written, "

@@ -17,10 +17,16 @@ from indexplan.errors import IndexPlanError
 
 KINDS = {
     "reading": "who reads what, when: steps across, ranks down, colour is the index",
-    "sizes": "the last batch sizes under each remainder policy",
+    "batch-sizes": "the last batch sizes under each remainder policy",
     "schedule": "the size of steps and the parameters over the run",
     "mixing": "how evenly the quarters of the dataset are read, window of steps by window",
     "coverage": "how often each region of the dataset is read",
+}
+KINDS_WITH = {
+    "epoch": ("reading", "batch-sizes", "mixing", "coverage"),
+    "sub_epoch": ("reading", "batch-sizes", "mixing"),
+    "epochs": ("schedule",),
+    "window": ("mixing",),
 }
 
 
@@ -33,7 +39,10 @@ def add(verbs: Any) -> None:
     plot.add_argument("--kind", choices=KINDS, default="reading", help="which picture (reading)")
     plot.add_argument("--epoch", type=number, metavar="N", help="which epoch (the first stored)")
     plot.add_argument("--sub-epoch", type=number, metavar="N", help="which sub-epoch (0)")
-    plot.add_argument("--window", type=number, metavar="N", help="steps in a window of mixing")
+    words = "how many epochs of a schedule (to one past its last phase)"
+    plot.add_argument("--epochs", type=number, metavar="N", help=words)
+    words = "steps in a window of mixing (what reads some 2,048 units)"
+    plot.add_argument("--window", type=number, metavar="N", help=words)
     add_world_size(plot)
 
 
@@ -41,19 +50,25 @@ def run(options: Any) -> int:
     """Draw the picture."""
     from indexplan import plot
 
+    kind, epoch, sub_epoch = options.kind, options.epoch, options.sub_epoch
+    for name, kinds in KINDS_WITH.items():
+        if getattr(options, name) is not None and kind not in kinds:
+            option = f"--{name.replace('_', '-')}"
+            cure = f"name that kind, or leave {option} out"
+            raise IndexPlanError(f"{option} needs --kind {' or '.join(kinds)}; got {kind}; {cure}")
     plan, manifest = open_either(options.plan)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
-    kind, epoch, sub_epoch = options.kind, options.epoch, options.sub_epoch
-    if options.window is not None and kind != "mixing":
-        cure = "name that kind, or leave --window out"
-        raise IndexPlanError(f"--window needs --kind mixing; got {kind}; {cure}")
+    start = plan.start
     if epoch is None:
-        epoch = manifest.build.epochs[0] if manifest else plan.start.epoch
-        if sub_epoch is None and epoch == plan.start.epoch:
-            sub_epoch = plan.start.sub_epoch
+        epoch = max(manifest.build.epochs[0], start.epoch) if manifest else start.epoch
+        if sub_epoch is None and epoch == start.epoch:
+            sub_epoch = start.sub_epoch
     if kind == "schedule":
-        figure = plot.schedule(plan)
+        many = options.epochs
+        figure = plot.schedule(
+            plan, many if many is None else range(start.epoch, start.epoch + many)
+        )
     elif kind == "coverage":
         figure = plot.coverage(plan, epoch)
     elif kind == "mixing":

@@ -29,8 +29,6 @@ def add(verbs: Any) -> None:
 def run(options: Any) -> int:
     """Verify the plan directory."""
     plan, _, _ = open_plan(options)
-    if plan.world_size is None:
-        plan = plan.replace(world_size=1)  # laws of ranks hold for any number; check them for one
     with Progress("verifying", "B") as progress:
         report = ip.verify(plan, progress=progress)
     emit(options, report.to_dict(), str(report))

@@ -23,17 +23,19 @@ from indexplan.files.format import (
     Build,
     Chunk,
 )
-from indexplan.files.parts import UnfinishedError, check_part, record, share
+from indexplan.files.parts import UnfinishedError, check_part, missing, record, share
 from indexplan.files.places import Place, place_of
 from indexplan.files.publish import explained
 from indexplan.files.read import Stored
-from indexplan.files.running import run
+from indexplan.files.running import check_executor, run
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
 from indexplan.plan import Plan
-from indexplan.seeds import check_epoch
+from indexplan.seeds import check_epochs
 
 Progress = Callable[[int, int], None]
+
+NUM_CHUNKS_MAX = 2**26  # of more, a manifest would be longer than any that is read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +90,8 @@ def save(
         The identity of the dataset, to be checked by `load`.
     executor : concurrent.futures.Executor, optional
         Who generates and writes the chunks; by default a thread for each core. At most 1024
-        tasks are in flight, and they return hashes, never arrays. Workers elsewhere need
+        tasks are in flight, fewer where the order carries more than 256 kB to each, and they
+        return hashes, never arrays. Workers elsewhere need
         indexplan, the module of the order's class, and the directory at the same path.
     part : tuple of int, optional
         (number, of how many), counted from 1: write that share of the chunks only, in any
@@ -108,8 +111,10 @@ def save(
     PlanFileError
         If the directory cannot be written, is something else, or holds a damaged chunk.
     IndexPlanError
-        If an argument breaks its rule; nothing has been written then. If the order cannot
-        travel to the executor's workers, or the executor breaks.
+        If an argument breaks its rule, or the executor was shut down; nothing has been written
+        then. If the order cannot travel to the executor's workers, or the executor breaks.
+    Exception
+        What the order raises, as it is.
 
     See Also
     --------
@@ -126,15 +131,18 @@ def save(
     """
     if not isinstance(plan, Plan):
         raise wrong("plan", "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
-    numbers = sorted({check_epoch(epoch) for epoch in epochs})
+    numbers = sorted(set(check_epochs(epochs)))
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
     build = Build.of(order, numbers, units_per_chunk, dataset)
+    _check_num_chunks(build)
     number, of = (1, 1) if part is None else check_part(part)
     root = place_of(path)
+    check_executor(executor)
     _claim(root, build)
-    results = _build_chunks(root, build, order, share(build, number, of), executor, progress)
+    mine = share(build.num_chunks, number, of)
+    results = _build_chunks(root, build, order, mine, executor, progress)
     kept = sum(result.kept for result in results)
     left = [(result.size, result.hashes) for result in results]
     finished = True
@@ -192,21 +200,31 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     if root.has(BUILD):
         try:
             build = Build.from_dict(parse_json_object(BUILD, root.read(BUILD), CURE))
+            _check_num_chunks(build)
         except PlanFileError:
             raise
         except IndexPlanError as error:
             raise PlanFileError(f"{root.path}: {error}") from None
-        join(root, build, progress)
+        try:
+            join(root, build, progress)
+        except UnfinishedError as error:
+            raise missing(root, build, error) from None
     sizes = read_manifest(root).chunk_bytes
     return Saved(path=root.path, num_bytes=sum(sizes), num_written=0, num_kept=len(sizes))
+
+
+def _check_num_chunks(build: Build) -> None:
+    """Raise `IndexPlanError` if no plan directory can have so many chunk files."""
+    if build.num_chunks > NUM_CHUNKS_MAX:
+        cure = "build fewer epochs, or leave units_per_chunk out"
+        raise wrong("the number of chunk files", "at most 2**26", build.num_chunks, cure)
 
 
 def _claim(root: Place, build: Build) -> None:
     """Make the directory and say in `build.json` what it is a build of."""
     root.claim()
-    text = canonical_json(build.to_dict()).encode()
-    if root.publish(BUILD, [text]):
-        return
+    root.publish(BUILD, [canonical_json(build.to_dict()).encode()])
+    # read back even if it was published: not every store keeps what another has just put there
     try:
         there = parse_json_object(BUILD, root.read(BUILD), CURE)
     except PlanFileError:
@@ -279,30 +297,36 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
 
     def hashed() -> Iterator[memoryview]:
         nonlocal size
+        hashes.clear()
+        size = 0
         for block in build.content(order, chunk):
             hashes.append(xxh64(block))
             size += len(block)
             yield block
 
-    kept = place.has(chunk.name)
-    if kept:
+    kept = place.has(chunk.name) or not place.publish(chunk.name, hashed())
+    if kept:  # also where another builder was faster
         _compare(place, chunk.name, hashed())
-    else:
-        place.publish(chunk.name, hashed())
     return _Built(size, np.array(hashes, "<u8"), kept)
 
 
 def _compare(place: Place, name: str, blocks: Iterable[memoryview]) -> None:
     """Raise `PlanFileError` unless a file that is there already holds exactly these blocks."""
     path = f"{place.path}/{name}"
-    with explained("readable", path), place.open(name) as stream:
+    with explained("readable", path):
+        stream = place.open(name)
+    with stream:
         for number, block in enumerate(blocks):
-            if stream.read(len(block)) != block:
+            with explained("readable", path):
+                found = stream.read(len(block))
+            if found != block:
                 raise PlanFileError(
                     f"{path} must hold what its order generates; got other bytes in block "
                     f"{number}; delete the file and run the same build again"
                 )
-        if stream.read(1):
+        with explained("readable", path):
+            more = stream.read(1)
+        if more:
             raise PlanFileError(
                 f"{path} must end with its last index; got more bytes; delete the file and run "
                 f"the same build again"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from indexplan.errors import PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.files.format import BLOCK_BYTES
 from indexplan.files.places import Place
 
@@ -45,6 +44,8 @@ def fetch(place: Place, name: str, size: int, hashes: Iterable[int], path: Path)
     PlanFileError
         If the chunk cannot be read or kept, or is not what the block table says; nothing is kept
         then.
+    IndexPlanError
+        If this system has no file locks of POSIX.
     """
     try:
         path.parent.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -67,6 +68,11 @@ def _whole(path: Path, size: int) -> bool:
 
 def _try_fetch(path: Path, size: int, blocks: Iterator[bytes]) -> None:
     """Write a file and give it its name, or wait for somebody who is at it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        rule = "reading from an object store needs POSIX file locks, which this system lacks"
+        raise IndexPlanError(f"{rule}; copy the plan to a folder, and read it there") from None
     part = path.with_name(f".{path.name}.part")
     with part.open("ab", buffering=0) as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)  # released when the file is closed, or its holder dies

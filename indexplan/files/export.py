@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +16,12 @@ from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
-from indexplan.files.opening import open_chunk, read_small
+from indexplan.files.opening import open_file, read_small
+from indexplan.files.places import folder_of, shown
 from indexplan.files.publish import TEMPORARY, explained, publish
 from indexplan.orders.base import Int64
 from indexplan.plan import Plan
-from indexplan.seeds import check_epoch
+from indexplan.seeds import check_epochs
 from indexplan.shares import below
 
 EXPORT = "export.json"
@@ -198,21 +200,30 @@ def export(
     if plan.world_size is None:
         cure = "use plan.replace(world_size=...), or --world-size"
         raise wrong("world_size", "set for an export, which has files for each rank", None, cure)
-    numbers = sorted({check_epoch(epoch) for epoch in epochs})
+    numbers = sorted(set(check_epochs(epochs)))
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     files = [file for share in _shares(plan, numbers) for file in share.files()]
-    root = Path(out)
+    root = folder_of(out, "out")
+    if root is None:
+        got = f"{os.fspath(out).split(':')[0]}://..."
+        raise wrong("out", "a folder of this machine", got, "copy it from there when it is done")
     _claim(root, plan)
     total = sum(file.size for file in files)
-    done = num_written = 0
+    done = num_written = told = 0
     if progress is not None:
         progress(0, total)
+
+    def tell(now: int) -> None:
+        nonlocal told
+        if progress is not None and now > told:  # a file that another has named is drawn again
+            told = now
+            progress(told, total)
+
     for file in files:
-        blocks = partial(_told, file.blocks, progress, done, total)
-        num_written += _put(root / file.name, blocks)
+        num_written += _put(root / file.name, partial(_told, file.blocks, tell, done))
         done += file.size
-    with explained("a whole export", root):
+    with explained("cleared of temporary files", root):
         for folder in {root, *((root / file.name).parent for file in files)}:
             for leftover in folder.glob(f".*{TEMPORARY}"):  # what killed exports left
                 leftover.unlink(missing_ok=True)
@@ -241,7 +252,7 @@ def _claim(root: Path, plan: Plan) -> None:
         except FileExistsError:
             if not root.is_dir():
                 raise PlanFileError(f"{rule}; got a file; choose another path") from None
-            names = {file.name for file in root.iterdir() if file.suffix != TEMPORARY}
+            names = set(shown(file.name for file in root.iterdir()))
             if names and EXPORT not in names:
                 got = f"a folder that holds {min(names)}"
                 raise PlanFileError(f"{rule}; got {got}; choose another path") from None
@@ -270,8 +281,11 @@ def _put(path: Path, blocks: Callable[[], Iterator[memoryview]]) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() and publish(path, blocks()):
         return True
-    with explained("readable", path), open_chunk(path) as stream:
-        same = all(stream.read(len(block)) == block for block in blocks()) and not stream.read(1)
+    with explained("readable", path):
+        stream = open_file(path.parent, path.name)
+    with stream:
+        same = all(_next(stream, path, len(block)) == block for block in blocks())
+        same = same and not _next(stream, path, 1)
     if not same:
         raise PlanFileError(
             f"{path} must hold what the plan deals; got other bytes; delete the file and run the "
@@ -280,12 +294,16 @@ def _put(path: Path, blocks: Callable[[], Iterator[memoryview]]) -> bool:
     return False
 
 
+def _next(stream: BufferedReader, path: Path, size: int) -> bytes:
+    with explained("readable", path):
+        return stream.read(size)
+
+
 def _told(
-    blocks: Callable[[], Iterator[memoryview]], progress: Progress | None, done: int, total: int
+    blocks: Callable[[], Iterator[memoryview]], tell: Callable[[int], None], done: int
 ) -> Iterator[memoryview]:
-    """Yield blocks, telling `progress` how many bytes are done."""
+    """Yield blocks, telling how many bytes are done."""
     for block in blocks():
         yield block
         done += len(block)
-        if progress is not None:
-            progress(done, total)
+        tell(done)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -274,14 +275,14 @@ class Manifest:
         """Return the manifest as JSON types, with the sha256 of its own canonical JSON."""
         content = {
             **self.build.to_dict(),
-            "order_fingerprint": _sha256(self.build.order),
+            "order_fingerprint": sha256_of(self.build.order),
             "plan": self.plan,
-            "plan_fingerprint": _sha256(self.plan),
+            "plan_fingerprint": sha256_of(self.plan),
             "chunk_bytes": list(self.chunk_bytes),
             "blocks_sha256": self.blocks_sha256,
             "library_version": self.library_version,
         }
-        return {**content, "manifest_sha256": _sha256(content)}
+        return {**content, "manifest_sha256": sha256_of(content)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Manifest:
@@ -292,7 +293,7 @@ class Manifest:
         derived = ("order_fingerprint", "plan_fingerprint", "manifest_sha256")
         check_fields("a manifest", data, [*build_names, *own, *derived], CURE)
         content = {name: data[name] for name in data if name != "manifest_sha256"}
-        if data["manifest_sha256"] != _sha256(content):
+        if data["manifest_sha256"] != sha256_of(content):
             raise IndexPlanError(f"manifest.json must be as it was written; it was edited; {CURE}")
         if (
             not isinstance(data["chunk_bytes"], list)
@@ -320,7 +321,7 @@ class Manifest:
             )
         return manifest
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The digest that the manifest holds of itself."""
         return str(self.to_dict()["manifest_sha256"])
@@ -331,5 +332,6 @@ class Manifest:
         return sum(-(-size // BLOCK_BYTES) for size in self.chunk_bytes)
 
 
-def _sha256(data: Any) -> str:
+def sha256_of(data: Any) -> str:
+    """Return the sha256 of a value's canonical JSON, in hexadecimal."""
     return hashlib.sha256(canonical_json(data).encode()).hexdigest()

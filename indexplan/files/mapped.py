@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from functools import cached_property, lru_cache
+from collections import OrderedDict
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from indexplan.files.table import read_blocks
 from indexplan.orders.base import Int64
 
 CURE = "restore it, or delete it and manifest.json and run the same build again"
+
+# Each holds a file descriptor, of which macOS gives a process 256. The first that was mapped goes
+# first, which takes no lock.
+MAPS = 64
 
 Key = tuple[int, int, bool]  # epoch, number of the chunk in it, whether its offsets
 
@@ -52,7 +57,8 @@ class Chunks:
         self.sizes = dict(
             zip(map(_key, manifest.build.chunks()), manifest.chunk_bytes, strict=True)
         )
-        self._checked: dict[Key, bytearray] = {}
+        self._checked: dict[Key, NDArray[np.bool_]] = {}
+        self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
 
     @classmethod
     def of(cls, root: str, manifest: Manifest) -> Chunks:
@@ -62,37 +68,50 @@ class Chunks:
 
     def numbers(self, epoch: int, number: int, offsets: bool) -> NDArray[Any]:
         """Return a chunk file's numbers, mapped: the indices, or the bins' offsets."""
-        return _mapped(self, epoch, number, offsets)[1]
+        key = epoch, number, offsets
+        return (self._maps.get(key) or self._mapped(key))[1]
 
-    def check(self, epoch: int, number: int, offsets: bool, where: slice | Int64) -> None:
-        """Compare the blocks that hold some numbers with the block table, each but once.
+    def read_ahead(self, epoch: int, number: int, offsets: bool, start: int, stop: int) -> None:
+        """Have the kernel read the numbers [start, stop) at once, not page by page."""
+        mapped, numbers = self._mapped((epoch, number, offsets))
+        first, last = (HEADER_BYTES + i * numbers.itemsize for i in (start, stop))
+        if hasattr(mapped, "madvise"):
+            first -= first % mmap.PAGESIZE
+            mapped.madvise(mmap.MADV_WILLNEED, first, last - first)
+
+    def check(self, epoch: int, number: int, offsets: bool, starts: int | Int64, size: int) -> None:
+        """Compare the blocks that hold `size` numbers from each start with the table, each once.
 
         Raises
         ------
         PlanFileError
             If a block is not what was written.
         """
+        if size == 0:
+            return
         key = epoch, number, offsets
         checked = self._checked.get(key)
         if checked is None:
             num_blocks = -(-self.sizes[key] // BLOCK_BYTES)
-            checked = self._checked.setdefault(key, bytearray(num_blocks))
+            checked = self._checked.setdefault(key, np.zeros(num_blocks, np.bool_))
         each = 8 if offsets else self.manifest.build.itemsize
-        if isinstance(where, slice):
-            first = (HEADER_BYTES + where.start * each) // BLOCK_BYTES
-            last = (HEADER_BYTES + where.stop * each - 1) // BLOCK_BYTES
-            blocks = range(first, last + 1 if where.start < where.stop else first)
-        else:
-            blocks = np.unique((HEADER_BYTES + where * each) // BLOCK_BYTES).tolist()
+        if isinstance(starts, int):
+            first = (HEADER_BYTES + starts * each) // BLOCK_BYTES
+            last = (HEADER_BYTES + (starts + size - 1) * each) // BLOCK_BYTES
+            blocks = range(first, last + 1)
+        else:  # a number of each block that a run touches: a block's length apart, and the last
+            apart = sorted({*range(0, size, BLOCK_BYTES // each), size - 1})
+            touched = (HEADER_BYTES + np.add.outer(starts, apart) * each) // BLOCK_BYTES
+            blocks = np.unique(touched[~checked[touched]]).tolist()
         for block in blocks:
             if not checked[block]:
                 self._check_block(key, block)
-                checked[block] = 1
+                checked[block] = True
 
     def _check_block(self, key: Key, block: int) -> None:
         from indexplan.files.xxh64 import xxh64
 
-        mapped = _mapped(self, *key)[0]
+        mapped = self._mapped(key)[0]
         start = block * BLOCK_BYTES
         size = min(BLOCK_BYTES, len(mapped) - start)
         if hasattr(mapped, "madvise"):  # read it at once, not page by page
@@ -124,6 +143,34 @@ class Chunks:
             fetch(self.place, name, size, hashes, path)
         return path
 
+    def _mapped(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
+        """Return a map of a chunk file, and its numbers as a view of that."""
+        found = self._maps.get(key)
+        if found is None:
+            found = self._maps.setdefault(key, self._map(key))
+            if len(self._maps) > MAPS:
+                self._maps.popitem(last=False)
+        return found
+
+    def _map(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
+        size, name = self.sizes[key], self._chunk(*key).name
+        path = self.local(key, name)
+        with explained("readable", path), open_file(self.folder, name) as stream:
+            found = os.fstat(stream.fileno()).st_size
+            if found != size:
+                raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {CURE}")
+            mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
+        if hasattr(mapped, "madvise"):
+            # Without this, ranks that each read a small slice make the kernel read everything.
+            mapped.madvise(mmap.MADV_RANDOM)
+        dtype = np.dtype("<i8" if key[2] else self.manifest.build.dtype)
+        length = (size - HEADER_BYTES) // dtype.itemsize
+        if mapped[:HEADER_BYTES] != header(dtype.str, length):
+            raise PlanFileError(
+                f"{path} must begin with a .npy header for {length} numbers; got another; {CURE}"
+            )
+        return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
+
     def _chunk(self, epoch: int, number: int, offsets: bool) -> Chunk:
         each = self.manifest.build.units_per_chunk
         start = number * each
@@ -135,28 +182,3 @@ _CHUNKS: WeakValueDictionary[tuple[str, str], Chunks] = WeakValueDictionary()
 
 def _key(chunk: Chunk) -> Key:
     return chunk.epoch, chunk.number, chunk.offsets
-
-
-@lru_cache(maxsize=256)  # each map holds a file descriptor
-def _mapped(
-    chunks: Chunks, epoch: int, number: int, offsets: bool
-) -> tuple[mmap.mmap, NDArray[Any]]:
-    """Return a map of a chunk file, and its numbers as a view of that."""
-    size = chunks.sizes[epoch, number, offsets]
-    name = chunks._chunk(epoch, number, offsets).name  # noqa: SLF001 (a method in all but place)
-    path = chunks.local((epoch, number, offsets), name)
-    with explained("readable", path), open_file(chunks.folder, name) as stream:
-        found = os.fstat(stream.fileno()).st_size
-        if found != size:
-            raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {CURE}")
-        mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
-    if hasattr(mapped, "madvise"):
-        # Without this, ranks that each read a small slice make the kernel read everything.
-        mapped.madvise(mmap.MADV_RANDOM)
-    dtype = np.dtype("<i8" if offsets else chunks.manifest.build.dtype)
-    length = (size - HEADER_BYTES) // dtype.itemsize
-    if mapped[:HEADER_BYTES] != header(dtype.str, length):
-        raise PlanFileError(
-            f"{path} must begin with a .npy header for {length} numbers; got another; {CURE}"
-        )
-    return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)

@@ -25,7 +25,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 # without O_NONBLOCK, a pipe that takes the place of a file just now would still block
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
 
 
 def check_kind(path: Path, mode: int, *, folder: bool = False) -> None:
@@ -47,22 +47,41 @@ def open_file(root: Path, name: str) -> BufferedReader:
     OSError
         If it cannot be opened.
     """
+    if os.open not in os.supports_dir_fd:  # Windows
+        return _open_by_path(root, name)
     *folders, last = name.split("/")
-    descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    descriptor = os.open(root, _flags("O_CLOEXEC", "O_DIRECTORY"))
     path = root
     try:
         for folder in folders:
             path = path / folder
             check_kind(path, _status(folder, descriptor), folder=True)
-            inner = os.open(folder, _FLAGS | os.O_DIRECTORY, dir_fd=descriptor)
+            inner = os.open(folder, _flags(*_FLAGS, "O_DIRECTORY"), dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
         check_kind(path / last, _status(last, descriptor))
-        stream = os.fdopen(os.open(last, _FLAGS, dir_fd=descriptor), "rb")
+        stream = os.fdopen(os.open(last, _flags(*_FLAGS), dir_fd=descriptor), "rb")
     finally:
         os.close(descriptor)
+    return _checked(stream, path / last)
+
+
+def _open_by_path(root: Path, name: str) -> BufferedReader:
+    """Open a file of a plan directory where a folder cannot be held while looking into it."""
+    *folders, last = name.split("/")
+    path = root
+    for folder in folders:
+        path = path / folder
+        check_kind(path, os.lstat(path).st_mode, folder=True)
+    path = path / last
+    check_kind(path, os.lstat(path).st_mode)
+    return _checked(os.fdopen(os.open(path, _flags(*_FLAGS)), "rb"), path)
+
+
+def _checked(stream: BufferedReader, path: Path) -> BufferedReader:
+    """Return a file that was opened, if it is still of the kind that was found there."""
     try:
-        check_kind(path / last, os.fstat(stream.fileno()).st_mode)
+        check_kind(path, os.fstat(stream.fileno()).st_mode)
     except PlanFileError:
         stream.close()
         raise
@@ -73,14 +92,14 @@ def _status(name: str, folder: int) -> int:
     return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
 
 
-def open_chunk(path: Path) -> BufferedReader:
-    """Open a file as `open_file` does, in a folder that was found to be a folder before."""
-    return open_file(path.parent, path.name)
+def _flags(*names: str) -> int:
+    """Return the flags for reading; Windows lacks most of these."""
+    return os.O_RDONLY | sum(getattr(os, name, 0) for name in names)
 
 
 def read_small(path: Path) -> bytes:
     """Return the bytes of a manifest or block table, or raise `PlanFileError`."""
-    with explained("readable", path), open_chunk(path) as stream:
+    with explained("readable", path), open_file(path.parent, path.name) as stream:
         if (size := os.fstat(stream.fileno()).st_size) > SMALL_BYTES:
             cure = "restore it, or build the plan again at another path"
             raise PlanFileError(f"{path} must hold at most {SMALL_BYTES} bytes; got {size}; {cure}")

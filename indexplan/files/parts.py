@@ -7,11 +7,11 @@ the plan is finished without reading the chunks again.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
-from indexplan.files.format import BLOCK_BYTES, FORMAT, FORMAT_VERSION, MANIFEST, Build, Chunk
+from indexplan.files.format import (
+    BLOCK_BYTES,
+    FORMAT,
+    FORMAT_VERSION,
+    HEADER_BYTES,
+    MANIFEST,
+    Build,
+    sha256_of,
+)
 from indexplan.files.places import Place
 from indexplan.partition import part_of, split
 
@@ -30,8 +38,15 @@ NUM_PARTS_STOP = 10**9
 _NAME = re.compile(r"part-([0-9]{5,9})-of-([0-9]{5,9})\.json")
 
 
-class UnfinishedError(PlanFileError):
-    """Some chunks of a build are missing."""
+class UnfinishedError(Exception):
+    """Some chunks of a build are missing, or their records; `missing` puts it in words.
+
+    Of a thousand parts, all but the last meet it, and nobody wants to hear of it.
+    """
+
+    def __init__(self, what: str, lost: list[range]) -> None:
+        super().__init__(what)
+        self.what, self.lost = what, lost
 
 
 def check_part(part: Any) -> tuple[int, int]:
@@ -65,49 +80,53 @@ class Part:
         """The record's name in the plan directory."""
         return f"part-{self.number:05d}-of-{self.of:05d}.json"
 
-    def to_dict(self, build: Build) -> dict[str, Any]:
+    def to_dict(self, build_sha256: str) -> dict[str, Any]:
         """Return the record as JSON types, with the sha256 of its own canonical JSON."""
         content = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "build_sha256": _sha256(build.to_dict()),
+            "build_sha256": build_sha256,
             "part": [self.number, self.of],
             "plan": self.plan,
             "chunk_bytes": list(self.chunk_bytes),
             "blocks": self.hashes.astype("<u8").tobytes().hex(),
         }
-        return {**content, "part_sha256": _sha256(content)}
+        return {**content, "part_sha256": sha256_of(content)}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], build: Build, number: int, of: int) -> Part:
+    def from_dict(
+        cls, data: dict[str, Any], build_sha256: str, num_chunks: int, number: int, of: int
+    ) -> Part:
         """Return the record of this part of this build, or raise `IndexPlanError`."""
         own = ["build_sha256", "part", "plan", "chunk_bytes", "blocks", "part_sha256"]
         check_fields("the record of a part", data, ["format", "format_version", *own], "")
         content = {name: data[name] for name in data if name != "part_sha256"}
-        if data["part_sha256"] != _sha256(content):
+        if data["part_sha256"] != sha256_of(content):
             raise IndexPlanError("a record must be as it was written; it was edited")
-        if data["build_sha256"] != _sha256(build.to_dict()) or data["part"] != [number, of]:
+        if data["build_sha256"] != build_sha256 or data["part"] != [number, of]:
             raise IndexPlanError("a record must be of the part and the build that it lies in")
-        sizes = data["chunk_bytes"]
+        sizes = tuple(whole("a size", n, HEADER_BYTES, 2**63, "") for n in data["chunk_bytes"])
         hashes = np.frombuffer(bytes.fromhex(data["blocks"]), "<u8")
         num_blocks = sum(-(-size // BLOCK_BYTES) for size in sizes)
-        if (len(sizes), len(hashes)) != (len(share(build, number, of)), num_blocks):
+        if (len(sizes), len(hashes)) != (len(share(num_chunks, number, of)), num_blocks):
             raise IndexPlanError("a record must hold its part's chunks and blocks; it does not")
-        return cls(number=number, of=of, plan=data["plan"], chunk_bytes=tuple(sizes), hashes=hashes)
+        if not isinstance(data["plan"], dict):
+            raise wrong("the plan of a record", "an object", data["plan"], "")
+        return cls(number=number, of=of, plan=data["plan"], chunk_bytes=sizes, hashes=hashes)
 
-    def chunks(self, build: Build) -> Iterator[tuple[int, tuple[int, Hashes]]]:
+    def chunks(self, num_chunks: int) -> Iterator[tuple[int, tuple[int, Hashes]]]:
         """Yield the number in the build of each chunk of the part, with its size and hashes."""
         first = 0
-        for chunk, size in zip(share(build, self.number, self.of), self.chunk_bytes, strict=True):
+        numbers = share(num_chunks, self.number, self.of)
+        for chunk, size in zip(numbers, self.chunk_bytes, strict=True):
             num_blocks = -(-size // BLOCK_BYTES)
             yield chunk, (size, self.hashes[first : first + num_blocks])
             first += num_blocks
 
 
-def share(build: Build, number: int, of: int) -> range:
-    """Return which of the build's chunks a part builds; parts differ by one chunk at most."""
-    chunks = build.num_chunks
-    return range(split(chunks, of, number - 1), split(chunks, of, number))
+def share(num_chunks: int, number: int, of: int) -> range:
+    """Return which of a build's chunks a part builds; parts differ by one chunk at most."""
+    return range(split(num_chunks, of, number - 1), split(num_chunks, of, number))
 
 
 def record(
@@ -123,7 +142,8 @@ def record(
     hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
     part = Part(number=number, of=of, plan=plan, chunk_bytes=sizes, hashes=hashes)
     try:
-        root.publish(part.name, [canonical_json(part.to_dict(build)).encode()])
+        text = canonical_json(part.to_dict(sha256_of(build.to_dict())))
+        root.publish(part.name, [text.encode()])
     except PlanFileError:
         if not root.has(MANIFEST):  # else another has just finished, and swept up
             raise
@@ -143,42 +163,56 @@ def gather(
     Raises
     ------
     UnfinishedError
-        If a chunk is missing, or the record of its part.
+        If a chunk is missing, or the record of its part; cheap where it is a record.
     PlanFileError
         If a record was edited or is that of another build, or a chunk has another size.
     """
     there = _records(root)
     total = build.num_chunks
     # by their names first: in an array of a thousand parts, each asks whether it is the last
-    recorded = {chunk for _, number, of in there for chunk in share(build, number, of)}
-    if lost := sorted(set(range(total)) - recorded):
-        raise _unfinished(root, build, lost)
-    parts = [part for one in there if (part := _read(root, build, *one)) is not None]
-    found = dict(chunk for part in parts for chunk in part.chunks(build))
+    if lost := _gaps((share(total, number, of) for _, number, of in there), total):
+        raise UnfinishedError("no record of", lost)
+    digest = sha256_of(build.to_dict())
+    parts = [part for one in there if (part := _read(root, digest, total, *one)) is not None]
+    found = dict(chunk for part in parts for chunk in part.chunks(total))
     if progress is not None:
         progress(0, total)
+    there_now: list[range] = []
     sizes = root.sizes(chunk.name for chunk in build.chunks())
     for number, (chunk, size) in enumerate(zip(build.chunks(), sizes, strict=True)):
-        if number not in found or size is None:
-            lost.append(number)
-        elif size != found[number][0]:
-            cure = "delete it, and run its part again"
-            must = f"must hold {found[number][0]} bytes; got {size}"
-            raise PlanFileError(f"{root.path}/{chunk.name} {must}; {cure}")
+        if number in found and size is not None:
+            if size != found[number][0]:
+                cure = "delete it, and run its part again"
+                must = f"must hold {found[number][0]} bytes; got {size}"
+                raise PlanFileError(f"{root.path}/{chunk.name} {must}; {cure}")
+            there_now.append(range(number, number + 1))
         if progress is not None:
             progress(number + 1, total)
-    if lost:
-        raise _unfinished(root, build, lost)
+    if lost := _gaps(there_now, total):
+        raise UnfinishedError("none of", lost)
     return parts[0].plan, [found[number] for number in range(total)]
+
+
+def _gaps(ranges: Iterable[range], stop: int) -> list[range]:
+    """Return what ranges leave of [0, stop), as ranges that do not touch."""
+    gaps, start = [], 0
+    for one in sorted((one for one in ranges if one), key=lambda one: one.start):
+        if start < one.start:
+            gaps.append(range(start, one.start))
+        start = max(start, one.stop)
+    return [*gaps, range(start, stop)] if start < stop else gaps
 
 
 def _records(root: Place) -> list[tuple[str, int, int]]:
     """Return the records in a plan directory: name, number, of how many; by number."""
-    found = [match for name in sorted(root.names()) if (match := _NAME.fullmatch(name))]
-    return [(match[0], int(match[1]), int(match[2])) for match in found]
+    matches = [match for name in sorted(root.names()) if (match := _NAME.fullmatch(name))]
+    found = [(match[0], int(match[1]), int(match[2])) for match in matches]
+    return [(name, number, of) for name, number, of in found if 1 <= number <= of]
 
 
-def _read(root: Place, build: Build, name: str, number: int, of: int) -> Part | None:
+def _read(
+    root: Place, build_sha256: str, num_chunks: int, name: str, number: int, of: int
+) -> Part | None:
     """Return a record; None if whoever finished the build has swept it up just now."""
     try:
         text = root.read(name)
@@ -188,42 +222,49 @@ def _read(root: Place, build: Build, name: str, number: int, of: int) -> Part | 
         return None
     cure = f"delete it, and run part {number}/{of} again"
     try:
-        return Part.from_dict(parse_json_object("a record", text, ""), build, number, of)
+        data = parse_json_object("a record", text, "")
+        return Part.from_dict(data, build_sha256, num_chunks, number, of)
     except (IndexPlanError, TypeError, ValueError) as error:
         said = str(error).removesuffix("; ")  # whose cure is the same for all
         raise PlanFileError(f"{root.path}/{name}: {said}; {cure}") from error
 
 
-def _unfinished(root: Place, build: Build, lost: list[int]) -> UnfinishedError:
+def missing(root: Place, build: Build, error: UnfinishedError) -> PlanFileError:
     """Return the error that names the chunks that are missing, and the parts to run again."""
-    missing = set(lost)
-    chunks = [chunk for number, chunk in enumerate(build.chunks()) if number in missing]
     cure = "run the same build again"
     if there := _records(root):
-        of = max(of for _, _, of in there)
-        again = np.unique(part_of(build.num_chunks, of, np.array(lost))) + 1
-        cure = f"run {_few('part', [f'{number}/{of}' for number in again])} again"
-    rule = "must have all of its chunks"
-    return UnfinishedError(f"{root.path} {rule}; got none of {_named(chunks)}; {cure}")
+        of, total = max(of for _, _, of in there), build.num_chunks
+        ends = np.array([(lost.start, lost.stop - 1) for lost in error.lost])
+        held = [range(a, b + 1) for a, b in part_of(total, of, ends).tolist()]
+        again = _gaps(_gaps(held, of), of)  # a part may lack several chunks
+        cure = f"run {_few('part', again, lambda number: f'{number + 1}/{of}')} again"
+    got = f"{error.what} {_named(build, error.lost)}"
+    return PlanFileError(f"{root.path} must have all of its chunks; got {got}; {cure}")
 
 
-def _named(chunks: list[Chunk]) -> str:
+def _named(build: Build, lost: list[range]) -> str:
     """Return 'chunks 3, 4 and 7 of epoch 0', for as many epochs as one can read."""
-    words = []
-    for epoch, group in groupby(chunks, lambda chunk: chunk.epoch):
-        numbers = sorted({chunk.number for chunk in group})
-        words.append(f"{_few('chunk', list(map(str, numbers)))} of epoch {epoch}")
+    words, stop = [], 0
+    kinds = 2 if build.deals_bins else 1
+    starts, stops = [one.start for one in lost], [one.stop for one in lost]
+    for epoch, units in zip(build.epochs, build.num_units, strict=True):
+        start, stop = stop, stop + kinds * -(-units // build.units_per_chunk)
+        here = slice(bisect_right(stops, start), bisect_left(starts, stop))
+        numbers = [
+            range((max(a, start) - start) // kinds, -(-(min(b, stop) - start) // kinds))
+            for a, b in zip(*(ends[here] for ends in (starts, stops)), strict=True)
+        ]
+        if numbers:
+            words.append(f"{_few('chunk', numbers)} of epoch {epoch}")
     more = [f"those of {len(words) - 3} epochs more"] if len(words) > 3 else []
     return ", ".join([*words[:3], *more])
 
 
-def _few(what: str, names: list[str]) -> str:
+def _few(what: str, ranges: list[range], name: Callable[[int], str] = str) -> str:
     """Return 'part 1/4', 'parts 1/4 and 2/4', or the first eight and how many there are more."""
-    if len(names) == 1:
+    count = sum(map(len, ranges))
+    names = [name(number) for number in islice(chain.from_iterable(ranges), 9)]
+    if count == 1:
         return f"{what} {names[0]}"
-    last = f"{len(names) - 8} more" if len(names) > 9 else names[-1]
-    return f"{what}s {', '.join(names[:8] if len(names) > 9 else names[:-1])} and {last}"
-
-
-def _sha256(data: Any) -> str:
-    return hashlib.sha256(canonical_json(data).encode()).hexdigest()
+    last = f"{count - 8} more" if count > 9 else names.pop()
+    return f"{what}s {', '.join(names[:8])} and {last}"

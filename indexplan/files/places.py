@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 
-from indexplan.errors import PlanFileError
+from indexplan.errors import PlanFileError, wrong
 from indexplan.files.format import BUILD
 from indexplan.files.opening import check_kind, open_file, read_small
 from indexplan.files.publish import TEMPORARY, explained, publish, sync_folder
@@ -68,14 +68,36 @@ def place_of(path: str | os.PathLike[str]) -> Place:
     Raises
     ------
     IndexPlanError
-        If it is a URL that carries credentials, or of a kind that nobody here can read.
+        If it is no path, or a URL that carries credentials or that nobody here can read.
     """
-    text = os.fspath(path)
-    if re.match(r"(?!file://)[A-Za-z][\w+.-]*:(:|//)", text):
+    folder = folder_of(path)
+    if folder is None:
         from indexplan.files.remote import Remote
 
-        return Remote(text)
-    return Folder(Path(text.removeprefix("file://")))
+        return Remote(os.fspath(path))
+    return Folder(folder)
+
+
+def folder_of(path: str | os.PathLike[str], what: str = "path") -> Path | None:
+    """Return the folder that a path or a file:// URL names; None where it is another URL.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is neither.
+    """
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or "\0" in text:
+        rule = "a str, or a path-like object of one"
+        raise wrong(what, rule, path, "pass where the directory is, such as run.plan")
+    if re.match(r"(?!file://)[A-Za-z][\w+.-]*(::.*)?://", text):
+        return None
+    return Path(text.removeprefix("file://"))
+
+
+def shown(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names that are not hidden, as temporary files are, and what file managers leave."""
+    return (name for name in names if not name.startswith("."))
 
 
 class Folder:
@@ -101,7 +123,7 @@ class Folder:
             except FileExistsError:
                 if not self.root.is_dir():
                     raise PlanFileError(f"{rule}; got a file; choose another path") from None
-                names = {file.name for file in self.root.iterdir() if file.suffix != TEMPORARY}
+                names = set(shown(file.name for file in self.root.iterdir()))
                 # looked up after the listing, which other builders' files may come into meanwhile
                 if names and not (self.root / BUILD).exists():
                     got = f"a folder that holds {min(names)}"
@@ -176,7 +198,7 @@ class Folder:
 
     def sweep(self, names: Iterable[str]) -> None:
         """Remove the temporary files in the folders of these files."""
-        with explained("a whole plan", self.root):
+        with explained("cleared of temporary files", self.root):
             for folder in {(self.root / name).parent for name in names}:
                 for leftover in folder.glob(f".*{TEMPORARY}"):
                     leftover.unlink(missing_ok=True)

@@ -6,12 +6,14 @@ import contextlib
 import errno
 import os
 import secrets
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from indexplan.errors import PlanFileError
 
-_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+_MISSING = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_NO_LINKS = _MISSING | {errno.EPERM, errno.EMLINK}
 
 TEMPORARY = ".tmp"
 
@@ -31,23 +33,43 @@ def publish(path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
     ------
     PlanFileError
         If the file cannot be written. What was published before stays whole.
+    Exception
+        What drawing a block raises, as it is.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(6)}{TEMPORARY}")
-    with explained("written", path):
-        try:
-            with temporary.open("xb", buffering=0) as stream:
-                for block in blocks:
-                    _write_all(stream.fileno(), block)
-                os.fsync(stream.fileno())
-            published = _give_name(temporary, path)
+    try:
+        published = _write(temporary, path, blocks)
+        with explained("written", path):
             sync_folder(path.parent)
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
     return published
 
 
-def _write_all(descriptor: int, block: bytes | memoryview) -> None:
+def _write(temporary: Path, path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
+    try:
+        with explained("written", path):
+            stream = temporary.open("xb", buffering=0)
+        with stream:
+            for block in blocks:
+                with explained("written", path):
+                    write_all(stream.fileno(), block)
+            with explained("written", path):
+                os.fsync(stream.fileno())
+                stream.close()
+        with explained("written", path):
+            return _give_name(temporary, path)
+    except PlanFileError as error:
+        # whoever finished the build has swept the temporary file away; what that looks like
+        # depends on the file system: over NFS even a write may fail
+        if isinstance(error.__cause__, OSError) and os.path.lexists(path):
+            return False
+        raise
+
+
+def write_all(descriptor: int, block: bytes | memoryview) -> None:
+    """Write all of a block, however little each call takes."""
     rest = memoryview(block)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -55,26 +77,49 @@ def _write_all(descriptor: int, block: bytes | memoryview) -> None:
 
 def _give_name(temporary: Path, path: Path) -> bool:
     try:
-        try:
-            path.hardlink_to(temporary)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            temporary.replace(path)  # the same bytes, so replacing another builder's is harmless
+        path.hardlink_to(temporary)
     except FileExistsError:
         return False
-    except FileNotFoundError:  # whoever finished the build has swept the temporary file away
-        if path.exists():
-            return False
-        raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return _rename(temporary, path)
+    return True
+
+
+def _rename(temporary: Path, path: Path) -> bool:
+    """Rename a file, unless the name is taken; return whether it was not.
+
+    Looking first is not enough where two builders do it at once, so on Linux the kernel looks. A
+    file system that knows neither links nor that leaves a moment in which a name may be lost.
+    """
+    if os.path.lexists(path):
+        return False
+    if sys.platform == "linux":
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        if hasattr(libc, "renameat2"):
+            here, keep = -100, 1  # AT_FDCWD, RENAME_NOREPLACE
+            sys.audit("os.rename", str(temporary), str(path), -1, -1)  # as os.rename does
+            if not libc.renameat2(here, os.fsencode(temporary), here, os.fsencode(path), keep):
+                return True
+            if ctypes.get_errno() == errno.EEXIST:
+                return False
+    temporary.rename(path)
     return True
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Make the names in a folder survive a power cut, where its file system can be told to."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows, where folders cannot be opened
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _MISSING:
+            raise
     finally:
         os.close(descriptor)
 

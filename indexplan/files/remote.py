@@ -8,20 +8,23 @@ import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.format import BLOCK_BYTES, BUILD
 from indexplan.files.opening import SMALL_BYTES
-from indexplan.files.publish import explained
+from indexplan.files.places import shown
+from indexplan.files.publish import explained, write_all
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # a request's; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3
 WAITS = (0.2, 1.0, 5.0)  # seconds after an upload that collided with another one
 # how each store is told to hold a few pieces of an upload; the others' own ways are frugal
 FRUGAL = {"s3": {"max_concurrency": 4}, "gs": {}, "gcs": {}}
+# stores that put a file there whole, if none is there; others write in place, over what is there
+CAREFUL = {"s3", "gs", "gcs", "abfs", "az", "memory"}
 
 
 class Remote:
@@ -49,20 +52,21 @@ class Remote:
             return
         if self.kind() == "a file":
             raise PlanFileError(f"{rule}; got a file; choose another path")
-        if (names := self.names()) and BUILD not in names:
+        if (names := [*shown(self.names())]) and BUILD not in names:
             got = f"a folder that holds {min(names)}"
             raise PlanFileError(f"{rule}; got {got}; choose another path")
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file by way of a temporary one on this machine."""
-        what = "written to a temporary file in $TMPDIR first"
-        with (
-            explained(what, f"{self.path}/{name}"),
-            tempfile.NamedTemporaryFile(prefix="indexplan-") as file,
-        ):
+        what, url = "written to a temporary file in $TMPDIR first", f"{self.path}/{name}"
+        with ExitStack() as stack:
+            with explained(what, url):
+                file = stack.enter_context(
+                    tempfile.NamedTemporaryFile(prefix="indexplan-", buffering=0)
+                )
             for block in blocks:
-                file.write(block)
-            file.flush()
+                with explained(what, url):
+                    write_all(file.fileno(), block)
             for wait in WAITS:
                 with suppress(_Collision):
                     return self._upload(file.name, name)
@@ -79,13 +83,20 @@ class Remote:
         with self._explained("written", name) as (store, path):
             kind = store.protocol if isinstance(store.protocol, str) else store.protocol[0]
             options = {"chunksize": piece, **FRUGAL[kind]} if kind in FRUGAL else {}
+            careful = kind in CAREFUL
+            if not careful:
+                if self.has(name):
+                    return False
+                store.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             try:
                 store.put_file(local, path, mode="create", **options)
             except FileExistsError:
                 return False
             except Exception as error:
-                # not every store tells a file that is there from other failures
-                if self.has(name):
+                # not every store tells a file that is there from other failures; one in which
+                # files are written in place may hold half of ours
+                there = self._size(name)
+                if there == size or (careful and there is not None):
                     return False
                 if _code(error) == "ConditionalRequestConflict":
                     raise _Collision(_said(f"{self.path}/{name}", "written", error)) from None
@@ -109,8 +120,13 @@ class Remote:
         """Return how many bytes each file has; None where there is none."""
         with self._explained("readable") as (store, root):
             # a listing has a thousand files in one answer
-            files = {path: file["size"] for path, file in store.find(root, detail=True).items()}
-        return [files.get(f"{root}/{name}") for name in names]
+            try:
+                files = {path: file["size"] for path, file in store.find(root, detail=True).items()}
+            except FileNotFoundError:  # a web server need not list its folders
+                files = {}
+        # nor does it tell sizes where it does
+        found = ((name, files.get(f"{root}/{name}")) for name in names)
+        return [self._size(name) if size is None else size for name, size in found]
 
     def _size(self, name: str) -> int | None:
         with self._explained("readable", name) as (store, path):
@@ -118,7 +134,12 @@ class Remote:
                 found = store.info(path)
             except FileNotFoundError:
                 return None
-        return found["size"] if found["type"] == "file" else None
+        if found["type"] != "file":
+            return None
+        if found["size"] is None:
+            rule = "must be served with its size, as Content-Length; got none"
+            raise PlanFileError(f"{self.path}/{name} {rule}; choose another server")
+        return int(found["size"])
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a manifest or block table."""
@@ -142,7 +163,13 @@ class Remote:
         """Return the bytes [start, stop) of a file."""
         with self._explained("readable", name) as (store, path):
             data: bytes = store.cat_file(path, start=start, end=stop)
-            return data
+        if len(data) != stop - start:
+            cure = "choose a server that answers requests for a Range, or copy the plan to a folder"
+            raise PlanFileError(
+                f"{self.path}/{name} must be served in pieces; got {len(data)} bytes instead of "
+                f"the {stop - start} from {start} on; {cure}"
+            )
+        return data
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""

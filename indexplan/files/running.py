@@ -11,15 +11,31 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, wrong
 from indexplan.machine import num_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Enough for a cluster of a thousand cores, which no executor tells in the same way; a task that
-# waits is a few kB, so a plan of a million chunks still fits in the queue of a small machine.
+# waits is a few kB, so a plan of a million chunks still fits in the queue of a small machine. An
+# order that carries much travels with each task; then fewer are in flight.
 IN_FLIGHT = 1024
+IN_FLIGHT_BYTES = 2**28
+
+
+def check_executor(executor: Any) -> None:
+    """Raise `IndexPlanError` unless tasks can be given to the executor."""
+    if executor is None:
+        return
+    if not isinstance(executor, Executor):
+        cure = "for Dask, pass client.get_executor()"
+        raise wrong("executor", "a concurrent.futures.Executor", executor, cure)
+    try:
+        executor.submit(int)  # no executor tells in the same way whether it was shut down
+    except RuntimeError as error:
+        got = f"{type(error).__name__} ({error})"
+        raise IndexPlanError(f"executor must take tasks; got {got}; pass a new one") from error
 
 
 def run(
@@ -53,15 +69,19 @@ def run(
         with ThreadPoolExecutor(num_cores()) as threads:
             run(threads, function, shared, items, take)
         return
-    # threads share the arguments; an order that cannot travel is good enough for them
-    threads_only = isinstance(executor, ThreadPoolExecutor)
-    call = partial(function, *shared) if threads_only else _travelling(function, shared)
+    if isinstance(executor, ThreadPoolExecutor):
+        # threads share the arguments; an order that cannot travel is good enough for them
+        call, most = partial(function, *shared), IN_FLIGHT
+    else:
+        packed = _packed(shared)
+        call = partial(_arrived, function, packed)
+        most = max(2 * num_cores(), min(IN_FLIGHT, IN_FLIGHT_BYTES // len(packed)))
     waiting = iter(items)
     finished: SimpleQueue[Future[Result]] = SimpleQueue()
     running: dict[Future[Result], Item] = {}
     try:
         while True:
-            for item in islice(waiting, IN_FLIGHT - len(running)):
+            for item in islice(waiting, most - len(running)):
                 future = executor.submit(call, item)
                 running[future] = item
                 future.add_done_callback(finished.put)
@@ -79,20 +99,19 @@ def run(
             future.cancel()
 
 
-def _travelling(function: Callable[..., Result], shared: tuple[Any, ...]) -> Callable[..., Result]:
-    """Return a call that any executor can send.
+def _packed(shared: tuple[Any, ...]) -> bytes:
+    """Return arguments as any executor can send them.
 
     The arguments are pickled here and unpickled by the task, since a class that cannot be imported
     would otherwise kill the workers of a process pool without a word. The token makes the tasks
     of one build differ from those of the next: Dask would hand out the old results, and errors.
     """
     try:
-        packed = pickle.dumps((*shared, secrets.token_hex(8)))
+        return pickle.dumps((*shared, secrets.token_hex(8)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         rule = "the order must be picklable, to travel to the executor's workers"
         cure = "define its class at the top of a module, and keep in it what can be pickled"
         raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from error
-    return partial(_arrived, function, packed)
 
 
 def _arrived(function: Callable[..., Result], packed: bytes, item: Any) -> Result:

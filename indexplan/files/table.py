@@ -7,9 +7,18 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.canonical import parse_json_object
+from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError
-from indexplan.files.format import BLOCKS, BUILD, CURE, HEADER_BYTES, MANIFEST, Manifest, header
+from indexplan.files.format import (
+    BLOCKS,
+    BUILD,
+    CURE,
+    HEADER_BYTES,
+    MANIFEST,
+    Build,
+    Manifest,
+    header,
+)
 from indexplan.files.places import Place
 
 MESSAGE = 1000  # a message quotes no more of a file than this
@@ -38,11 +47,26 @@ def read_manifest(root: Place) -> Manifest:
     try:
         manifest = Manifest.from_dict(parse_json_object(MANIFEST, text, CURE))
     except IndexPlanError as error:
-        said = str(error) if len(str(error)) <= MESSAGE else f"{str(error)[:MESSAGE]}...; {CURE}"
-        raise PlanFileError(f"{root.path}: {said}") from error
+        raise PlanFileError(f"{root.path}: {_short(error)}") from error
     _check_files(root, manifest)
     read_blocks(root, manifest)
     return manifest
+
+
+def other_build(root: Place, build: Build) -> list[str]:
+    """Say where build.json, which later builders go by, is not the build of the manifest."""
+    try:
+        there = parse_json_object(BUILD, root.read(BUILD), CURE)
+    except IndexPlanError as error:
+        return [_short(error)]
+    if canonical_json(there) == canonical_json(build.to_dict()):
+        return []
+    return [f"{BUILD} must hold the build that {MANIFEST} holds; got another; {CURE}"]
+
+
+def _short(error: IndexPlanError) -> str:
+    said = str(error)
+    return said if len(said) <= MESSAGE else f"{said[:MESSAGE]}...; {CURE}"
 
 
 def _check_files(root: Place, manifest: Manifest) -> None:

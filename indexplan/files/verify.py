@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError
-from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, Build, Chunk, header
+from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, Build, Chunk, Manifest, header
 from indexplan.files.places import Place, place_of
 from indexplan.files.publish import explained
 from indexplan.files.read import Stored
 from indexplan.files.running import run
-from indexplan.files.table import read_blocks
+from indexplan.files.table import other_build, read_blocks
 from indexplan.machine import num_cores
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
 
@@ -92,7 +92,9 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     """
     build = stored.manifest.build
     source, why = known_source(stored)
+    root = place_of(stored.path)
     findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
+    findings.problems.extend(other_build(root, build))
     if source is not None and (said := _disagreements(build, source)):
         findings.problems.extend(said)
         findings.not_generated, source = "its order is not that of the manifest", None
@@ -100,7 +102,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     if source is not None and not source.every_sample_once:
         counts = False
         findings.not_counted = "the order need not read every sample once"
-    looking = _Looking(place_of(stored.path), build, source)
+    looking = _Looking(root, build, source)
     found: list[Problem] = []
     done = 0
 
@@ -113,13 +115,14 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
 
     if progress is not None:
         progress(0, findings.num_bytes)
+    reads = _num_reads(stored.manifest) if counts else {}
     # where samples are counted, one epoch after another, so that one bitmap is enough
     for epoch, tasks in groupby(_tasks(stored, source), lambda t: t.chunk.epoch if counts else -1):
-        looking.seen = _bitmap(stored, epoch) if counts else None
+        looking.seen = _bitmap(build, reads[epoch]) if counts else None
         run(None, _Looking.look, (looking,), tasks, take)
         if counts:
             findings.num_counted += build.num_samples
-            findings.miscounts.extend(_miscounts(stored, epoch, looking.seen))
+            findings.miscounts.extend(_miscounts(build, epoch, reads[epoch], looking.seen))
     if not counts and not findings.not_counted:
         if found:
             findings.not_counted = "blocks are wrong, as said above"
@@ -159,29 +162,28 @@ def _tasks(stored: Stored, source: Order | None) -> Iterator[Task]:
         begin += num_blocks
 
 
-def _num_reads(stored: Stored, epoch: int) -> int:
-    """Return how many indices the files of an epoch hold."""
-    build = stored.manifest.build
-    each = zip(build.chunks(), stored.manifest.chunk_bytes, strict=True)
-    sizes = [size for chunk, size in each if chunk.epoch == epoch and not chunk.offsets]
-    return sum((size - HEADER_BYTES) // build.itemsize for size in sizes)
+def _num_reads(manifest: Manifest) -> dict[int, int]:
+    """Return how many indices the files of each epoch hold."""
+    reads = dict.fromkeys(manifest.build.epochs, 0)
+    for chunk, size in zip(manifest.build.chunks(), manifest.chunk_bytes, strict=True):
+        if not chunk.offsets:
+            reads[chunk.epoch] += (size - HEADER_BYTES) // manifest.build.itemsize
+    return reads
 
 
-def _bitmap(stored: Stored, epoch: int) -> Seen | None:
+def _bitmap(build: Build, reads: int) -> Seen | None:
     """Return a bit for each sample, unless the epoch cannot be whole as it is far too short."""
-    num_samples = stored.manifest.build.num_samples
-    if num_samples > 64 * _num_reads(stored, epoch):
+    if build.num_samples > 64 * reads:
         return None
     from indexplan.files.marking import Seen  # a kernel, which imports numba
 
-    return Seen(num_samples)
+    return Seen(build.num_samples)
 
 
-def _miscounts(stored: Stored, epoch: int, seen: Seen | None) -> list[str]:
+def _miscounts(build: Build, epoch: int, reads: int, seen: Seen | None) -> list[str]:
     if seen is not None:
         return seen.problems(epoch)
-    reads = _num_reads(stored, epoch)
-    return [f"epoch {epoch}: only {reads} of {stored.manifest.build.num_samples} samples are read"]
+    return [f"epoch {epoch}: only {reads} of {build.num_samples} samples are read"]
 
 
 class _Looking:

@@ -168,10 +168,10 @@ class Order(abc.ABC):
         flat = np.ascontiguousarray(array).ravel()
         return self._locate(check_epoch(epoch), flat).reshape(array.shape)
 
-    def _check_runs(
-        self, epoch: int, starts: ArrayLike, stops: ArrayLike | None
-    ) -> tuple[Int64, Int64]:
+    def _check_runs(self, epoch: int, starts: Any, stops: Any) -> tuple[Int64, Int64]:
         num_units = self.num_units(epoch)
+        if type(starts) is int and type(stops) is int and 0 <= starts <= stops <= num_units:
+            return np.array([starts], np.int64), np.array([stops], np.int64)  # 2 us sooner
         first = np.ascontiguousarray(as_int64("position", starts)).ravel()
         if stops is None:
             last = np.minimum(first, num_units) + 1  # no wrap past 2**63
@@ -257,7 +257,7 @@ def register(order: type[OrderType]) -> type[OrderType]:
     known = _REGISTRY.setdefault(order.algorithm, order)
     if known is not order:
         rule = "a name that no other order has"
-        raise wrong("algorithm", rule, order.algorithm, "another algorithm needs another name")
+        raise wrong("algorithm", rule, order.algorithm, "give it another name")
     return order
 
 

@@ -2,6 +2,12 @@
 
 They need matplotlib, which `pip install 'indexplan[cli]'` brings. Large plans are sampled, so that
 any size takes seconds; the figure says what was sampled.
+
+Examples
+--------
+>>> import indexplan as ip
+>>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
+>>> ip.plot.save(ip.plot.reading(plan), "reading.svg")
 """
 
 from indexplan.plot.coverage import coverage

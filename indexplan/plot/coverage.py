@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.errors import IndexPlanError
+from indexplan.orders.base import Order
 from indexplan.plan import Plan
 from indexplan.plot.drawing import BLUE, GREY, RED, new_figure, of_many, sample, short
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 REGIONS = 64
 WHOLE = 2**24  # an epoch of up to so many units is counted whole
 SAMPLED = 2**14  # else so many: each may be a page of its own to be read from a disk
+SIGMAS = 4  # a region of an even order lies further off once in 16,000 times
 
 
 def coverage(plan: Plan, epoch: int = 0) -> Figure:
@@ -34,8 +36,10 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A bar for each of 64 regions, in % of what is due to it; of large epochs a sample is
-        read, 95 of 100 bars of an even order lie between the dashed lines.
+        A bar for each of 64 regions, in % of what is due to it. An epoch of up to 2**24 units is
+        counted whole: each bar is 100. Of larger ones a sample is read, and bars of an even order
+        lie between the dashed lines, 4 standard deviations off. Other bars are red, unless the
+        order may repeat or leave out samples.
 
     Raises
     ------
@@ -44,7 +48,7 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
 
     Examples
     --------
-    >>> import indexplan as ip, indexplan.plot
+    >>> import indexplan as ip
     >>> figure = ip.plot.coverage(ip.Plan(ip.Shuffle(10_000), batch_size=8))
     """
     figure = new_figure(8, 3.4)
@@ -54,26 +58,47 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
         rule = "coverage needs an order of single samples"
         raise IndexPlanError(f"{rule}; got {order.algorithm}; use indexplan.verify")
     num_units = order.num_units(epoch)
-    if num_units <= WHOLE:
-        positions, indices = num_units, order.take(epoch, 0, num_units)
+    counted = num_units <= WHOLE
+    if counted:
+        indices = order.take(epoch, 0, num_units)
     else:
-        positions, indices = SAMPLED, order.take(epoch, sample(0, num_units, SAMPLED))
+        indices = order.take(epoch, sample(0, num_units, SAMPLED))
     regions = min(REGIONS, num_samples)
     bounds = [-(-num_samples * i // regions) for i in range(regions + 1)]
     counts = np.histogram(indices, bounds)[0]
-    due = np.diff(np.array(bounds, float)) * (positions / num_samples)
+    due = np.diff(np.array(bounds, float)) * (len(indices) / num_samples)
     percent = 100 * counts / due
-    even = np.full(regions, 0.0)
-    if positions < num_units:
-        even = 196 / np.sqrt(due)
-    flat = np.abs(percent - 100) <= np.maximum(even * 2, 1e-9)
-    axes.bar(np.arange(regions) + 0.5, percent, 0.9, color=np.where(flat, BLUE, RED).tolist())
-    for edge in {-even.max(), 0, even.max()}:
-        axes.axhline(100 + edge, color=GREY, linewidth=1, linestyle="--" if edge else "-")
-    axes.set_ylim(0, max(125, 1.1 * percent.max()))
-    ticks = sample(0, regions + 1, 9)
-    axes.set_xticks(ticks, labels=[short(bounds[i]) for i in ticks])
+    off = 0.0 if counted else float((100 * SIGMAS / np.sqrt(due)).max())
+    flat = np.full(regions, True)
+    said = "this order may repeat or leave out samples"
+    if _reads_every_sample_once(order):
+        flat = np.abs(percent - 100) <= off + 1e-9
+        said = (
+            "100%: every sample once" if counted else f"{SIGMAS} standard deviations of a shuffle"
+        )
+    for color, label, chosen in ((BLUE, "reads", flat), (RED, "too many or too few", ~flat)):
+        at = np.flatnonzero(chosen)
+        if len(at):
+            axes.bar(at + 0.5, percent[at], 0.9, color=color, label=label)
+    axes.axhline(100, color=GREY, linewidth=1, label=said if off == 0 else None)
+    if off:
+        axes.axhline(100 - off, color=GREY, linewidth=1, linestyle="--", label=said)
+        axes.axhline(100 + off, color=GREY, linewidth=1, linestyle="--")
+    axes.set_ylim(0, max(125, 1.1 * percent.max(), 1.1 * (100 + off)))
+    labelled = sample(0, regions + 1, 9)
+    axes.set_xticks(labelled, labels=[short(bounds[i]) for i in labelled])
     axes.set_title(f"Coverage: epoch {epoch}, {order.algorithm}", loc="left")
-    axes.set_xlabel(f"dataset index ({of_many(positions, num_units, 'position')} looked at)")
+    looked_at = of_many(len(indices), num_units, "position")
+    axes.set_xlabel(f"dataset index, {regions} regions ({looked_at} looked at)")
     axes.set_ylabel("% of the reads due")
+    figure.legend(fontsize="small", ncols=3, loc="outside lower center", frameon=False)
     return figure
+
+
+def _reads_every_sample_once(order: Order) -> bool:
+    """Return whether the order, or the one that is stored, promises to."""
+    from indexplan.files.read import Stored
+    from indexplan.files.verify import known_source
+
+    source = known_source(order)[0] if isinstance(order, Stored) else order
+    return source is not None and source.every_sample_once

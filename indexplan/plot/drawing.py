@@ -48,12 +48,30 @@ def new_figure(width: float, height: float, **options: Any) -> Figure:
     return figure
 
 
-def sample(start: int, stop: int, most: int) -> Int64:
+def evenly(start: int, stop: int, most: int) -> list[int]:
     """Return at most `most` of the integers in [start, stop), evenly spread, ends included."""
     if stop - start <= most:
-        return np.arange(start, stop, dtype=np.int64)
+        return list(range(start, stop))
     count = stop - start - 1
-    return np.array([start + count * i // (most - 1) for i in range(most)], np.int64)
+    return [start + count * i // (most - 1) for i in range(most)]
+
+
+def sample(start: int, stop: int, most: int) -> Int64:
+    """Return what `evenly` does as an array; int64, shape (at most `most`,)."""
+    return np.array(evenly(start, stop, most), np.int64)
+
+
+def rounded(start: int, stop: int, most: int) -> list[int]:
+    """Return at most `most` of [start, stop): its ends, and round numbers between them.
+
+    Those are the multiples of 1, 2, 5, 10, 20, 50, ..., whichever leave few enough.
+    """
+    if stop - start <= most:
+        return list(range(start, stop))
+    each = -(-(stop - start) // (most - 3))
+    power = 10 ** (len(str(each)) - 1)
+    step = next(power * k for k in (1, 2, 5, 10) if power * k >= each)
+    return [start, *range((start // step + 1) * step, stop - 1, step), stop - 1]
 
 
 def short(number: float) -> str:
@@ -61,6 +79,26 @@ def short(number: float) -> str:
     if abs(number) < 100_000:
         return f"{number:,.0f}"
     return f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
+
+
+def labelled(count: int, most: int) -> list[int]:
+    """Return which of some things to label: about `most`, equally far apart, and the last one."""
+    each = -(-count // most)
+    chosen = list(range(0, count, each))
+    if 2 * (count - 1 - chosen[-1]) < each:  # no room for both
+        chosen.pop()
+    return [*chosen, count - 1] if chosen[-1:] != [count - 1] else chosen
+
+
+def ticks(numbers: list[int], what: str, room: int) -> tuple[list[str], str]:
+    """Return labels for some numbers on an axis, and the axis's name.
+
+    Where they would be equal, or take more than `room` characters, they count from the first.
+    """
+    labels = [short(number) for number in numbers]
+    if len(set(labels)) == len(labels) and sum(map(len, labels)) <= room:
+        return labels, what
+    return [f"+{short(number - numbers[0])}" for number in numbers], f"{what} {numbers[0]:,} + ..."
 
 
 def of_many(shown: int, total: int, what: str) -> str:
@@ -91,7 +129,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
 
     Examples
     --------
-    >>> import indexplan as ip, indexplan.plot
+    >>> import indexplan as ip
     >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
     >>> ip.plot.save(ip.plot.reading(plan), "reading.png")
     """

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from indexplan.partition import Layout
 from indexplan.plan import Plan
-from indexplan.plot.drawing import LIGHT, RED, new_figure, of_many, sample, short
+from indexplan.plot.drawing import (
+    LIGHT,
+    RED,
+    evenly,
+    labelled,
+    new_figure,
+    of_many,
+    rounded,
+    sample,
+    short,
+    ticks,
+)
+from indexplan.shares import share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RANKS, STEPS, SLOTS = 32, 48, 12  # at most so many are shown
+RANKS, STEPS, SLOTS = 32, 32, 12  # at most so many are shown
+ROOM = 60  # characters of tick labels below the picture
 
 
 def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
@@ -28,8 +43,9 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Of one image: a row for each rank, and in each step a column for each slot of the batch.
-        Slots that a smaller batch lacks are grey, padded ones crossed.
+        Of one image: a row for each rank, and in each step a column for each slot of the batch,
+        of a sample each. Slots that a smaller batch lacks are grey, padded ones crossed. Steps
+        and ranks that are not neighbours have wide gaps between them.
 
     Raises
     ------
@@ -38,53 +54,115 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
 
     Examples
     --------
-    >>> import indexplan as ip, indexplan.plot
+    >>> import indexplan as ip
     >>> figure = ip.plot.reading(ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=8))
     """
     figure = new_figure(8, 4)
     axes = figure.add_subplot()
-    where = (epoch, sub_epoch if sub_epoch is not None else 0)
-    first, stop = plan.first_step(*where), plan.num_steps(*where)
-    steps, ranks = sample(first, stop, STEPS), sample(0, plan._world(), RANKS)  # noqa: SLF001
-    batches = {
-        (i, j): plan.batch(*where, step=step, rank=rank)
-        for i, rank in enumerate(ranks.tolist())
-        for j, step in enumerate(steps.tolist())
-    }
-    widest = max((len(batch) for batch in batches.values()), default=1)
-    slots = sample(0, max(widest, 1), SLOTS)
-    # (ranks, steps * slots): nan where a batch has no such slot
-    image = np.full((len(ranks), max(1, len(steps)) * len(slots)), np.nan)
-    padded: list[tuple[float, float]] = []
-    for (i, j), batch in batches.items():
-        there = slots[slots < len(batch)]
-        image[i, j * len(slots) : j * len(slots) + len(there)] = batch[there]
-        num_valid = plan.num_valid(*where, step=int(steps[j]), rank=int(ranks[i]))
-        wrapped = np.flatnonzero(there >= num_valid)
-        padded += [(j * len(slots) + k + 0.5, i + 0.5) for k in wrapped.tolist()]
-    axes.set_facecolor(LIGHT)
-    mesh = axes.pcolormesh(
-        np.ma.masked_invalid(image), cmap="viridis", vmin=0, vmax=plan.order.num_samples - 1
-    )
-    if padded:
-        x, y = zip(*padded, strict=True)
-        axes.scatter(x, y, s=14, marker="x", color=RED, label="padded")
-        figure.legend(loc="outside lower right", fontsize="small")
+    world_size = plan._world()  # noqa: SLF001
+    layout = plan._layout(epoch, sub_epoch if sub_epoch is not None else 0)  # noqa: SLF001
+    num_steps = layout.num_steps - layout.first_step
+    part = f", sub-epoch {layout.sub_epoch}" if plan.sub_epochs > 1 else ""
+    axes.set_title(f"Who reads what, when: epoch {epoch}{part}", loc="left")
+    if not num_steps:
+        axes.text(0.5, 0.5, "no steps here", transform=axes.transAxes, ha="center")
+        axes.set_axis_off()
+        return figure
+    steps = rounded(layout.first_step, layout.num_steps, STEPS)
+    ranks = rounded(0, world_size, RANKS)
+    cells = _cells_of_bins if plan.order.deals_bins else _cells
+    image, padded, widest = cells(plan, layout, ranks, steps)
+    num_slots = image.shape[2]
+    gap = num_slots // 4 + 1 if len(steps) < num_steps else 0
+    each = num_slots + gap  # columns of a step
+    handles = _draw(axes, image, padded, gap, plan.order.num_samples)
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+    mesh = axes.collections[0]
     figure.colorbar(mesh, label="dataset index", format=lambda value, _: short(value))
     for j in range(1, len(steps)):
-        axes.axvline(j * len(slots), color="white", linewidth=0.8)
+        axes.axvspan(j * each - gap, j * each, color="white", linewidth=0 if gap else 0.8)
     for i in range(1, len(ranks)):
-        axes.axhline(i, color="white", linewidth=0.8)
-    columns, rows = sample(0, len(steps), 8), sample(0, len(ranks), 8)
-    axes.set_xticks((columns + 0.5) * len(slots), labels=[short(steps[i]) for i in columns])
-    axes.set_yticks(rows + 0.5, labels=[short(ranks[i]) for i in rows])
+        axes.axhline(i, color="white", linewidth=0.8 if len(ranks) == world_size else 2)
+    columns, rows = labelled(len(steps), 8), labelled(len(ranks), 8)
+    labels, name = ticks([steps[j] for j in columns], "step", ROOM)
+    axes.set_xticks([j * each + num_slots / 2 for j in columns], labels=labels)
+    axes.set_yticks([i + 0.5 for i in rows], labels=[short(ranks[i]) for i in rows])
     axes.invert_yaxis()
-    part = f", sub-epoch {where[1]}" if plan.sub_epochs > 1 else ""
-    axes.set_title(f"Who reads what, when: epoch {epoch}{part}", loc="left")
-    shown = [of_many(len(ranks), plan._world(), "rank")]  # noqa: SLF001
-    shown += [of_many(len(steps), stop - first, "step"), of_many(len(slots), widest, "slot")]
-    axes.set_xlabel(f"step ({', '.join(shown)})")
+    shown = [of_many(len(ranks), world_size, "rank"), of_many(len(steps), num_steps, "step")]
+    axes.set_xlabel(f"{name} ({', '.join([*shown, of_many(num_slots, widest, 'slot')])})")
     axes.set_ylabel("rank")
-    if not len(steps):
-        axes.text(0.5, 0.5, "no steps here", transform=axes.transAxes, ha="center")
     return figure
+
+
+Cells = tuple[NDArray[np.float64], NDArray[np.bool_], int]
+
+
+def _cells(plan: Plan, layout: Layout, ranks: list[int], steps: list[int]) -> Cells:
+    """Return the indices of shown slots, nan where there is no such slot, and which are padded.
+
+    Both of shape (ranks, steps, slots); and the size of the largest batch. No index is computed
+    but those shown, however large the batches are.
+    """
+    world_size = plan._world()  # noqa: SLF001
+    places = [[share(layout, world_size, rank, step) for step in steps] for rank in ranks]
+    widest = max(stop - start for row in places for start, stop in row)
+    slots = evenly(0, widest, SLOTS)
+    image = np.full((len(ranks), len(steps), len(slots)), np.nan)
+    padded = np.zeros(image.shape, bool)
+    found: dict[int, tuple[list[int], list[tuple[int, int, int]]]] = {}  # by epoch
+    for i, row in enumerate(places):
+        for j, (start, stop) in enumerate(row):
+            for k, slot in enumerate(slots):
+                place = start + slot
+                if place < stop:
+                    ((epoch, position, _),) = layout.pieces(place, place + 1)
+                    positions, cells = found.setdefault(epoch, ([], []))
+                    positions.append(position)
+                    cells.append((i, j, k))
+                    padded[i, j, k] = layout.valid(place, place + 1) == 0
+    for epoch, (positions, cells) in found.items():
+        image[tuple(np.array(cells).T)] = plan.order.take(epoch, positions)
+    return image, padded, widest
+
+
+def _cells_of_bins(plan: Plan, layout: Layout, ranks: list[int], steps: list[int]) -> Cells:
+    """Return what `_cells` does, of samples: whole batches have to be read to find them."""
+    where = layout.epoch, layout.sub_epoch
+    asked = [
+        (i, j, {"step": s, "rank": r}) for i, r in enumerate(ranks) for j, s in enumerate(steps)
+    ]
+    widest = max(int(plan.offsets(*where, **batch)[-1]) for _, _, batch in asked)
+    slots = sample(0, widest, SLOTS)
+    image = np.full((len(ranks), len(steps), len(slots)), np.nan)
+    padded = np.zeros(image.shape, bool)
+    for i, j, batch in asked:
+        samples = plan.batch(*where, **batch)
+        there = slots[slots < len(samples)]
+        image[i, j, : len(there)] = samples[there]
+        valid = plan.offsets(*where, **batch)[plan.num_valid(*where, **batch)]
+        padded[i, j, : len(there)] = there >= valid
+    return image, padded, widest
+
+
+def _draw(
+    axes: Any, image: NDArray[np.float64], padded: NDArray[np.bool_], gap: int, num_samples: int
+) -> list[Any]:
+    """Draw the cells, steps apart by a gap of some columns; return what the legend explains."""
+    from matplotlib.patches import Patch
+
+    num_ranks, num_steps, num_slots = image.shape
+    gaps = np.full((num_ranks, num_steps, gap), np.nan)
+    flat = np.concatenate([image, gaps], axis=2).reshape(num_ranks, -1)
+    flat = flat[:, : flat.shape[1] - gap]  # none after the last step
+    axes.set_facecolor(LIGHT)
+    axes.pcolormesh(np.ma.masked_invalid(flat), cmap="viridis", vmin=0, vmax=num_samples - 1)
+    handles: list[Any] = []
+    if np.isnan(image).any():
+        handles.append(Patch(color=LIGHT, label="no such slot: a smaller batch"))
+    if padded.any():
+        i, j, k = np.nonzero(padded)
+        x = j * (num_slots + gap) + k + 0.5
+        crosses = axes.scatter(x, i + 0.5, s=14, marker="x", color=RED, label="padded")
+        handles.append(crosses)
+    return handles

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from indexplan.errors import wrong
+from indexplan.partition import part_of
 from indexplan.plan import Plan
-from indexplan.plot.drawing import BLUE, GREEN, GREY, LIGHT, new_figure, of_many, sample
-from indexplan.seeds import check_epoch
+from indexplan.plot.drawing import BLUE, GREEN, GREY, LIGHT, evenly, new_figure, of_many
+from indexplan.schedule import Phase
+from indexplan.seeds import EPOCH_STOP, check_epochs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUB_EPOCHS, LINES, PARAMETERS = 1000, 130, 4  # at most so many are shown
+SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most so many are shown
 
 
 def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
@@ -26,96 +30,176 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     plan : Plan
         With a world_size, or a global_batch_size.
     epochs : iterable of int, optional
-        The epochs; by default from 0 to one past the last phase's.
+        The epochs; by default from the plan's start to one past the last phase's. Those before
+        the start of a resumed plan are left out.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel for the units of a step over all ranks, and one for each parameter.
+        One panel for the units of a step over all ranks, and one for each parameter. Of more
+        than 1,000 sub-epochs a sample is looked at, those where phases start among them.
 
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, there is no epoch, or the plan has no global batch size yet.
+        If matplotlib is missing, there is no epoch, all are before the plan's start, or the plan
+        has no global batch size yet.
 
     Examples
     --------
-    >>> import indexplan as ip, indexplan.plot
+    >>> import indexplan as ip
     >>> phases = [ip.Phase(0, 32, {"resolution": 128}), ip.Phase((2, 0), 16, {"resolution": 192})]
     >>> figure = ip.plot.schedule(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=phases))
     """
-    chosen = sorted({check_epoch(epoch) for epoch in epochs or _default(plan)})
+    chosen = _default(plan) if epochs is None else _sorted(epochs)
     if not chosen:
         raise wrong("epochs", "at least one epoch", chosen, "leave it out")
+    plan._layout(chosen[-1], plan.sub_epochs - 1)  # noqa: SLF001 (which checks that there is one)
+    chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
     names = list(dict.fromkeys(name for phase in plan.phases for name in dict(phase.parameters)))
     shown = names[:PARAMETERS]
     figure = new_figure(8, 2.6 + 1.3 * len(shown))
     heights = [2, *[1] * len(shown)]
     panels = np.atleast_1d(figure.subplots(1 + len(shown), 1, sharex=True, height_ratios=heights))
-    rows = _rows(plan, chosen)
-    edges = np.array([(start, stop) for start, stop, _, _ in rows]).reshape(-1, 2)
-    sizes = np.array([size for _, _, size, _ in rows])
-    panels[0].hlines(sizes, edges[:, 0], edges[:, 1], color=BLUE, linewidth=2.5)
+    numbers, total = _numbers(plan, chosen)
+    rows = _rows(plan, chosen, numbers)
+    if len(numbers) < total:
+        rows = _joined(rows, chosen)
+    sizes = [row.size for row in rows]
+    _lines(panels[0], sizes, rows, BLUE)
     panels[0].set_ylim(0, 1.15 * max(sizes, default=1))
     panels[0].set_ylabel("units of a step\n(mean, all ranks)")
+    if not rows:
+        panels[0].text(0.5, 0.5, "no steps here", transform=panels[0].transAxes, ha="center")
     for axes, name in zip(panels[1:], shown, strict=True):
         _parameter(axes, name, rows)
-    total = len(chosen) * plan.sub_epochs
     for axes in panels:
-        if total <= LINES:
-            lines = [
-                epoch + s / plan.sub_epochs for epoch in chosen for s in range(plan.sub_epochs)
-            ]
-            for line in lines:
-                axes.axvline(line, color=LIGHT, linewidth=0.8, zorder=0)
-        for epoch in [*chosen, chosen[-1] + 1]:
-            axes.axvline(epoch, color=GREY, linewidth=0.8, zorder=0)
-    more = f" (first {PARAMETERS} of {len(names)} parameters)" if len(names) > PARAMETERS else ""
-    panels[-1].set_xlabel(
-        f"epoch, of {of_many(plan.sub_epochs, plan.sub_epochs, 'sub-epoch')} each{more}"
-    )
+        _edges(axes, chosen, plan.sub_epochs)
+    words = f"epoch, of {of_many(plan.sub_epochs, plan.sub_epochs, 'sub-epoch')} each"
+    if len(numbers) < total:
+        words += f"; {of_many(len(numbers), total, 'sub-epoch')} looked at"
+    if len(names) > PARAMETERS:
+        words += f"; first {PARAMETERS} of {len(names)} parameters"
+    panels[-1].set_xlabel(words)
     panels[-1].xaxis.get_major_locator().set_params(integer=True)
     panels[0].set_title("Schedule", loc="left")
     return figure
 
 
+class Row(NamedTuple):
+    """A span of steps of one size: where it starts and stops, in epochs, and its phase."""
+
+    start: float
+    stop: float
+    size: float
+    phase: Phase
+
+
+def _sorted(epochs: Iterable[int]) -> Sequence[int]:
+    """Return epochs in ascending order, each once; a range, however long, stays one."""
+    if not isinstance(epochs, range):
+        return sorted(set(check_epochs(epochs)))
+    for end in epochs[:1], epochs[-1:]:
+        check_epochs(end)
+    return epochs if epochs.step > 0 else epochs[::-1]
+
+
 def _default(plan: Plan) -> range:
-    last = plan.phases[-1].at
-    epoch = last // plan.order.num_units(0) if isinstance(last, int) else last[0]
-    return range(min(epoch + 2, 2**32))
+    last, _ = _place(plan, plan.phases[-1])
+    start = plan.start.epoch
+    return range(start, min(max(last, start) + 2, EPOCH_STOP))
 
 
-def _rows(plan: Plan, epochs: list[int]) -> list[tuple[float, float, float, Any]]:
-    """Return (start, stop, mean units of a step, phase) of spans; starts and stops in epochs."""
+def _place(plan: Plan, phase: Phase) -> tuple[int, int]:
+    """Return the epoch and sub-epoch in which a phase's place lies."""
+    if not isinstance(phase.at, int):
+        return phase.at
+    num_units = plan.order.num_units(0)
+    epoch, position = divmod(phase.at, num_units)
+    return epoch, int(part_of(num_units, plan.sub_epochs, np.array([position]))[0])
+
+
+def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:
+    """Return which of the epochs' sub-epochs are looked at, by number, and how many there are."""
+    each, total = plan.sub_epochs, len(epochs) * plan.sub_epochs
+    first = plan.start.sub_epoch if epochs[0] == plan.start.epoch else 0
+    numbers = set(evenly(first, total, SUB_EPOCHS))
+    for i in evenly(0, len(plan.phases), PHASES):
+        epoch, sub_epoch = _place(plan, plan.phases[i])
+        at = bisect_left(epochs, epoch)
+        number = at * each
+        if at < len(epochs) and epochs[at] == epoch:
+            number += sub_epoch
+        # what was before, and where it starts: in the sub-epoch of its place, or in the next
+        numbers.update(n for n in (number - 1, number, number + 1) if first <= n < total)
+    return sorted(numbers), total - first
+
+
+def _rows(plan: Plan, epochs: Sequence[int], numbers: list[int]) -> list[Row]:
     rows = []
-    for number in sample(0, len(epochs) * plan.sub_epochs, SUB_EPOCHS).tolist():
+    for number in numbers:
         epoch, sub_epoch = epochs[number // plan.sub_epochs], number % plan.sub_epochs
-        if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
-            continue
         steps = plan._layout(epoch, sub_epoch)  # noqa: SLF001
         for span in steps.spans:
             start = epoch + span.start / steps.num_units
             stop = start + span.length / steps.num_units
-            size = span.length / span.num_steps
-            rows.append((start, stop, size, plan.phases[span.phase]))
+            rows.append(Row(start, stop, span.length / span.num_steps, plan.phases[span.phase]))
     return rows
 
 
-def _parameter(axes: Any, name: str, rows: list[tuple[float, float, float, Any]]) -> None:
+def _joined(rows: list[Row], epochs: Sequence[int]) -> list[Row]:
+    """Return sampled rows, drawn on to the next one of the same phase.
+
+    Phases follow each other, so what lies between is of the same phase too.
+    """
+    if not rows:
+        return rows
+    joined = []
+    for row, after in pairwise(rows):
+        stop = row.stop
+        if row.phase == after.phase:
+            first, last = int(row.start), int(after.start)
+            between = bisect_left(epochs, last) - bisect_left(epochs, first)
+            stop = after.start if between == last - first else max(stop, float(first + 1))
+        joined.append(row._replace(stop=stop))
+    return [*joined, rows[-1]]
+
+
+def _lines(axes: Any, heights: list[float], rows: list[Row], color: str) -> None:
+    # caps, so that a sub-epoch among thousands is seen as well
+    starts, stops = [row.start for row in rows], [row.stop for row in rows]
+    axes.hlines(heights, starts, stops, color=color, linewidth=2.5, capstyle="projecting")
+
+
+def _edges(axes: Any, epochs: Sequence[int], sub_epochs: int) -> None:
+    """Draw where epochs and sub-epochs start, while they can be told apart."""
+    if len(epochs) * sub_epochs <= LINES:
+        for line in (epoch + s / sub_epochs for epoch in epochs for s in range(sub_epochs)):
+            axes.axvline(line, color=LIGHT, linewidth=0.8, zorder=0)
+    if len(epochs) <= LINES:
+        for line in sorted({*epochs, *(epoch + 1 for epoch in epochs)}):
+            axes.axvline(line, color=GREY, linewidth=0.8, zorder=0)
+
+
+def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
     """Draw a parameter: numbers as heights, other values as rows of their own."""
-    values = [dict(phase.parameters).get(name) for *_, phase in rows]
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if numbers:
+    values = [dict(row.phase.parameters).get(name) for row in rows]
+    axes.set_ylabel(name[:24])
+    if all(_is_number(value) for value in values):
         heights = [float(value) for value in values if value is not None]
-    else:
-        words = list(dict.fromkeys("none" if v is None else str(v) for v in values))
-        heights = [float(words.index("none" if v is None else str(v))) for v in values]
-        axes.set_yticks(range(len(words)), labels=[word[:16] for word in words])
-        axes.set_ylim(-0.5, len(words) - 0.5)
-    starts, stops = [row[0] for row in rows], [row[1] for row in rows]
-    axes.hlines(heights, starts, stops, color=GREEN, linewidth=2.5)
-    if numbers and heights:
-        low, high = min(heights), max(heights)
+        low, high = min(heights, default=0), max(heights, default=1)
         pad = 0.2 * (high - low) or 0.5 * abs(high) or 1
         axes.set_ylim(low - pad, high + pad)
-    axes.set_ylabel(name[:24])
+    else:
+        said = ["none" if value is None else str(value) for value in values]
+        words = list(dict.fromkeys(said))
+        heights = [float(words.index(word)) for word in said]
+        labelled = evenly(0, len(words), WORDS)
+        axes.set_yticks(labelled, labels=[words[i][:16] for i in labelled])
+        axes.set_ylim(-0.5, len(words) - 0.5)
+    _lines(axes, heights, rows, GREEN)
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) < 1e300  # larger integers are no floats

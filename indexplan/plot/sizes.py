@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import IndexPlanError
-from indexplan.partition import REMAINDERS
+from indexplan.locating import find_place
+from indexplan.partition import REMAINDERS, Layout
 from indexplan.plan import Plan
-from indexplan.plot.drawing import BLUE, GREY, ORANGE, RED, SKY, new_figure, of_many, sample, short
+from indexplan.plot.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    evenly,
+    new_figure,
+    of_many,
+    short,
+    ticks,
+)
+from indexplan.shares import share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RANKS, STEPS = 8, 8  # at most so many are shown
+ROOM = 40  # characters of tick labels below a panel
 
 
 def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
@@ -23,7 +37,8 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     Parameters
     ----------
     plan : Plan
-        Its world_size must be set; its remainder is only pointed out, all four are drawn.
+        Its world_size must be set; its remainder is only pointed out, all four are drawn, from
+        where the plan starts.
     epoch, sub_epoch : int
         Whose steps; by default the first sub-epoch of epoch 0.
 
@@ -31,7 +46,8 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     -------
     matplotlib.figure.Figure
         Four panels of bars, a group for each step and a bar for each rank: units of its own,
-        padded ones, and ones that belong to the next epoch; dropped units are a bar of their own.
+        padded slots, and units of the next sub-epoch or epoch; dropped units are a bar of their
+        own, as high as they would be if dealt to all ranks.
 
     Raises
     ------
@@ -40,33 +56,47 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
 
     Examples
     --------
-    >>> import indexplan as ip, indexplan.plot
+    >>> import indexplan as ip
     >>> figure = ip.plot.batch_sizes(ip.Plan(ip.Shuffle(103), world_size=4, batch_size=8))
     """
     figure = new_figure(8, 6)
+    world_size = plan._world()  # noqa: SLF001
+    sub_epoch = 0 if sub_epoch is None else sub_epoch
+    plan._layout(epoch, sub_epoch)  # noqa: SLF001 (which checks them)
     panels = figure.subplots(2, 2, sharey=True)
-    ranks = sample(0, plan._world(), RANKS)  # noqa: SLF001
-    where = (epoch, sub_epoch if sub_epoch is not None else 0)
+    ranks = evenly(0, world_size, RANKS)
+    highest = [1.0]
     for axes, remainder in zip(panels.flat, REMAINDERS, strict=True):
         name = f'"{remainder}"' + (", this plan's" if remainder == plan.remainder else "")
         axes.set_title(name, loc="left", fontsize="medium")
         try:
-            changed = plan if remainder == plan.remainder else plan.replace(remainder=remainder)
-            _panel(axes, changed, where, ranks)
+            changed = _under(plan, remainder)
         except IndexPlanError as error:
-            axes.text(0.5, 0.5, "not for this order", transform=axes.transAxes, ha="center")
+            _say(axes, "not for this order")
             axes.set_xlabel(str(error).partition(";")[0], fontsize="x-small")
+            continue
+        highest.append(_panel(axes, changed._layout(epoch, sub_epoch), world_size, ranks))  # noqa: SLF001
+    panels[0, 0].set_ylim(0, 1.25 * max(highest))  # room for the words above the bars
     for axes in panels[:, 0]:
         axes.set_ylabel("units of a rank's batch")
     handles = [_key(color, label) for label, color in _KINDS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
-    part = f", sub-epoch {where[1]}" if plan.sub_epochs > 1 else ""
-    shown = of_many(len(ranks), plan._world(), "rank")  # noqa: SLF001
-    figure.suptitle(f"Last batches of epoch {epoch}{part}: {shown}", x=0.01, ha="left")
+    part = f", sub-epoch {sub_epoch}" if plan.sub_epochs > 1 else ""
+    shown = of_many(len(ranks), world_size, "rank")
+    if len(ranks) < world_size:
+        shown += f" ({', '.join(map(short, ranks))})"
+    figure.suptitle(
+        f"Last batches of epoch {epoch}{part}: {shown}", x=0.01, ha="left", fontsize="medium"
+    )
     return figure
 
 
-_KINDS = {"read once": BLUE, "of the next epoch": SKY, "padded": ORANGE, "dropped": RED}
+_KINDS = {
+    "read once": BLUE,
+    "of the next sub-epoch or epoch": SKY,
+    "padded": ORANGE,
+    "dropped": RED,
+}
 
 
 def _key(color: str, label: str) -> Any:
@@ -75,34 +105,73 @@ def _key(color: str, label: str) -> Any:
     return Patch(color=color, label=label)
 
 
-def _panel(axes: Any, plan: Plan, where: tuple[int, int], ranks: Any) -> None:
-    """Draw one policy: for every step a bar for each rank, and what is dropped after them."""
-    stop = plan.num_steps(*where)
-    first = max(plan.first_step(*where), stop - STEPS)
-    steps = np.arange(first, stop)
+def _under(plan: Plan, remainder: str) -> Plan:
+    """Return the plan with another policy, started where it starts."""
+    if remainder == plan.remainder:
+        return plan
+    changed = plan.replace(remainder=remainder)
+    return changed if plan.resumed is None else changed.resume(plan.start)
+
+
+def _say(axes: Any, words: str) -> None:
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", fontsize="small")
+    axes.set_xticks([])
+
+
+def _panel(axes: Any, layout: Layout, world_size: int, ranks: list[int]) -> float:
+    """Draw one policy: for every step a bar for each rank, and what is dropped after them.
+
+    Returns how high the highest bar is.
+    """
+    stop = layout.num_steps
+    first = max(layout.first_step, stop - STEPS)
+    steps = range(first, stop)
+    if not steps:
+        _say(axes, _no_steps(layout))
+        return 0.0
     width = 0.8 / len(ranks)
-    layout = plan._layout(*where)  # noqa: SLF001
-    for i, rank in enumerate(ranks.tolist()):
-        span = {"start_step": first, "stop_step": stop}
-        sizes = plan.batch_sizes(*where, rank=rank, **span)
-        own = np.array([plan.num_valid(*where, step=s, rank=rank) for s in steps.tolist()], int)
-        later = np.zeros(len(steps), int)
-        if plan.remainder == "carry" and len(steps) and layout.end > layout.num_units:
-            runs = plan._batch_runs(*where, int(steps[-1]), rank)  # noqa: SLF001
-            others = [b - a for e, a, b in runs if e != where[0]]
-            later[-1] = sum(int(each.sum()) for each in others)
-        at = steps + (i - (len(ranks) - 1) / 2) * width
-        axes.bar(at, own - later, width * 0.9, color=BLUE)
-        axes.bar(at, later, width * 0.9, bottom=own - later, color=SKY)
-        axes.bar(at, sizes - own, width * 0.9, bottom=own, color=ORANGE, hatch="///")
-    dropped = plan.account(*where).num_dropped
-    few = stop < 10_000  # else only the first and last number fit
-    labels = [str(s) if few or s in (first, stop - 1) else "" for s in steps.tolist()]
-    if dropped:
-        size = dropped / plan._world()  # noqa: SLF001
-        axes.bar([stop], [size], 0.8, color=RED, hatch="xx")
-        axes.annotate(f"{short(dropped)} units", (stop, size), ha="center", va="bottom", fontsize=8)
+    beyond = ORANGE if layout.remainder == "pad" else SKY
+    highest = 0.0
+    for i, rank in enumerate(ranks):
+        places = [share(layout, world_size, rank, step) for step in steps]
+        # of each batch, what lies in the sub-epoch, and what lies past its end
+        own = np.array([max(0, min(b, layout.stop) - a) for a, b in places], float)
+        past = np.array([b - a for a, b in places], float) - own
+        at = np.arange(len(steps)) + (i - (len(ranks) - 1) / 2) * width
+        axes.bar(at, own, width * 0.9, color=BLUE)
+        hatch = "///" if beyond == ORANGE else None
+        axes.bar(at, past, width * 0.9, bottom=own, color=beyond, hatch=hatch)
+        highest = max(highest, float((own + past).max()))
+    labels, name = ticks(list(steps), "step", ROOM)
+    dropped = layout.stop - layout.end
+    if dropped > 0:
+        axes.bar([len(steps)], [dropped / world_size], 0.8, color=RED, hatch="xx")
         labels.append("dropped")
-    axes.set_xticks([*steps.tolist(), *([stop] if dropped else [])], labels=labels, fontsize=8)
-    axes.set_xlabel("step", fontsize="small", color=GREY)
-    axes.margins(y=0.12)
+    axes.set_xticks(range(len(labels)), labels=labels, fontsize=8)
+    axes.set_xlabel(name, fontsize="small", color=GREY)
+    words = _what_is_left(layout, world_size)
+    axes.text(0.02, 0.97, words, transform=axes.transAxes, va="top", fontsize=8)
+    return highest
+
+
+def _what_is_left(layout: Layout, world_size: int) -> str:
+    """Say what becomes of the remainder, and from where on."""
+    count = layout.end - layout.stop
+    if count == 0:
+        spread = layout.remainder == "spread"
+        return "every unit once; batches differ by one at most" if spread else "nothing left over"
+    if count < 0:
+        each = -count / world_size
+        return f"{short(-count)} units dropped ({each:.3g} a rank)"
+    step, rank, _ = find_place(layout, world_size, layout.stop)
+    what = "slots padded" if layout.remainder == "pad" else "units of what comes next"
+    return f"{short(count)} {what}, from step {step:,}, rank {rank:,} on"
+
+
+def _no_steps(layout: Layout) -> str:
+    count = layout.stop - layout.start
+    if count <= 0:
+        return "no steps: no units are left"
+    if layout.remainder == "drop":
+        return f"no steps: all {short(count)} units dropped"
+    return f"no steps: one that starts before reads these {short(count)} units"

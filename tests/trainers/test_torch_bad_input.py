@@ -69,7 +69,7 @@ EMPTY = (
 CASES: list[tuple[str, Callable[[], Any]]] = [
     # the plan
     (
-        "plan must be an indexplan.Plan; got 7; make one first",
+        "plan must be an indexplan.Plan; got 7; pass indexplan.Plan(order, batch_size=...)",
         lambda: PlanSampler(7),  # type: ignore[arg-type]
     ),
     (
@@ -169,7 +169,8 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     # states
     (
-        "state must be what state_dict returned; got {}; save it in the checkpoint",
+        "state must be what state_dict returned; got a dict of []; save state_dict() in the "
+        "checkpoint, and load that",
         lambda: resumed(OPEN, {}),
     ),
     (

@@ -63,7 +63,7 @@ def test_worker_seeds_are_distinct() -> None:
         (
             {"epoch": 2**32},
             "epoch must be an integer from 0 to 2**32 - 1; got 4294967296; "
-            "a run ends with epoch 2**32 - 1",
+            "count from 0; a run ends with epoch 2**32 - 1",
         ),
         (
             {"rank": -1},

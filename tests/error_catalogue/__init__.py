@@ -1,0 +1,99 @@
+"""Every error that somebody can meet: what provokes it, and its whole message.
+
+In messages, {here} stands for the current folder, {host} for the machine's name, and {orders} for
+the algorithms that are registered.
+"""
+
+from __future__ import annotations
+
+from tests.error_catalogue import (
+    builds,
+    commands,
+    commands_about_files,
+    commands_about_plans,
+    exports,
+    finishes,
+    manifests,
+    opening,
+    questions,
+    remotes,
+    saves,
+    specs,
+    torches,
+)
+from tests.error_catalogue.made import Command, Provoke
+
+_MODULES = (
+    specs,
+    saves,
+    questions,
+    builds,
+    finishes,
+    exports,
+    opening,
+    manifests,
+    remotes,
+    commands_about_files,
+    torches,
+)
+
+CASES: dict[str, tuple[Provoke, str]] = {
+    f"{module.__name__.rpartition('.')[2]}: {name}": (provoke, message)
+    for module in _MODULES
+    for name, provoke, message in module.CASES
+}
+
+COMMANDS: list[Command] = [
+    *commands.COMMANDS,
+    *commands_about_plans.COMMANDS,
+    *commands_about_files.COMMANDS,
+]
+
+# file, function and beginning of what makes an error that is not provoked here, and why
+NOT_PROVOKED: dict[tuple[str, str, str], str] = {
+    (
+        "indexplan/cli/engines.py",
+        "engine",
+        "raise IndexPlanError(f'{rule}; got {_first_line(error)!r}; {",
+    ): "takes a Dask cluster whose workers are killed: tests/test_executors.py",
+    (
+        "indexplan/files/export.py",
+        "_next",
+        "explained('readable', path)",
+    ): "takes a disk that breaks while it is read",
+    (
+        "indexplan/files/remote.py",
+        "Remote._size",
+        "raise PlanFileError(f'{self.path}/{name} {rule}; choose anot",
+    ): "takes a web server that does not tell how long its files are",
+    (
+        "indexplan/files/places.py",
+        "Folder.kind",
+        "explained('readable', self.root)",
+    ): "looking for a file in the folder comes first, and fails",
+    (
+        "indexplan/files/places.py",
+        "Folder.names",
+        "explained('readable', self.root)",
+    ): "reading build.json comes first, and fails",
+    (
+        "indexplan/files/places.py",
+        "Folder.settle",
+        "explained('synced', folder)",
+    ): "comparing the files of the folder comes first, and fails; takes a disk that breaks",
+    (
+        "indexplan/files/remote.py",
+        "Remote.publish",
+        "raise PlanFileError(str(error)) from None",
+    ): "takes an S3 server that answers 409 four times, and 6 seconds",
+    (
+        "indexplan/files/remote.py",
+        "Remote._upload",
+        "raise _Collision(_said(f'{self.path}/{name}', 'written', err",
+    ): "takes an S3 server that answers 409: tests/test_remote.py",
+    (
+        "indexplan/files/remote.py",
+        "Remote.sizes",
+        "self._explained('readable')",
+    ): "fsspec lists what a local folder lets it see; takes a server that goes away",
+}

@@ -1,0 +1,198 @@
+"""Errors of the adapters for torch and its trainers."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+
+from torch.utils.data import DataLoader, IterableDataset
+
+import indexplan as ip
+from indexplan_torch import (
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    discover,
+)
+from tests.error_catalogue.made import Case
+
+OPEN = ip.Plan(ip.Sequential(10), batch_size=2)
+OF_TWO = OPEN.replace(world_size=2)
+
+
+class Stream(IterableDataset[int]):
+    """A dataset that cannot be asked for an index."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(10))
+
+
+def loader(size: int = 10, plan: ip.Plan = OPEN, **options: Any) -> PlanLoader:
+    """Make a loader."""
+    return PlanLoader(range(size), plan, **options)
+
+
+def first(batches: Any) -> Any:
+    """Return the first of some batches."""
+    return next(iter(batches))
+
+
+def item_in_another_process() -> None:
+    """Call an item that could not travel, as a sampler that travelled would."""
+    sampler = PlanBatchSampler(OPEN, item=lambda *_: None)
+    first(pickle.loads(pickle.dumps(sampler)))  # noqa: S301 (our own)
+
+
+def no_rank() -> None:
+    """Ask for a rank of a running world that tells none."""
+    with patch.dict("os.environ", WORLD_SIZE="2"):
+        discover()
+
+
+def on_ray() -> None:
+    """Prepare a loader of another kind."""
+    import indexplan_torch.ray
+
+    indexplan_torch.ray.prepare(DataLoader(range(10)))  # type: ignore[arg-type]
+
+
+CASES: list[Case] = [
+    (
+        "no plan",
+        lambda: PlanSampler(7),
+        "plan must be an indexplan.Plan; got 7; pass indexplan.Plan(order, batch_size=...)",
+    ),
+    (
+        "no plan for batches",
+        lambda: PlanBatchSampler(7),
+        "PlanBatchSampler must be given a plan, and no batch_size or drop_last; got int, "
+        "batch_size=None, drop_last=False; these belong to the plan: indexplan.Plan(..., "
+        "batch_size=...)",
+    ),
+    (
+        "batches that are not full",
+        lambda: PlanSampler(OPEN),
+        "plan must have batches that are all full, for PlanSampler; got remainder='spread', 1 "
+        "phases, batch_size=2; use PlanLoader, or remainder='pad' and one batch_size",
+    ),
+    (
+        "arrays that nest",
+        lambda: PlanBatchSampler(OPEN, nested=True, as_array=True),
+        "as_array must be alone; got it with nested or item; leave those out",
+    ),
+    (
+        "another running world",
+        lambda: len(loader(plan=OF_TWO)),
+        "world_size must be 2, the plan's; got 1 running; leave it out of the plan to take the "
+        "running one, or initialize torch.distributed first",
+    ),
+    (
+        "a running world of another size",
+        lambda: first(PlanBatchSampler(OF_TWO, rank=0, world_size=4)),
+        "world_size must be 2, the plan's; got 4 running; leave it out of the plan to take the "
+        "running one, or use plan.replace(world_size=4)",
+    ),
+    (
+        "a rank without a world",
+        lambda: discover(rank=1),
+        "rank and world_size must be given together; got rank=1, world_size=None; leave both "
+        "out to have them discovered",
+    ),
+    (
+        "a world without a rank",
+        no_rank,
+        "rank must be known before batches are; got WORLD_SIZE=2 and no RANK; initialize "
+        "torch.distributed first, or pass rank and world_size",
+    ),
+    (
+        "a batch size beside the plan",
+        lambda: loader(batch_size=4),
+        "batch_size must be left out, as it belongs to the plan; got 4; use indexplan.Plan(..., "
+        "batch_size=..., remainder=...)",
+    ),
+    (
+        "a batch sampler beside the plan",
+        lambda: loader(batch_sampler=[[0, 1]]),
+        "batch_sampler must be left out, as the plan makes it; got [[0, 1]]; use torch's "
+        "DataLoader for another one",
+    ),
+    (
+        "a dataset of another size",
+        lambda: loader(9),
+        "dataset must hold 10 samples, as the plan's order; got 9; use an order of 9 samples",
+    ),
+    (
+        "a dataset without indices",
+        lambda: PlanLoader(Stream(), OPEN),
+        "dataset must be map-style, as a plan says which index is read when; got Stream, an "
+        "IterableDataset; give it __getitem__ and __len__",
+    ),
+    (
+        "an epoch before the first",
+        lambda: loader().set_epoch(-1),
+        "epoch must be an integer from 0; got -1; count from 0",
+    ),
+    (
+        "an epoch that is text",
+        lambda: loader().set_epoch("1"),
+        "epoch must be an integer from 0; got '1'; count from 0",
+    ),
+    (
+        "a checkpoint for a state",
+        lambda: loader().load_state_dict({"model": [1.0] * 1000}),
+        "state must be what state_dict returned; got a dict of ['model']; save state_dict() in "
+        "the checkpoint, and load that",
+    ),
+    (
+        "text for a state",
+        lambda: loader().load_state_dict("text"),
+        "state must be what state_dict returned; got str; save state_dict() in the checkpoint, "
+        "and load that",
+    ),
+    (
+        "a state of another version",
+        lambda: loader().load_state_dict({**loader().state_dict(), "version": 2}),
+        "state must be of version 1; got 2; load it with the version of indexplan that saved it",
+    ),
+    (
+        "ranks without a unit",
+        lambda: first(loader(plan=OPEN.replace(batch_size=1), rank=0, world_size=3)),
+        "each step must hold a unit for every rank; got steps of fewer than world_size=3 units "
+        "in epoch 0, sub-epoch 0, under remainder='spread'; use a larger batch size, "
+        "remainder='pad' or fewer ranks",
+    ),
+    (
+        "a step's size before the first",
+        lambda: loader().step_size,
+        "step_size must be asked for inside the loop; got no batch before it; "
+        "plan.step_size(epoch, sub_epoch, step=...) tells of any step",
+    ),
+    (
+        "an item that cannot travel",
+        item_in_another_process,
+        "item must pickle to be called in a spawned process; got one that does not, for index "
+        "0; define it at the top of a module",
+    ),
+    (
+        "a loader that is dealt out again",
+        lambda: loader()._is_accelerate_prepared,
+        "loader must be prepared by indexplan_torch.accelerate.prepare, as its batches are this "
+        "rank's already; got it in accelerator.prepare, which would deal them out again; use "
+        "prepare(accelerator, loader)",
+    ),
+    (
+        "a sampler that is dealt out again",
+        lambda: loader().sampler.generator,
+        "batches must be all ranks' for accelerator.prepare, which deals them out; got this "
+        "rank's; use GlobalPlanBatchSampler, or a PlanLoader and "
+        "indexplan_torch.accelerate.prepare",
+    ),
+    (
+        "another loader for Ray",
+        on_ray,
+        "loader must be a PlanLoader; got DataLoader, which Ray would build anew without its "
+        "batch sampler; use PlanLoader(dataset, plan)",
+    ),
+]

@@ -1,0 +1,57 @@
+"""What the tests of pictures share: plans, and the data behind a figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+
+BLUE, SKY, ORANGE, RED = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
+
+
+PLAN = ip.Plan(ip.Shuffle(203), world_size=4, batch_size=8)
+
+
+RAMP = ip.Plan(
+    ip.Shuffle(1600),
+    world_size=10,
+    batch_size=[ip.Phase(0, 8, {"lr": 1}), ip.Phase((1, 2), 4, {"lr": 2})],
+    sub_epochs=4,
+)
+
+
+def bars(axes: Any) -> dict[float, dict[str, float]]:
+    """Heights of the bars at each place, by colour, where there are any."""
+    from matplotlib.colors import to_hex
+
+    found: dict[float, dict[str, float]] = {}
+    for patch in axes.patches:
+        if patch.get_height():
+            colour = to_hex(patch.get_facecolor()).upper()
+            place = round(patch.get_x() + patch.get_width() / 2, 6)
+            found.setdefault(place, {})[colour] = patch.get_height()
+    return found
+
+
+def legend(figure: Any) -> list[str]:
+    """What a figure's legend explains."""
+    return [text.get_text() for each in figure.legends for text in each.get_texts()]
+
+
+def notes(figure: Any) -> list[str]:
+    """What the panels say of themselves."""
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def segments(axes: Any) -> list[list[list[float]]]:
+    """The lines of a panel of a schedule, from where to where, and how high."""
+    return [segment.tolist() for segment in axes.collections[0].get_segments()]
+
+
+def shares(figure: Any) -> np.ndarray[Any, Any]:
+    """The points of a picture of mixing, in %; shape (quarters, windows)."""
+    lines = [[line for line in axes.lines if line.get_marker() == "o"] for axes in figure.axes]
+    assert {"None"} == {line.get_linestyle() for (line,) in lines}  # points, not joined
+    return np.array([line.get_ydata() for (line,) in lines])
