@@ -21,7 +21,11 @@ def plot(results: Results, path: Path) -> None:
     for name, points in whole.items():
         axes.plot(*zip(*points, strict=True), marker="o", label=f"{name}, whole permutation")
     for table, label in (("stretch", "a stretch"), ("share", "one rank's share of 64")):
-        rows = [row for row in results.tables[table] if row.name.startswith("Shuffle")]
+        rows = [
+            row
+            for row in results.tables[table]
+            if row.name.startswith("Shuffle") and not row.name.endswith("there")
+        ]
         points = [(int(float(row.name.rpartition(" ")[2])), row.least()) for row in rows]
         name = f"indexplan.Shuffle, {label}"
         axes.plot(*zip(*points, strict=True), marker="s", linestyle="--", label=name)
