@@ -225,7 +225,7 @@ def timings(results: Results) -> list[str]:
     )
     words = "`plan.indices`: batches of 256 of one rank of 64, so runs of 256 positions in strides."
     lines += section("One rank's share of 64, again and again", words, per_index(results, "share"))
-    words = "`plan.indices(..., num_threads=...)`: one rank's share, 8 times as many of its steps."
+    words = "`plan.indices(..., num_threads=...)`: one rank's share of 64, n = 1e9."
     lines += section("Threads", words, calls(results.tables["threads"]))
     words = "`order.locate` of neighbours in the order."
     lines += section("The inverse", words, per_index(results, "inverse"))

@@ -11,6 +11,7 @@ import pytest
 import indexplan as ip
 from benchmarks.conftest import Effort
 from benchmarks.rivals import Rival, present
+from indexplan.dealing import fill_in_threads
 
 WORLD, BATCH, RANK = 64, 256, 7
 WHOLE = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)
@@ -111,19 +112,43 @@ def test_inverse(
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_threads(num_threads: int, timed: Callable[..., Any], effort: Effort) -> None:
+@pytest.mark.parametrize("factor", [1, 2, 8])
+def test_threads(factor: int, num_threads: int, timed: Callable[..., Any], effort: Effort) -> None:
     """Time a rank's share drawn by several threads; large enough for each to have many pieces."""
     plan = ip.Plan(ip.Shuffle(10**9), world_size=WORLD, batch_size=BATCH)
-    stop = 8 * effort.num_indices // BATCH
+    stop = factor * effort.num_indices // BATCH
     share = plan.indices(0, rank=RANK, stop_step=stop)
     indices = timed(
         lambda: plan.indices(0, rank=RANK, stop_step=stop, num_threads=num_threads),
         "threads",
         rounds=effort.rounds,
-        row=f"{num_threads} thread{'s' if num_threads > 1 else ''}, n = 1e9",
+        row=f"{threads(num_threads)}, a new array of {8 * factor} MiB",
         num_indices=len(share),
     )
     np.testing.assert_array_equal(share, indices)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_threads_into_memory_that_is_there(
+    num_threads: int, timed: Callable[..., Any], effort: Effort
+) -> None:
+    """Time the same without the pages that the system has to zero first."""
+    order, count = ip.Shuffle(10**9), 8 * effort.num_indices
+    where = [(0, np.array([10**8]), np.array([10**8 + count]))]
+    out = np.zeros(count, np.int64)
+    timed(
+        lambda: fill_in_threads(order, where, num_threads, out),
+        "threads",
+        rounds=effort.rounds,
+        row=f"{threads(num_threads)}, 64 MiB that are there",
+        num_indices=count,
+    )
+    np.testing.assert_array_equal(order.take(0, 10**8, 10**8 + count), out)
+
+
+def threads(num: int) -> str:
+    """Write 1 thread, or 2 threads."""
+    return f"{num} thread{'s' * (num > 1)}"
 
 
 def check_permutation(order: Any, n: int) -> None:
