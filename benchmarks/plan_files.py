@@ -124,7 +124,7 @@ def figures(data: dict[str, Any]) -> list[Figure]:
         Figure("a build against dd", ">=", 0.8, dd / built, "of its speed"),
         Figure("bytes and hashes alone, no disk", ">=", 350, rate, "M indices/s of CPU"),
         Figure("verify on one core", ">=", 0.8, data["num_bytes"] / verified / 1e9, "GB/s of CPU"),
-        Figure(f"{READ}, `order._take`", "<=", 5, data["read"]["order._take"], "us"),
+        Figure(f"{READ}, `order.take`", "<=", 5, data["read"]["order.take"], "us"),
         Figure(NODE_READS, "<=", 2.5, read, "bytes per useful byte"),
         Figure("growth of a build per core", "<=", 64, grown / cores / 2**20, "MiB"),
     ]
