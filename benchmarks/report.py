@@ -111,7 +111,9 @@ def render(data: dict[str, Any], results: Results) -> str:
     if "quality" in data:
         lines += quality_section(data["quality"])
     if "loading" in data:
-        lines += section("Training input from a file", "", loading.tables(data["loading"]))
+        picture = ["![rows per second from a file](images/loading.png)", ""]
+        tables = loading.tables(data["loading"])
+        lines += section("Training input from a file", "", picture + tables)
     if results.tables:
         lines += timings(results)
     if results.starts:

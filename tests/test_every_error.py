@@ -163,6 +163,9 @@ def _sites(file: Path) -> Iterator[Site]:
     def walk(node: ast.AST, where: str, header: ast.AST | None) -> Iterator[Site]:
         for child in ast.iter_child_nodes(node):
             inside = getattr(child, "name", "") if isinstance(child, SCOPES) else ""
+            again = isinstance(child, ast.Raise) and isinstance(child.exc, ast.Subscript)
+            if again:  # what a thread raised, which was made elsewhere
+                continue
             if isinstance(child, ast.Raise) and child.exc and _name(child.exc) not in OTHERS:
                 yield site(child, child, where)
             elif isinstance(child, ast.Call) and _name(child) in HELPERS:
