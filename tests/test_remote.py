@@ -482,17 +482,17 @@ def test_cache_that_is_no_folder(saved: str, tmp_path: Path, monkeypatch: Any) -
     assert f"must be written, to read {saved}; got 'File exists'; " in message
 
 
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """INDEXPLAN_CACHE comes before XDG_CACHE_HOME, and that before the home folder."""
     key = hashlib.sha256(b"s3://b/a.plan\nid").hexdigest()[:32]
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("INDEXPLAN_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert Path("/home/me/.cache/indexplan") / key == cache_folder("s3://b/a.plan", "id")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/scratch")
-    assert Path("/scratch/indexplan") / key == cache_folder("s3://b/a.plan", "id")
-    monkeypatch.setenv("INDEXPLAN_CACHE", "/nvme/plans")
-    assert Path("/nvme/plans") / key == cache_folder("s3://b/a.plan", "id")
+    assert tmp_path / "home/.cache/indexplan" / key == cache_folder("s3://b/a.plan", "id")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert tmp_path / "xdg/indexplan" / key == cache_folder("s3://b/a.plan", "id")
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "own"))
+    assert tmp_path / "own" / key == cache_folder("s3://b/a.plan", "id")
 
 
 def test_pickles_to_its_url(saved: str) -> None:
