@@ -1,13 +1,8 @@
 """The command line: what it prints, to people and to programs, and how it exits."""
 
-import fcntl
 import json
-import os
-import pty
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +10,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
+from tests.terminal import seen_at_a_terminal
 
 BUILD = ["--num-samples", "1000", "--world-size", "3", "--batch-size", "16", "--sub-epochs", "2"]
 PLAN = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=16, sub_epochs=2)
@@ -344,21 +340,6 @@ def test_as_a_program(path: str) -> None:
 
 def test_progress(tmp_path: Path) -> None:
     """Somebody at a terminal sees how far a build is, how fast, and how long it will take."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    command = [sys.executable, "-m", "indexplan", "build", str(tmp_path / "a"), *BUILD]
-    builder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower)
-    os.close(follower)
-    said = b""
-    while True:
-        try:
-            more = os.read(leader, 4096)
-        except OSError:  # the terminal's other end has closed
-            break
-        if not more:
-            break
-        said += more
-    os.close(leader)
-    assert 0 == builder.wait()
-    assert b"building: 100%" in said
-    assert b"idx/s]" in said
+    said = seen_at_a_terminal("build", str(tmp_path / "a"), *BUILD)
+    assert "building: 100%" in said
+    assert "idx/s]" in said

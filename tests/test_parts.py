@@ -1,16 +1,12 @@
 """Parts of a build, for job arrays: in any order, killed, twice, at once; and what finish says."""
 
-import fcntl
 import json
 import os
-import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +23,7 @@ from indexplan.files.format import Build
 from indexplan.files.parts import share
 from tests.bins import Bins
 from tests.forging import digest
+from tests.terminal import seen_at_a_terminal
 from tests.test_docs import ROOT
 from tests.test_fuzz_files import changed, check_words
 from tests.trees import PLAN, tree
@@ -510,34 +507,13 @@ def test_wrong_part_options(
 def test_progress(tmp_path: Path) -> None:
     """Somebody at a terminal sees how far a part is, and how far finish is."""
     words = ["--num-samples", "1000", "--batch-size", "16", "--epochs", "2"]
-    said = at_a_terminal("build", str(tmp_path / "1.plan"), *words, "--part", "1/2")
-    assert b"building: 100%" in said
-    assert b"1.00k/1.00k" in said
-    assert b"idx/s]" in said
+    said = seen_at_a_terminal("build", str(tmp_path / "1.plan"), *words, "--part", "1/2")
+    assert "building: 100%" in said
+    assert "1.00k/1.00k" in said
+    assert "idx/s]" in said
     assert 0 == main(["build", str(tmp_path / "2.plan"), *words, "--part", "2/2"])
     for number in (1, 2):
         shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
-    said = at_a_terminal("finish", str(tmp_path / "a.plan"))
-    assert b"checking: 100%" in said
-    assert b"chunk/s]" in said
-
-
-def at_a_terminal(*words: str) -> bytes:
-    """What a command says to a terminal."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    command = [sys.executable, "-m", "indexplan", *words]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower)
-    os.close(follower)
-    said = b""
-    while True:
-        try:
-            more = os.read(leader, 4096)
-        except OSError:  # the terminal's other end has closed
-            break
-        if not more:
-            break
-        said += more
-    os.close(leader)
-    assert 0 == running.wait()
-    return said
+    said = seen_at_a_terminal("finish", str(tmp_path / "a.plan"))
+    assert "checking: 100%" in said
+    assert "chunk/s]" in said

@@ -1,39 +1,12 @@
 """Somebody at a terminal sees how far a verb is, how fast, and how long it will take."""
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import pytest
 
 import indexplan as ip
-
-
-def seen_at_a_terminal(*arguments: str) -> str:
-    """What the command writes to stderr where that is a terminal of 80 columns."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    command = [sys.executable, "-m", "indexplan", *arguments]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower)
-    os.close(follower)
-    said = b""
-    while True:
-        try:
-            more = os.read(leader, 4096)
-        except OSError:  # the terminal's other end has closed
-            break
-        if not more:
-            break
-        said += more
-    os.close(leader)
-    assert 0 == child.wait()
-    return said.decode()
+from tests.terminal import seen_at_a_terminal
 
 
 @pytest.mark.parametrize("verb", ["verify", "export"])
