@@ -88,7 +88,7 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes]) -> None:
                 os.fsync(stream.fileno())
                 part.replace(path)
             except BaseException:
-                part.unlink()
+                part.unlink(missing_ok=True)  # Ctrl-C may come when it has its name already
                 raise
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
 
@@ -50,20 +52,34 @@ def open_file(root: Path, name: str) -> BufferedReader:
     if os.open not in os.supports_dir_fd:  # Windows
         return _open_by_path(root, name)
     *folders, last = name.split("/")
-    descriptor = os.open(root, _flags("O_CLOEXEC", "O_DIRECTORY"))
     path = root
-    try:
+    with ExitStack() as stack:
+        held = stack.enter_context(_held(str(root), _flags("O_CLOEXEC", "O_DIRECTORY")))
         for folder in folders:
             path = path / folder
-            check_kind(path, _status(folder, descriptor), folder=True)
-            inner = os.open(folder, _flags(*_FLAGS, "O_DIRECTORY"), dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
-        check_kind(path / last, _status(last, descriptor))
-        stream = os.fdopen(os.open(last, _flags(*_FLAGS), dir_fd=descriptor), "rb")
+            check_kind(path, _status(folder, held), folder=True)
+            held = stack.enter_context(_held(folder, _flags(*_FLAGS, "O_DIRECTORY"), held))
+        check_kind(path / last, _status(last, held))
+        return _checked(_stream(last, held), path / last)
+
+
+@contextmanager
+def _held(name: str, flags: int, inside: int | None = None) -> Iterator[int]:
+    """Hold a folder open.
+
+    Each number is closed in one place, once: where Ctrl-C came between a close and what told of
+    it, the number was closed again, which may have been somebody else's by then.
+    """
+    descriptor = os.open(name, flags, dir_fd=inside)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
-    return _checked(stream, path / last)
+
+
+def _stream(path: str | Path, inside: int | None = None) -> BufferedReader:
+    """Open a file, which belongs to the stream from the first: nobody else closes it."""
+    return open(path, "rb", opener=lambda name, _: os.open(name, _flags(*_FLAGS), dir_fd=inside))
 
 
 def _open_by_path(root: Path, name: str) -> BufferedReader:
@@ -75,7 +91,7 @@ def _open_by_path(root: Path, name: str) -> BufferedReader:
         check_kind(path, os.lstat(path).st_mode, folder=True)
     path = path / last
     check_kind(path, os.lstat(path).st_mode)
-    return _checked(os.fdopen(os.open(path, _flags(*_FLAGS)), "rb"), path)
+    return _checked(_stream(path), path)
 
 
 def _checked(stream: BufferedReader, path: Path) -> BufferedReader:
