@@ -70,8 +70,13 @@ class Phase:
         return canonical_json(self.to_dict())
 
     def __getitem__(self, name: str) -> Scalar:
-        """Return the parameter `name`; KeyError if the phase has none of that name."""
-        return dict(self.parameters)[name]
+        """Return the parameter `name`; IndexPlanError if the phase has none of that name."""
+        parameters = dict(self.parameters)
+        for known, value in parameters.items():  # `name` may be anything, unhashable too
+            if known == name:
+                return value
+        rule = f"one of the phase's, {list(parameters)}"
+        raise wrong("a parameter", rule, name, "give each phase of the plan the same parameters")
 
     @property
     def num_units(self) -> int:

@@ -1,5 +1,15 @@
 """Plans as torch samplers: streamed into DataLoaders, and kept whole under every trainer."""
 
+try:
+    import torch  # noqa: F401 (to say what is missing, before all else needs it)
+except ModuleNotFoundError as error:
+    if error.name != "torch":  # a broken one says best itself what it lacks
+        raise
+    raise ModuleNotFoundError(
+        'indexplan_torch needs torch, which is not installed; pip install "indexplan[torch]"',
+        name="torch",
+    ) from error
+
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.ranks import discover
 from indexplan_torch.samplers import (

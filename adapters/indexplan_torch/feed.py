@@ -7,6 +7,7 @@ All state that changes is here.
 from __future__ import annotations
 
 import copy
+import inspect
 import operator
 import pickle
 from collections.abc import Callable, Iterator
@@ -62,6 +63,7 @@ class Feed:
             raise IndexPlanError(
                 "as_array must be alone; got it with nested or item; leave those out"
             )
+        _check_item(item)
         self.given = plan
         self.plan = plan
         self.rank, self.world_size = rank, world_size
@@ -75,6 +77,8 @@ class Feed:
         self._named: int | None = None
         self._named_before_load: int | None = None
         self._running: tuple[Plan, int, Plan] | None = None
+        if rank is not None or world_size is not None:
+            self.running()  # what is given can be refused at once
 
     def _number(self, cursor: Cursor) -> int:
         return cursor.epoch * cursor.sub_epochs + cursor.sub_epoch
@@ -292,6 +296,28 @@ def _count(name: str, number: Any) -> int:
     if counted < 0:
         raise IndexPlanError(f"{name} must be an integer from 0; got {number!r}; count from 0")
     return counted
+
+
+def _check_item(item: Any) -> None:
+    """Refuse an item that cannot be called with an index and a phase, where that can be told."""
+    if item is None:
+        return
+    try:
+        signature = inspect.signature(item)
+    except ValueError:
+        return  # of something written in C, which does not tell
+    except TypeError:
+        raise IndexPlanError(
+            f"item must be a function of (index, phase); got {item!r}; pass one such as "
+            'lambda index, phase: (index, phase["resolution"])'
+        ) from None
+    try:
+        signature.bind(0, None)
+    except TypeError:
+        raise IndexPlanError(
+            f"item must take two arguments, (index, phase); got one of {signature}; pass one such "
+            'as lambda index, phase: (index, phase["resolution"])'
+        ) from None
 
 
 def _lost(index: int, _: Phase) -> Any:

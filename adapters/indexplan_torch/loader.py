@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.feed import Item
+from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
 
@@ -60,6 +61,12 @@ class PlanLoader(DataLoader[Any]):
         batch_sampler: Any = None,
         **options: Any,
     ) -> None:
+        if isinstance(dataset, Plan) and not isinstance(plan, Plan):
+            raise IndexPlanError(
+                f"dataset must come before the plan; got PlanLoader(Plan, {type(plan).__name__}); "
+                "use PlanLoader(dataset, plan)"
+            )
+        refuse_num_replicas(options.pop("num_replicas", None))
         if batch_sampler is None:
             for name in _THE_PLANS_OWN.keys() & options.keys():
                 raise IndexPlanError(
@@ -77,6 +84,11 @@ class PlanLoader(DataLoader[Any]):
         else:  # a trainer builds the loader anew, around what it made of our batch sampler
             options = {k: v for k, v in options.items() if k not in _THE_PLANS_OWN}
         self.feed = _ours(batch_sampler).feed
+        if self.feed.given != plan:
+            raise IndexPlanError(
+                f"batch_sampler must be left out, as the plan makes it; got one of another plan, "
+                f"{self.feed.given!r}; use PlanLoader(dataset, plan)"
+            )
         if isinstance(dataset, IterableDataset):
             raise IndexPlanError(
                 "dataset must be map-style, as a plan says which index is read when; got "

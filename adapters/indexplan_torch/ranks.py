@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
+from typing import Any
 
 import torch.distributed
 
@@ -18,7 +20,8 @@ def discover(rank: int | None = None, world_size: int | None = None) -> tuple[in
     Raises
     ------
     IndexPlanError
-        If only one of the two is given, or several ranks run and none says which one this is.
+        If only one of the two is given, they are no rank and world size, or several ranks run and
+        none says which one this is.
 
     Examples
     --------
@@ -32,7 +35,7 @@ def discover(rank: int | None = None, world_size: int | None = None) -> tuple[in
             f"world_size={world_size}; leave both out to have them discovered"
         )
     if rank is not None and world_size is not None:
-        return rank, world_size
+        return given(rank, world_size)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     running = int(os.environ.get("WORLD_SIZE", "1"))
@@ -44,3 +47,35 @@ def discover(rank: int | None = None, world_size: int | None = None) -> tuple[in
             "initialize torch.distributed first, or pass rank and world_size"
         )
     return int(os.environ["RANK"]), running
+
+
+def given(rank: Any, world_size: Any) -> tuple[int, int]:
+    """Return what somebody gave, if it is a rank of that many."""
+    ranks = _integer(world_size)
+    if ranks is None or ranks < 1:
+        raise IndexPlanError(
+            f"world_size must be an integer from 1; got {world_size!r}; count the ranks that train"
+        )
+    number = _integer(rank)
+    if number is None or not 0 <= number < ranks:
+        raise IndexPlanError(
+            f"rank must be an integer from 0 to {ranks - 1}, with world_size={ranks}; got "
+            f"{rank!r}; count ranks from 0"
+        )
+    return number, ranks
+
+
+def _integer(value: Any) -> int | None:
+    """Return an integer that is none but by another type as int; else None."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
+def refuse_num_replicas(number: Any) -> None:
+    """Refuse DistributedSampler's word for the world size, with ours."""
+    if number is not None:
+        raise IndexPlanError(
+            f"num_replicas must be left out; got {number!r}; its name here is world_size="
+        )

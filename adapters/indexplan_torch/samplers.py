@@ -7,6 +7,7 @@ Trainers look for `DistributedSampler` to tell a sampler that knows its rank, ca
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.feed import Feed, Item
+from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -143,6 +145,8 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     ----------------
     batch_size, drop_last, sampler
         For trainers that build batch samplers anew. Leave them out.
+    num_replicas
+        Refused: its name here is world_size.
 
     Raises
     ------
@@ -170,7 +174,9 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         item: Item | None = None,
         as_array: bool = False,
         sampler: Any = None,
+        num_replicas: None = None,
     ) -> None:
+        refuse_num_replicas(num_replicas)
         injected = sampler if isinstance(plan, Plan) else plan
         feed = getattr(injected, "feed", None) or getattr(batch_size, "feed", None)
         if feed is None:
@@ -205,6 +211,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield a batch a step; nothing happens before the first is asked for."""
+        _refuse_as_sampler(self)
         feed = self.feed
         handed, feed.handed = feed.handed, None
         if handed is not None:
@@ -214,6 +221,22 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         for batch in feed.draw(begun):
             begun.step += 1
             yield batch
+
+
+def _refuse_as_sampler(sampler: PlanBatchSampler) -> None:
+    """Refuse to stream to a batch sampler of torch's, which would make batches of batches.
+
+    `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given, and it asks for
+    nothing but `iter`: it is seen by who asks for the first batch. Once a pass, so cheap enough.
+    """
+    frame = inspect.currentframe()
+    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    asking = caller.f_locals.get("self") if caller is not None else None
+    if isinstance(asking, BatchSampler) and vars(asking).get("sampler") is sampler:
+        raise IndexPlanError(
+            f"sampler must yield indices; got a {type(sampler).__name__}, which yields batches; "
+            "use DataLoader(dataset, batch_sampler=...), or PlanLoader(dataset, plan)"
+        )
 
 
 class PlanSampler(PlanView):
@@ -243,8 +266,14 @@ class PlanSampler(PlanView):
     """
 
     def __init__(
-        self, plan: Plan, *, rank: int | None = None, world_size: int | None = None
+        self,
+        plan: Plan,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        num_replicas: None = None,
     ) -> None:
+        refuse_num_replicas(num_replicas)
         super().__init__(Feed(plan, rank=rank, world_size=world_size))
         if plan.remainder == "spread" or len(plan.phases) > 1 or plan.batch_size is None:
             raise IndexPlanError(
@@ -306,7 +335,9 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        num_replicas: None = None,
     ) -> None:
+        refuse_num_replicas(num_replicas)
         rank = None if world_size is None else 0
         form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
         super().__init__(plan, rank=rank, world_size=world_size, **form)
@@ -318,6 +349,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield every rank's batch of a step, then of the next."""
+        _refuse_as_sampler(self)
         begun = self.feed.begin()
         ranks = range(self.num_replicas)
         for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):

@@ -52,6 +52,11 @@ COMMANDS: list[Command] = [
 # file, function and beginning of what makes an error that is not provoked here, and why
 NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
+        "adapters/indexplan_torch/__init__.py",
+        "",
+        "raise ModuleNotFoundError('indexplan_torch needs torch, whic",
+    ): "takes a process without torch: tests/trainers/test_torch_bad_input.py",
+    (
         "indexplan/cli/engines.py",
         "engine",
         "raise IndexPlanError(f'{rule}; got {_first_line(error)!r}; {",

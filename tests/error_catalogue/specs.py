@@ -235,6 +235,12 @@ CASES: list[Case] = [
         "or a tuple such as (5, 3)",
     ),
     (
+        "a parameter that a phase has not",
+        lambda: ip.Phase(parameters={"size": 128})["resolution"],
+        "a parameter must be one of the phase's, ['size']; got 'resolution'; give each phase of "
+        "the plan the same parameters",
+    ),
+    (
         "parameters that are no mapping",
         lambda: ip.Phase(parameters=5),
         "parameters must be a mapping of names to JSON scalars; got 5; pass a dict such as "

@@ -101,6 +101,21 @@ CASES: list[Case] = [
         "out to have them discovered",
     ),
     (
+        "a rank past the last",
+        lambda: loader(rank=3, world_size=3),
+        "rank must be an integer from 0 to 2, with world_size=3; got 3; count ranks from 0",
+    ),
+    (
+        "a world without ranks",
+        lambda: loader(rank=0, world_size=0),
+        "world_size must be an integer from 1; got 0; count the ranks that train",
+    ),
+    (
+        "the world size by torch's name",
+        lambda: PlanSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
+        "num_replicas must be left out; got 2; its name here is world_size=",
+    ),
+    (
         "a world without a rank",
         no_rank,
         "rank must be known before batches are; got WORLD_SIZE=2 and no RANK; initialize "
@@ -117,6 +132,36 @@ CASES: list[Case] = [
         lambda: loader(batch_sampler=[[0, 1]]),
         "batch_sampler must be left out, as the plan makes it; got [[0, 1]]; use torch's "
         "DataLoader for another one",
+    ),
+    (
+        "a batch sampler of another plan",
+        lambda: loader(batch_sampler=PlanBatchSampler(OF_TWO)),
+        f"batch_sampler must be left out, as the plan makes it; got one of another plan, "
+        f"{OF_TWO!r}; use PlanLoader(dataset, plan)",
+    ),
+    (
+        "batches for a sampler of indices",
+        lambda: first(DataLoader(range(10), sampler=PlanBatchSampler(OPEN), batch_size=2)),  # type: ignore[arg-type]
+        "sampler must yield indices; got a PlanBatchSampler, which yields batches; use "
+        "DataLoader(dataset, batch_sampler=...), or PlanLoader(dataset, plan)",
+    ),
+    (
+        "a plan for a dataset",
+        lambda: PlanLoader(OPEN, range(10)),  # type: ignore[arg-type]
+        "dataset must come before the plan; got PlanLoader(Plan, range); use "
+        "PlanLoader(dataset, plan)",
+    ),
+    (
+        "an item of the index alone",
+        lambda: loader(item=lambda index: index),
+        "item must take two arguments, (index, phase); got one of (index); pass one such as "
+        'lambda index, phase: (index, phase["resolution"])',
+    ),
+    (
+        "an item that is no function",
+        lambda: loader(item=7),
+        "item must be a function of (index, phase); got 7; pass one such as lambda index, phase: "
+        '(index, phase["resolution"])',
     ),
     (
         "a dataset of another size",

@@ -1,19 +1,26 @@
 """Bad input to the torch adapters: one error each, which names the value, the rule and the cure."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from torch.utils.data import DataLoader, IterableDataset
 
 import indexplan as ip
 from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
+from tests.trainers.ranks import ROOT
+from tests.trainers.small import Identity, of_plan
 
 OPEN = ip.Plan(ip.Shuffle(10, seed=1), batch_size=2)
 OF_TWO = OPEN.replace(world_size=2)
 HALVES = OPEN.replace(sub_epochs=2)
+SIZED = OPEN.replace(batch_size=[ip.Phase(size=2, parameters={"size": 128})])
 STATE = {"version": 1, "cursor": OPEN.replace(world_size=1).cursor(0, step=2).to_dict()}
 CUT_STATE = {"version": 1, "cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
 OTHER_SEED = {
@@ -110,14 +117,42 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: first(PlanBatchSampler(OF_TWO, rank=0, world_size=4)),
     ),
     (
-        "rank must be an integer from 0 to 1; got 2; "
-        "plan.replace(world_size=...) changes how many ranks there are",
-        lambda: first(PlanBatchSampler(OPEN, rank=2, world_size=2)),
+        "rank must be an integer from 0 to 1, with world_size=2; got 2; count ranks from 0",
+        lambda: PlanBatchSampler(OPEN, rank=2, world_size=2),
+    ),
+    (
+        "rank must be an integer from 0 to 2, with world_size=3; got 3; count ranks from 0",
+        lambda: PlanLoader(range(10), OPEN, rank=3, world_size=3),
+    ),
+    (
+        "rank must be an integer from 0 to 1, with world_size=2; got -1; count ranks from 0",
+        lambda: discover(rank=-1, world_size=2),
+    ),
+    (
+        "rank must be an integer from 0 to 1, with world_size=2; got '1'; count ranks from 0",
+        lambda: PlanLoader(range(10), OPEN, rank="1", world_size=2),  # type: ignore[arg-type]
+    ),
+    (
+        "world_size must be an integer from 1; got 0; count the ranks that train",
+        lambda: PlanSampler(OPEN.replace(remainder="pad"), rank=0, world_size=0),
+    ),
+    (
+        "world_size must be an integer from 1; got 0; count the ranks that train",
+        lambda: GlobalPlanBatchSampler(OPEN, world_size=0),
+    ),
+    *(
+        ("num_replicas must be left out; got 2; its name here is world_size=", make)
+        for make in [
+            lambda: PlanLoader(range(10), OPEN, rank=0, num_replicas=2),
+            lambda: PlanBatchSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
+            lambda: PlanSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
+            lambda: GlobalPlanBatchSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
+        ]
     ),
     (
         "rank and world_size must be given together; got rank=1, world_size=None; leave both out "
         "to have them discovered",
-        lambda: len(PlanBatchSampler(OPEN, rank=1)),
+        lambda: PlanBatchSampler(OPEN, rank=1),
     ),
     # what belongs to the plan
     (
@@ -140,6 +175,45 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         "batch_sampler must be left out, as the plan makes it; got [[0, 1]]; use torch's "
         "DataLoader for another one",
         lambda: PlanLoader(range(10), OPEN, batch_sampler=[[0, 1]]),
+    ),
+    (
+        f"batch_sampler must be left out, as the plan makes it; got one of another plan, "
+        f"{HALVES!r}; use PlanLoader(dataset, plan)",
+        lambda: PlanLoader(range(10), OPEN, batch_sampler=PlanBatchSampler(HALVES)),
+    ),
+    *(
+        (
+            f"sampler must yield indices; got a {kind.__name__}, which yields batches; use "
+            "DataLoader(dataset, batch_sampler=...), or PlanLoader(dataset, plan)",
+            lambda kind=kind, options=options: first(
+                DataLoader(range(10), sampler=kind(OPEN), batch_size=2, **options)
+            ),
+        )
+        for kind in (PlanBatchSampler, GlobalPlanBatchSampler)
+        for options in ({}, {"drop_last": True})
+    ),
+    (
+        "dataset must come before the plan; got PlanLoader(Plan, range); use "
+        "PlanLoader(dataset, plan)",
+        lambda: PlanLoader(OPEN, range(10)),  # type: ignore[arg-type]
+    ),
+    # items
+    (
+        "item must take two arguments, (index, phase); got one of (index); pass one such as "
+        'lambda index, phase: (index, phase["resolution"])',
+        lambda: PlanLoader(range(10), OPEN, item=lambda index: index),  # type: ignore[arg-type,misc]
+    ),
+    (
+        "item must be a function of (index, phase); got 7; pass one such as "
+        'lambda index, phase: (index, phase["resolution"])',
+        lambda: PlanLoader(range(10), OPEN, item=7),  # type: ignore[arg-type]
+    ),
+    (
+        "a parameter must be one of the phase's, ['size']; got 'resolution'; give each phase of "
+        "the plan the same parameters",
+        lambda: first(
+            PlanLoader(range(10), SIZED, item=lambda index, phase: (index, phase["resolution"]))
+        ),
     ),
     # the dataset
     (
@@ -246,6 +320,31 @@ def test_no_rank_in_a_running_world(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         discover()
+
+
+def test_a_sampler_that_yields_batches_can_stand_alone() -> None:
+    """With batch_size=None torch hands each batch to the dataset as it is, which is no mistake."""
+    loader = DataLoader(Identity(10), sampler=PlanBatchSampler(OPEN), batch_size=None)
+    assert of_plan(OPEN.replace(world_size=1), 0, rank=0) == list(loader)
+
+
+def test_without_torch_the_extra_is_named(tmp_path: Path) -> None:
+    """Where torch truly is not there, importing the adapters says how to get it."""
+    for package in ("numpy", "numpy.libs"):  # nothing else that is installed can be imported
+        home = Path(np.__file__).parents[1] / package
+        if home.exists():
+            (tmp_path / package).symlink_to(home)
+    paths = [str(ROOT), str(ROOT / "adapters"), str(tmp_path)]
+    code = f"import sys; sys.path[:0] = {paths}; import indexplan, indexplan_torch"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], check=False, capture_output=True, text=True
+    )
+    assert 1 == done.returncode
+    expected = (
+        "ModuleNotFoundError: indexplan_torch needs torch, which is not installed; "
+        'pip install "indexplan[torch]"'
+    )
+    assert expected == done.stderr.splitlines()[-1]
 
 
 def test_too_few_units_for_the_ranks_can_be_padded() -> None:
