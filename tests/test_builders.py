@@ -40,14 +40,6 @@ def test_saving_again_keeps_every_byte(saved: Path) -> None:
     assert times == {file: file.stat().st_mtime_ns for file in saved.rglob("*.npy")}
 
 
-def test_another_partition_is_the_same_file(saved: Path) -> None:
-    """Two saves to one path agree if their orders and epochs do; the first default stays."""
-    before = tree(saved)
-    other = PLAN.replace(world_size=7, batch_size=5, remainder="drop")
-    ip.save(other, saved, epochs=range(2), units_per_chunk=256)
-    assert before == tree(saved)
-
-
 @pytest.mark.parametrize("lost", ["manifest.json", "blocks.npy", "epoch-00001/chunk-00002.npy"])
 def test_building_goes_on(saved: Path, lost: str) -> None:
     """A build that lacks files is half-built, until the same build has been run again."""

@@ -322,14 +322,6 @@ def test_late_copy_of_a_part(tmp_path: Path, expected: dict[str, bytes]) -> None
     assert expected == tree(tmp_path / "a.plan")
 
 
-def test_default_is_that_of_the_first_part(tmp_path: Path) -> None:
-    """Where parts are told different partitions, the lowest part's is the plan's."""
-    for number, world_size in ((2, 5), (1, 7)):
-        plan = PLAN.replace(world_size=world_size)
-        ip.save(plan, tmp_path / "a.plan", part=(number, 2), **TWELVE)
-    assert 7 == ip.load(tmp_path / "a.plan").world_size
-
-
 @dataclass(frozen=True, eq=False)
 class Unregistered(ip.Sequential):
     """An order that no registry knows."""

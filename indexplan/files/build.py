@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
-from indexplan.files.finishing import complete, join
+from indexplan.files.finishing import check_chunks, check_there, complete, join
 from indexplan.files.format import (
     BUILD,
     CURE,
@@ -82,8 +82,8 @@ def save(
     plan : Plan
         Its order is written; its partition becomes the default of `load`.
     path : str or path-like
-        The plan directory: new, empty, or a build of the same order and epochs. With the extra
-        `remote`, also the URL of one in an object store, such as s3://bucket/run.plan.
+        The plan directory: new, empty, or a build of the same order, epochs and partition. With
+        the extra `remote`, also the URL of one in an object store, such as s3://bucket/run.plan.
     epochs : iterable of int, default range(1)
         The epochs to write, 0 <= epoch < 2**32.
     dataset : Dataset, optional
@@ -109,7 +109,8 @@ def save(
     Raises
     ------
     PlanFileError
-        If the directory cannot be written, is something else, or holds a damaged chunk.
+        If the directory cannot be written, is something else, holds a damaged file, or was
+        built with another partition.
     IndexPlanError
         If an argument breaks its rule, or the executor was shut down; nothing has been written
         then. If the order cannot travel to the executor's workers, or the executor breaks.
@@ -141,6 +142,7 @@ def save(
     root = place_of(path)
     check_executor(executor)
     _claim(root, build)
+    check_there(root, plan.to_dict())
     mine = share(build.num_chunks, number, of)
     results = _build_chunks(root, build, order, mine, executor, progress)
     kept = sum(result.kept for result in results)
@@ -152,6 +154,7 @@ def save(
         record(root, build, number, of, plan.to_dict(), left)
         try:
             join(root, build)
+            check_chunks(root, plan.to_dict(), mine.start, left)
         except UnfinishedError:
             finished = False
     return Saved(
@@ -184,8 +187,9 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     Raises
     ------
     PlanFileError
-        If chunks are missing, which the message names with the parts to run again; if a chunk or
-        a part's record is damaged; if there is no build at the path.
+        If chunks are missing, which the message names with the parts to run again; if a file of
+        the plan or a part's record is damaged; if parts were given different partitions; if there
+        is no build at the path.
 
     Examples
     --------
@@ -197,19 +201,19 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     4
     """
     root = place_of(path)
-    if root.has(BUILD):
-        try:
-            build = Build.from_dict(parse_json_object(BUILD, root.read(BUILD), CURE))
-            _check_num_chunks(build)
-        except PlanFileError:
-            raise
-        except IndexPlanError as error:
-            raise PlanFileError(f"{root.path}: {error}") from None
-        try:
-            join(root, build, progress)
-        except UnfinishedError as error:
-            raise missing(root, build, error) from None
-    sizes = read_manifest(root).chunk_bytes
+    if not root.has(BUILD):
+        read_manifest(root)  # which says what is there instead
+    try:
+        build = Build.from_dict(parse_json_object(BUILD, root.read(BUILD), CURE))
+        _check_num_chunks(build)
+    except PlanFileError:
+        raise
+    except IndexPlanError as error:
+        raise PlanFileError(f"{root.path}: {error}") from None
+    try:
+        sizes = join(root, build, progress).chunk_bytes
+    except UnfinishedError as error:
+        raise missing(root, build, error) from None
     return Saved(path=root.path, num_bytes=sum(sizes), num_written=0, num_kept=len(sizes))
 
 

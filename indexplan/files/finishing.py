@@ -1,18 +1,50 @@
-"""The end of a build: the block table, then the manifest, which makes a plan of the directory."""
+"""The end of a build: the block table, then the manifest, which makes a plan of the directory.
+
+What is there already is compared, not trusted: it may be damaged, or of another partition.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from indexplan.canonical import canonical_json
-from indexplan.files.format import BLOCKS, MANIFEST, Build, Manifest, header
-from indexplan.files.parts import Hashes, UnfinishedError, gather, sweep
+from indexplan.canonical import canonical_json, parse_json_object
+from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.files.format import BLOCK_BYTES, BLOCKS, MANIFEST, Build, Manifest, header
+from indexplan.files.parts import (
+    Hashes,
+    UnfinishedError,
+    check_partition,
+    first_plan,
+    gather,
+    sweep,
+)
 from indexplan.files.places import Place
+from indexplan.files.table import other_build, read_blocks, read_manifest
 from indexplan.version import __version__
+
+
+def check_there(root: Place, plan: dict[str, Any]) -> None:
+    """Raise `PlanFileError` early if a build with this partition could not end well here."""
+    if finished(root, plan) is None and (there := first_plan(root)) is not None:
+        check_partition(root, there, plan)
+
+
+def finished(root: Place, plan: dict[str, Any]) -> Manifest | None:
+    """Return the manifest that is there, which must be that of this plan; None without one."""
+    if not root.has(MANIFEST):
+        return None
+    text, manifest = root.read(MANIFEST), None
+    with suppress(IndexPlanError):
+        manifest = Manifest.from_dict(parse_json_object(MANIFEST, text))
+    if manifest is None or other_build(root, manifest.build):
+        raise _other_bytes(root, MANIFEST)
+    check_partition(root, manifest.plan, plan, finished=True)
+    return manifest
 
 
 def complete(
@@ -21,7 +53,8 @@ def complete(
     """Publish the block table, then the manifest; sweep up what killed builders left."""
     table = np.concatenate([hashes for _, hashes in left])
     blocks = header("<u8", len(table)) + table.tobytes()
-    root.publish(BLOCKS, [blocks])
+    if not root.publish(BLOCKS, [blocks]) and root.read(BLOCKS) != blocks:
+        raise _other_bytes(root, BLOCKS)
     manifest = Manifest(
         build=build,
         plan=plan,
@@ -31,12 +64,34 @@ def complete(
     )
     names = [chunk.name for chunk in build.chunks()]
     root.settle([BLOCKS, *names])
-    root.publish(MANIFEST, [canonical_json(manifest.to_dict()).encode()])
+    if not root.publish(MANIFEST, [canonical_json(manifest.to_dict()).encode()]):
+        check_chunks(root, plan, 0, left)
     root.sweep([MANIFEST, *names])
     sweep(root)
 
 
-def join(root: Place, build: Build, progress: Callable[[int, int], None] | None = None) -> None:
+def check_chunks(
+    root: Place, plan: dict[str, Any], first: int, left: list[tuple[int, Hashes]]
+) -> None:
+    """Compare a plan that was there with the chunks, from number `first` on, of a builder."""
+    sizes = tuple(size for size, _ in left)
+    hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
+    manifest = finished(root, plan)
+    if (
+        manifest is None  # it has just been taken away
+        or manifest.chunk_bytes[first : first + len(left)] != sizes
+        or not np.array_equal(_hashes(root, manifest, first, len(hashes)), hashes)
+    ):
+        raise _other_bytes(root, MANIFEST)
+
+
+def _hashes(root: Place, manifest: Manifest, first: int, num_blocks: int) -> Hashes:
+    """Return what the block table says of so many blocks, from the chunk number `first` on."""
+    skip = sum(-(-size // BLOCK_BYTES) for size in manifest.chunk_bytes[:first])
+    return read_blocks(root, manifest)[skip : skip + num_blocks]
+
+
+def join(root: Place, build: Build, progress: Callable[[int, int], None] | None = None) -> Manifest:
     """Finish a build whose parts are all there, or raise `UnfinishedError`."""
     if not root.has(MANIFEST):
         try:
@@ -45,4 +100,15 @@ def join(root: Place, build: Build, progress: Callable[[int, int], None] | None 
         except UnfinishedError:
             if not root.has(MANIFEST):  # else another has just finished, and swept up
                 raise
+    manifest = read_manifest(root)
+    if said := other_build(root, manifest.build):
+        raise PlanFileError(f"{root.path}: {said[0]}")
     sweep(root)
+    return manifest
+
+
+def _other_bytes(root: Place, name: str) -> PlanFileError:
+    cure = "delete the file and run the same build again"
+    return PlanFileError(
+        f"{root.path}/{name} must hold what its build writes; got other bytes; {cure}"
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -142,11 +143,48 @@ def record(
     hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
     part = Part(number=number, of=of, plan=plan, chunk_bytes=sizes, hashes=hashes)
     try:
-        text = canonical_json(part.to_dict(sha256_of(build.to_dict())))
-        root.publish(part.name, [text.encode()])
+        digest = sha256_of(build.to_dict())
+        text = canonical_json(part.to_dict(digest)).encode()
+        if not root.publish(part.name, [text]) and root.read(part.name) != text:
+            there = _read(root, digest, build.num_chunks, part.name, number, of)
+            if there is not None:
+                check_partition(root, there.plan, plan)
+                got = "other hashes; delete it and run the same part again"
+                raise PlanFileError(
+                    f"{root.path}/{part.name} must hold what its part generates; got {got}"
+                )
     except PlanFileError:
         if not root.has(MANIFEST):  # else another has just finished, and swept up
             raise
+
+
+def first_plan(root: Place) -> dict[str, Any] | None:
+    """Return the plan of the first record that can be read; damaged ones are for `gather`."""
+    for name, _, _ in _records(root):
+        with suppress(IndexPlanError):
+            plan = parse_json_object(name, root.read(name)).get("plan")
+            if isinstance(plan, dict):
+                return plan
+    return None
+
+
+def check_partition(
+    root: Place, there: dict[str, Any], mine: dict[str, Any], *, finished: bool = False
+) -> None:
+    """Raise `PlanFileError` if what is there has another partition than what is built."""
+    names = [name for name in sorted({*there, *mine}) if _differ(there, mine, name)]
+    if names:
+        said = "; ".join(f"{name} {there.get(name)!r}, not {mine.get(name)!r}" for name in names)
+        cure = "give all parts the same partition, or delete part-*.json and run every part again"
+        if finished:
+            cure = "load that plan and use plan.replace or plan.resume, or choose another path"
+        raise PlanFileError(
+            f"{root.path} must be a build of the same partition; got one with {said[:1000]}; {cure}"
+        )
+
+
+def _differ(there: dict[str, Any], mine: dict[str, Any], name: str) -> bool:
+    return canonical_json(there.get(name)) != canonical_json(mine.get(name))
 
 
 def sweep(root: Place) -> None:
@@ -165,7 +203,8 @@ def gather(
     UnfinishedError
         If a chunk is missing, or the record of its part; cheap where it is a record.
     PlanFileError
-        If a record was edited or is that of another build, or a chunk has another size.
+        If a record was edited or is that of another build or partition, or a chunk has another
+        size.
     """
     there = _records(root)
     total = build.num_chunks
@@ -174,6 +213,8 @@ def gather(
         raise UnfinishedError("no record of", lost)
     digest = sha256_of(build.to_dict())
     parts = [part for one in there if (part := _read(root, digest, total, *one)) is not None]
+    for part in parts[1:]:
+        check_partition(root, parts[0].plan, part.plan)
     found = dict(chunk for part in parts for chunk in part.chunks(total))
     if progress is not None:
         progress(0, total)

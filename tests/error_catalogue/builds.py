@@ -296,6 +296,24 @@ CASES: list[Case] = [
         "delete the file and run the same build again",
     ),
     (
+        "another partition",
+        lambda: again(lambda _: None, plan=STORED.replace(batch_size=(5, 3))),
+        "a.plan must be a build of the same partition; got one with batch_size 16, not [5, 3]; "
+        "load that plan and use plan.replace or plan.resume, or choose another path",
+    ),
+    (
+        "a manifest that was edited",
+        lambda: again(lambda r: damaged(r / "manifest.json")),
+        "a.plan/manifest.json must hold what its build writes; got other bytes; delete the file "
+        "and run the same build again",
+    ),
+    (
+        "a block table of other bytes",
+        lambda: again(lambda r: damaged(r / "blocks.npy", 130)),
+        "a.plan/blocks.npy must hold what its build writes; got other bytes; delete the file and "
+        "run the same build again",
+    ),
+    (
         "a file for an epoch's folder",
         lambda: unfinished(file_for_a_folder),
         "a.plan/epoch-00000 must be a folder that can be made; got 'File exists'; delete what "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import indexplan as ip
 from tests.error_catalogue.made import (
     CHUNK,
+    STORED,
     Case,
     edited,
     locked,
@@ -18,7 +20,7 @@ from tests.error_catalogue.made import (
     saved,
     written,
 )
-from tests.forging import digest
+from tests.forging import digest, rewritten
 
 HERE = Path()
 
@@ -40,12 +42,26 @@ def finish_of_edited_parts(*changes: tuple[str, str]) -> None:
 
 def finish_of_forged_part(**changes: Any) -> None:
     """Change the record of part 1 of 2, make its digest right, and finish."""
+    forged_part(**changes)
+    parts(2, of=2)
+
+
+def forged_part(**changes: Any) -> None:
+    """Change the record of part 1 of 2, and make its digest right."""
     record = parts(1, of=2) / "part-00001-of-00002.json"
     content = json.loads(record.read_text())
     content.update(changes)
     del content["part_sha256"]
     record.write_text(json.dumps({**content, "part_sha256": digest(content)}))
-    parts(2, of=2)
+
+
+def table_of_zeros() -> None:
+    """Forge a block table and its manifest, and build a part again."""
+    saved()
+    table = written("a.plan/blocks.npy", Path("a.plan/blocks.npy").read_bytes()[:128] + bytes(32))
+    sha256 = hashlib.sha256(table.read_bytes()).hexdigest()
+    rewritten(Path("a.plan"), lambda manifest: {**manifest, "blocks_sha256": sha256})
+    parts(1)
 
 
 def late(path: str) -> None:
@@ -150,6 +166,30 @@ CASES: list[Case] = [
         lambda: finish_of_forged_part(chunk_bytes=[1152]),
         "a.plan/part-00001-of-00002.json: a record must hold its part's chunks and blocks; it "
         "does not; delete it, and run part 1/2 again",
+    ),
+    (
+        "parts of other partitions",
+        lambda: (parts(1), saved(plan=STORED.replace(world_size=7), part=(2, 4))),
+        "a.plan must be a build of the same partition; got one with world_size 3, not 7; give all "
+        "parts the same partition, or delete part-*.json and run every part again",
+    ),
+    (
+        "a record of other hashes",
+        lambda: (forged_part(blocks="00" * 16), parts(1, of=2)),
+        "a.plan/part-00001-of-00002.json must hold what its part generates; got other hashes; "
+        "delete it and run the same part again",
+    ),
+    (
+        "a block table of other hashes under a right digest",
+        table_of_zeros,
+        "a.plan/manifest.json must hold what its build writes; got other bytes; delete the file "
+        "and run the same build again",
+    ),
+    (
+        "a finish of another build.json",
+        lambda: ip.finish(edited("build.json", units_per_chunk=250)),
+        "a.plan: build.json must hold the build that manifest.json holds; got another; restore "
+        "the file, or build the plan again at another path",
     ),
     (
         "a finish in a locked folder",
