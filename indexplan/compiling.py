@@ -7,13 +7,15 @@ calls must lie in one file: an edited helper elsewhere would go unnoticed.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numba
-from llvmlite.binding import get_host_cpu_name
+from llvmlite.binding import ffi, get_host_cpu_name
 from numba import types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
@@ -34,6 +36,19 @@ WRITE_INT64 = types.Array(types.int64, 1, "C")
 # Together they compile a shuffle in 1.3 s instead of 2.1, a block shuffle in 3.1 instead of 4.8.
 # Helpers that numba inlines before compilation take 1.05 to 1.2 times as long.
 OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
+
+_COMPILING = threading.RLock()  # numba compiles one function at a time anyway
+
+# Whoever forks waits until nobody compiles: a child has only the thread that forked, and of a lock
+# that another holds, it waits for ever. The inner locks are registered first, as they are taken
+# last. They are given as they are, since Python drops what a hook raises: none is half taken where
+# Ctrl-C comes. All may be taken again by their holder, so the thread that compiles may fork too.
+for _inner in (getattr(ffi.lib, "_lock", None), global_compiler_lock, None):
+    _lock = getattr(_inner, "_lock", None) if _inner else _COMPILING
+    if _lock is not None and hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(
+            before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+        )
 
 
 class Kernel:
@@ -63,7 +78,6 @@ class Kernel:
         self.origin: Origin | None = None
         self.folder: str | None = None
         self._compiled: Callable[..., Any] | None = None
-        self._lock = threading.Lock()
 
     def __call__(self, *values: Any) -> Any:
         """Run the kernel; raises `numba.core.errors.NumbaError` if it cannot be compiled."""
@@ -74,7 +88,7 @@ class Kernel:
         self._compile()
 
     def _compile(self) -> Callable[..., Any]:
-        with self._lock:
+        with _COMPILING:
             if self._compiled is None:
                 self.origin = "unsaved"  # until it is known to be in the cache
                 dispatcher = self._load() or self._build()

@@ -11,13 +11,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError
+from indexplan.once import once
 from indexplan.schedule import At
 from indexplan.seeds import EPOCH_STOP
 
@@ -68,7 +69,7 @@ class Partition:
     remainder: str
     resume: Resume | None = None
 
-    @cached_property
+    @once
     def by_place(self) -> bool:
         """Whether steps depend on stream places, which needs a constant number of units."""
         later = self.ats[1:]

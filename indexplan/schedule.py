@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import whole, wrong
+from indexplan.once import once
 from indexplan.seeds import EPOCH_STOP
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -65,7 +65,7 @@ class Phase:
     def __hash__(self) -> int:
         return hash(self._json)
 
-    @cached_property
+    @once
     def _json(self) -> str:
         return canonical_json(self.to_dict())
 

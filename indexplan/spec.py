@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.cursor import Cursor
 from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.once import once
 from indexplan.orders.base import Order, order_from_dict
 from indexplan.partition import REMAINDERS, Partition, Resume
 from indexplan.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
@@ -63,7 +63,7 @@ class Spec:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    @cached_property
+    @once
     def phases(self) -> tuple[Phase, ...]:
         """The phases of the schedule; a single one where the batch size is constant."""
         given = [n for n in ("batch_size", "global_batch_size") if getattr(self, n) is not None]
@@ -77,7 +77,7 @@ class Spec:
             return (Phase(size=phases[0].size),)  # one value for what means the same
         return phases
 
-    @cached_property
+    @once
     def _partition(self) -> Partition:
         """The numbers that the partition needs; without sizes where they are open."""
         ranks = self.world_size if self.global_batch_size is None else 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.seeds import EPOCH_STOP
 
@@ -321,7 +321,7 @@ class Manifest:
             )
         return manifest
 
-    @cached_property
+    @once
     def sha256(self) -> str:
         """The digest that the manifest holds of itself."""
         return str(self.to_dict()["manifest_sha256"])

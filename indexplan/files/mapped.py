@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections import OrderedDict
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from indexplan.files.opening import open_file
 from indexplan.files.places import Folder, place_of
 from indexplan.files.publish import explained
 from indexplan.files.table import read_blocks
+from indexplan.once import once
 from indexplan.orders.base import Int64
 
 CURE = "restore it, or delete it and manifest.json and run the same build again"
@@ -126,7 +126,7 @@ class Chunks:
                 f"or delete it and manifest.json and run the same build again"
             )
 
-    @cached_property
+    @once
     def _table(self) -> tuple[NDArray[np.uint64], dict[Key, int]]:
         """The block table, and where the blocks of each chunk file begin in it."""
         counts = [-(-size // BLOCK_BYTES) for size in self.sizes.values()]

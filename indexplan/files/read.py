@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.mapped import Chunks
 from indexplan.files.places import place_of
 from indexplan.files.table import read_manifest
+from indexplan.once import once
 from indexplan.orders.base import Int64, Order, order_from_dict
 from indexplan.orders.sequential import expand
 from indexplan.plan import Plan
@@ -84,7 +85,7 @@ class Stored(Order):
     def __repr__(self) -> str:
         return f"Stored({self.path!r})"
 
-    @cached_property
+    @once
     def source(self) -> Order:
         """The order that is stored, to be computed instead of read."""
         return order_from_dict(self.manifest.build.order)
