@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from indexplan.errors import PlanFileError
 from indexplan.files.cache import cache_folder, fetch
-from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, Chunk, Manifest, header
+from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, MANIFEST, Chunk, Manifest, header
 from indexplan.files.opening import open_file
 from indexplan.files.places import Folder, place_of
 from indexplan.files.publish import explained
-from indexplan.files.table import read_blocks
+from indexplan.files.table import check_digest, read_blocks
 from indexplan.once import once
 from indexplan.orders.base import Int64
 
@@ -30,6 +30,18 @@ CURE = "restore it, or delete it and manifest.json and run the same build again"
 MAPS = 64
 
 Key = tuple[int, int, bool]  # epoch, number of the chunk in it, whether its offsets
+
+
+Status = tuple[int, ...] | None
+
+
+def manifest_status(root: str) -> Status:
+    """Return what tells one manifest.json from its successor, cheaply; None where there is none."""
+    try:
+        found = os.lstat(Path(root) / MANIFEST)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 class Chunks:
@@ -45,9 +57,12 @@ class Chunks:
         The plan directory, an absolute path or a URL.
     manifest : Manifest
         Its content.
+    status : tuple, optional
+        The `manifest_status` from before that was read.
     """
 
-    def __init__(self, root: str, manifest: Manifest) -> None:
+    def __init__(self, root: str, manifest: Manifest, status: Status = None) -> None:
+        self._status = status
         self.place = place_of(root)
         self.manifest = manifest
         # the files that are mapped: the plan directory's, or what is kept of those in a store
@@ -61,10 +76,10 @@ class Chunks:
         self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
 
     @classmethod
-    def of(cls, root: str, manifest: Manifest) -> Chunks:
+    def of(cls, root: str, manifest: Manifest, status: Status = None) -> Chunks:
         """Return the process's own chunks of a directory with this manifest."""
         key = (root, manifest.sha256)
-        return _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(root, manifest))
+        return _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(root, manifest, status))
 
     def numbers(self, epoch: int, number: int, offsets: bool) -> NDArray[Any]:
         """Return a chunk file's numbers, mapped: the indices, or the bins' offsets."""
@@ -156,6 +171,7 @@ class Chunks:
         size, name = self.sizes[key], self._chunk(*key).name
         path = self.local(key, name)
         with explained("readable", path), open_file(self.folder, name) as stream:
+            self._check_same()
             found = os.fstat(stream.fileno()).st_size
             if found != size:
                 raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {CURE}")
@@ -170,6 +186,18 @@ class Chunks:
                 f"{path} must begin with a .npy header for {length} numbers; got another; {CURE}"
             )
         return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
+
+    def _check_same(self) -> None:
+        """Raise `PlanFileError` if another plan is at the path by now, whose file was opened.
+
+        A plan is replaced by deleting it, manifest and all, so looking after a file was opened is
+        soon enough. What comes from a store is compared with the block table instead.
+        """
+        if isinstance(self.place, Folder):
+            status = manifest_status(self.place.path)
+            if status is None or status != self._status:
+                check_digest(self.place, self.manifest.sha256)
+                self._status = status
 
     def _chunk(self, epoch: int, number: int, offsets: bool) -> Chunk:
         each = self.manifest.build.units_per_chunk

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
-from indexplan.files.mapped import Chunks
+from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.places import place_of
-from indexplan.files.table import read_manifest
+from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, order_from_dict
 from indexplan.orders.sequential import expand
@@ -39,7 +38,9 @@ GROUP_UNITS = 2**15  # copied at a time, so that what lies between stays in the 
 class Stored(Order):
     """An order that is read from a plan directory, and equals the order that was stored there.
 
-    Epochs that are not stored are computed, which gives the same indices. Pickles to its path.
+    Epochs that are not stored are computed, which gives the same indices. Pickles to its path and
+    the digest of its manifest: a copy, and whoever maps one of its files later, refuses another
+    plan that has taken its place.
 
     Parameters
     ----------
@@ -54,6 +55,7 @@ class Stored(Order):
     ------
     PlanFileError
         If there is no whole plan at the path; under "touched" also where a damaged block is read.
+        If a file has to be opened, and another plan is at the path by then.
     IndexPlanError
         If check is something else.
 
@@ -70,17 +72,18 @@ class Stored(Order):
             raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for opened")
         self.path = place_of(path).absolute()
         self.check = check
+        status = manifest_status(self.path)  # before it is read: what comes later is noticed
         self.manifest = read_manifest(place_of(self.path))
         build = self.manifest.build
         self.num_samples = build.num_samples
         self.deals_bins = build.deals_bins
         self.constant_num_units = len(set(build.num_units)) == 1
         self.algorithm = str(build.order.get("algorithm"))
-        self._chunks = Chunks.of(self.path, self.manifest)
+        self._chunks = Chunks.of(self.path, self.manifest, status)
         self._units = self._chunks.units
 
-    def __reduce__(self) -> tuple[partial[Stored], tuple[str]]:
-        return partial(Stored, check=self.check), (self.path,)
+    def __reduce__(self) -> tuple[Callable[..., Stored], tuple[str, str, str]]:
+        return _opened_again, (self.path, self.check, self.manifest.sha256)
 
     def __repr__(self) -> str:
         return f"Stored({self.path!r})"
@@ -246,6 +249,13 @@ class Stored(Order):
         if self.check == "touched":
             self._chunks.check(epoch, number, offsets, starts, size)
         return self._chunks.numbers(epoch, number, offsets)
+
+
+def _opened_again(path: str, check: str, sha256: str) -> Stored:
+    """Return a pickled reader, if the plan is still the one that it was pickled with."""
+    order = Stored(path, check=check)
+    check_digest(place_of(path), sha256, order.manifest.sha256)
+    return order
 
 
 def load(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,25 @@ def read_manifest(root: Place) -> Manifest:
     _check_files(root, manifest)
     read_blocks(root, manifest)
     return manifest
+
+
+def check_digest(root: Place, expected: str, found: str | None = None) -> None:
+    """Raise `PlanFileError` unless the manifest is the one with this digest, as it was once.
+
+    `found` is the digest of the manifest that is there, where that has been read.
+    """
+    if found is None:
+        found = "none"
+        if root.has(MANIFEST):
+            with suppress(IndexPlanError):  # what is none is not the one either
+                manifest = parse_json_object(MANIFEST, root.read(MANIFEST))
+                found = str(manifest.get("manifest_sha256"))
+    if found != expected:
+        cure = "open it anew, and give every plan a path of its own"
+        raise PlanFileError(
+            f"{root.path} must still hold the plan that was opened, of the manifest_sha256 "
+            f"{expected:.16}...; got {found:.16}...; {cure}"
+        )
 
 
 def other_build(root: Place, build: Build) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import indexplan as ip
 from tests.bins import Bins
 from tests.error_catalogue.made import (
     CHUNK,
+    STORED,
     Case,
     damaged,
     locked,
@@ -72,6 +75,12 @@ def link(path: Path) -> None:
 def huge(path: Path) -> None:
     """Make a file longer than any manifest."""
     os.truncate(path, 2**30 + 1)
+
+
+def digest(plan: ip.Plan) -> str:
+    """The beginning of a manifest's digest, which is another one in every version."""
+    with tempfile.TemporaryDirectory() as folder:
+        return ip.Stored(saved(f"{folder}/a.plan", plan)).manifest.sha256[:16]
 
 
 def changed_dataset() -> None:
@@ -193,6 +202,13 @@ CASES: list[Case] = [
         lambda: read_after(cut),
         "{here}/a.plan/epoch-00000/chunk-00001.npy must hold 1152 bytes; got 1151; restore it, "
         "or delete it and manifest.json and run the same build again",
+    ),
+    (
+        "another plan after opening",
+        lambda: read_after(lambda r: (shutil.rmtree(r), saved(plan=STORED.replace(batch_size=5)))),
+        "{here}/a.plan must still hold the plan that was opened, of the manifest_sha256 "
+        f"{digest(STORED)}...; got {digest(STORED.replace(batch_size=5))}...; open it anew, and "
+        "give every plan a path of its own",
     ),
     (
         "a chunk's header edited after opening",
