@@ -17,7 +17,7 @@ import numpy as np
 from indexplan.accounting import changes
 from indexplan.errors import wrong
 from indexplan.files.read import Stored
-from indexplan.files.verify import Findings, check_files, known_source
+from indexplan.files.verify import Findings, check_files
 from indexplan.partition import Layout, Partition, layout
 from indexplan.plan import Plan
 from indexplan.seeds import check_epochs
@@ -162,13 +162,13 @@ def verify(
         why = "the plan leaves world_size open; ask plan.replace(world_size=...), or --world-size"
         unchecked.append(Check("laws of more than one rank", 0, skipped=why))
         plan = dataclasses.replace(plan, world_size=1)
-    source, unknown = known_source(stored) if stored is not None else (plan.order, "")
+    source, unknown = stored.known if stored is not None else (plan.order, "")
     if source is not None:
         plan = dataclasses.replace(plan, order=source)  # the files come last
     if plan.resumed is not None:
         checked = [epoch for epoch in checked if epoch >= plan.resumed.epoch]
     not_located = unknown
-    if not plan.order.every_sample_once:
+    if not (unknown or plan.order.every_sample_once):
         not_located = "the order need not read every sample once"
     laws: dict[str, tuple[list[int], list[str]]] = {}
     for epoch in checked:

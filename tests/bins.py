@@ -1,4 +1,4 @@
-"""Orders of uneven bins, for tests only: they show that a partition counts units, not samples."""
+"""Orders for tests only: uneven bins, of which a partition counts units; and one that repeats."""
 
 from __future__ import annotations
 
@@ -82,6 +82,37 @@ class ChangingBins(Bins):
         if epoch % 2:
             return cut(max(self.num_samples - 1, 1), (3, 1))[::-1]
         return cut(self.num_samples, (1, 2, 3))
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Drawn(ip.Order):
+    """Single samples, drawn with replacement: some twice, some never, and by a seed."""
+
+    num_samples: int
+    seed: int = 0
+
+    algorithm = "test-drawn-v1"
+    every_sample_once = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types."""
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples, "seed": self.seed}
+
+    def row(self, epoch: int) -> Int64:
+        """Return the samples of an epoch, in the order in which they are dealt."""
+        rng = np.random.default_rng([self.seed, epoch])
+        return rng.integers(self.num_samples, size=self.num_samples)
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        row = self.row(epoch)
+        runs = zip(starts.tolist(), stops.tolist(), strict=True)
+        out[:] = [sample for start, stop in runs for sample in row[start:stop]]
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        row = self.row(epoch).tolist()
+        found = [row.index(index) if index in row else -1 for index in indices.tolist()]
+        return np.array(found, np.int64)
 
 
 def bin_orders(

@@ -20,7 +20,7 @@ class Seeded:
     Parameters
     ----------
     seed : int
-        The order's.
+        The order's `stream_key`: its seed, or 0 if it has none.
     epoch, sub_epoch, rank, worker : int
         Whose stream it is.
     value : int
@@ -65,7 +65,7 @@ def _seed(feed: Feed, worker: int) -> Seeded:
     global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
     plan, rank = feed.running()
     epoch, sub_epoch = feed.where
-    seed = getattr(plan.order, "seed", 0)
+    seed = plan.order.stream_key
     # a pass is numbered through all sub-epochs, so that each has its own stream
     value = worker_seed(seed, epoch=feed.number % 2**32, rank=rank, worker=worker)
     random.seed(value)

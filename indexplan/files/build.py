@@ -141,7 +141,7 @@ def save(
     number, of = (1, 1) if part is None else check_part(part)
     root = place_of(path)
     check_executor(executor)
-    _claim(root, build)
+    build = _claim(root, build)
     check_there(root, plan.to_dict())
     mine = share(build.num_chunks, number, of)
     results = _build_chunks(root, build, order, mine, executor, progress)
@@ -224,8 +224,11 @@ def _check_num_chunks(build: Build) -> None:
         raise wrong("the number of chunk files", "at most 2**26", build.num_chunks, cure)
 
 
-def _claim(root: Place, build: Build) -> None:
-    """Make the directory and say in `build.json` what it is a build of."""
+def _claim(root: Place, build: Build) -> Build:
+    """Make the directory, and say in `build.json` what it is a build of; return what it says.
+
+    One that was begun in format version 1 goes on in it.
+    """
     root.claim()
     root.publish(BUILD, [canonical_json(build.to_dict()).encode()])
     # read back even if it was published: not every store keeps what another has just put there
@@ -235,6 +238,8 @@ def _claim(root: Place, build: Build) -> None:
         raise
     except IndexPlanError as error:
         raise PlanFileError(f"{root.path}: {error}") from None
+    if there == build.of_version_1.to_dict():
+        return build.of_version_1
     if there != build.to_dict():
         mine = build.to_dict()
         differ = [name for name in mine if there.get(name) != mine[name]]
@@ -243,6 +248,7 @@ def _claim(root: Place, build: Build) -> None:
             f"{root.path} must be a build of the same order and epochs; got one with "
             f"{said[:1000]}; choose another path"
         )
+    return build
 
 
 @dataclass(frozen=True)

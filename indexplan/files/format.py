@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +18,18 @@ from indexplan.canonical import canonical_json, check_fields
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order
-from indexplan.seeds import EPOCH_STOP
+from indexplan.orders import BlockShuffle, Sequential, Shuffle
+from indexplan.orders.base import READS, Int64, Order
+from indexplan.seeds import EPOCH_STOP, SEED_STOP
 
 FORMAT = "indexplan"
 FORMAT_VERSION = 1
+# Version 2 remembers what the order promises. Every reader of version 1 knows the promises of the
+# orders below, whose directories stay in it, with the bytes that they have always had.
+PROMISING_VERSION = 2
+PROMISED = ("constant_num_units", "reads", "stream_key")
+PROMISES_KNOWN = (Sequential.algorithm, Shuffle.algorithm, BlockShuffle.algorithm)
+
 UNITS_PER_CHUNK = 2**26
 BLOCK_BYTES = 2**22
 HEADER_BYTES = 128
@@ -61,7 +68,10 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """What a plan directory is a build of: the content of `build.json`."""
+    """What a plan directory is a build of: the content of `build.json`.
+
+    The last three, what the order promises, are None in format version 1.
+    """
 
     order: dict[str, Any]
     num_samples: int
@@ -70,6 +80,9 @@ class Build:
     num_units: tuple[int, ...]
     units_per_chunk: int
     dataset: Dataset | None
+    constant_num_units: bool | None = None
+    reads: str | None = None
+    stream_key: int | None = None
 
     @classmethod
     def of(
@@ -80,15 +93,26 @@ class Build:
             rule = f"{dataset.num_samples}, the dataset's number of samples"
             cure = f"use an order of {dataset.num_samples} samples"
             raise wrong("the order's num_samples", rule, order.num_samples, cure)
+        described, traits = order.to_dict(), order.traits
+        promised: dict[str, Any] = {}
+        if described.get("algorithm") not in PROMISES_KNOWN:
+            values = traits.constant_num_units, traits.reads, order.stream_key
+            promised = dict(zip(PROMISED, values, strict=True))
         return cls(
-            order=order.to_dict(),
+            **promised,
+            order=described,
             num_samples=order.num_samples,
-            deals_bins=order.deals_bins,
+            deals_bins=traits.deals_bins,
             epochs=tuple(epochs),
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
             units_per_chunk=whole("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
             dataset=dataset,
         )
+
+    @property
+    def of_version_1(self) -> Build:
+        """The same build, as format version 1 describes it."""
+        return replace(self, constant_num_units=None, reads=None, stream_key=None)
 
     @property
     def dtype(self) -> str:
@@ -180,9 +204,11 @@ class Build:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `build.json`, as JSON types."""
+        promised = {name: getattr(self, name) for name in PROMISED if self.reads is not None}
         return {
+            **promised,
             "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format_version": PROMISING_VERSION if promised else FORMAT_VERSION,
             "order": self.order,
             "num_samples": self.num_samples,
             "deals_bins": self.deals_bins,
@@ -193,15 +219,22 @@ class Build:
         }
 
     @classmethod
+    def names(cls, data: dict[str, Any]) -> list[str]:
+        """Return the names of the fields that `build.json` has in the format version of `data`."""
+        old = data.get("format_version") == FORMAT_VERSION
+        own = (name for name in cls.__dataclass_fields__ if not (old and name in PROMISED))
+        return ["format", "format_version", *own]
+
+    @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
         if data.get("format") != FORMAT:
             raise wrong("format", repr(FORMAT), data.get("format"), CURE)
-        if data.get("format_version") != FORMAT_VERSION:
+        if data.get("format_version") not in (FORMAT_VERSION, PROMISING_VERSION):
             cure = "read it with a newer indexplan"
-            raise wrong("format_version", str(FORMAT_VERSION), data.get("format_version"), cure)
-        names = list(cls.__dataclass_fields__)
-        check_fields("a build", data, ["format", "format_version", *names], CURE)
+            rule = f"{FORMAT_VERSION} or {PROMISING_VERSION}"
+            raise wrong("format_version", rule, data.get("format_version"), cure)
+        check_fields("a build", data, cls.names(data), CURE)
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
                 raise wrong(name, "a list of integers", data[name], CURE)
@@ -213,6 +246,7 @@ class Build:
             got = data["order"], data["deals_bins"]
             raise wrong("order and deals_bins", "an object and a boolean", got, CURE)
         return cls(
+            **_promised(data),
             order=data["order"],
             num_samples=whole("num_samples", data["num_samples"], 1, 2**63, CURE),
             deals_bins=data["deals_bins"],
@@ -221,6 +255,18 @@ class Build:
             units_per_chunk=whole("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
             dataset=None if data["dataset"] is None else Dataset.from_dict(data["dataset"]),
         )
+
+
+def _promised(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what a build says that its order promises, if its format version has that."""
+    if data["format_version"] == FORMAT_VERSION:
+        return {}
+    constant, reads, key = values = [data[name] for name in PROMISED]
+    if not isinstance(constant, bool) or reads not in READS:
+        rule = f"a boolean and one of {', '.join(READS)}"
+        raise wrong("constant_num_units and reads", rule, (constant, reads), CURE)
+    whole("stream_key", key, 0, SEED_STOP, CURE)
+    return dict(zip(PROMISED, values, strict=True))
 
 
 def _slabs(chunk: Chunk) -> list[tuple[int, int]]:
@@ -287,7 +333,7 @@ class Manifest:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Manifest:
         """Return the manifest that `to_dict` described, or raise `IndexPlanError`."""
-        build_names = ["format", "format_version", *Build.__dataclass_fields__]
+        build_names = Build.names(data)
         build = Build.from_dict({name: data[name] for name in build_names if name in data})
         own = ("plan", "chunk_bytes", "blocks_sha256", "library_version")
         derived = ("order_fingerprint", "plan_fingerprint", "manifest_sha256")

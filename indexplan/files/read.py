@@ -16,9 +16,10 @@ from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.places import place_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, order_from_dict
+from indexplan.orders.base import Int64, Order, Traits, order_from_dict
 from indexplan.orders.sequential import expand
 from indexplan.plan import Plan
+from indexplan.seeds import check_seed
 
 CHECKS = ("opened", "touched")
 # How runs are copied, by their length in units; in microseconds:
@@ -77,7 +78,8 @@ class Stored(Order):
         build = self.manifest.build
         self.num_samples = build.num_samples
         self.deals_bins = build.deals_bins
-        self.constant_num_units = len(set(build.num_units)) == 1
+        self.constant_num_units = self.traits.constant_num_units
+        self.every_sample_once = self.traits.reads == "once"
         self.algorithm = str(build.order.get("algorithm"))
         self._chunks = Chunks.of(self.path, self.manifest, status)
         self._units = self._chunks.units
@@ -92,6 +94,39 @@ class Stored(Order):
     def source(self) -> Order:
         """The order that is stored, to be computed instead of read."""
         return order_from_dict(self.manifest.build.order)
+
+    @once
+    def known(self) -> tuple[Order | None, str]:
+        """The order that is stored, or None and why it cannot be computed here."""
+        try:
+            return self.source, ""
+        except IndexPlanError as error:
+            return None, str(error)
+
+    @once
+    def traits(self) -> Traits:
+        """What the order that is stored promises.
+
+        A directory of format version 1 does not say, so its order has to be known here; of one
+        that is not, nothing is promised.
+        """
+        build, source = self.manifest.build, None
+        if build.constant_num_units is None or build.reads is None:
+            source, _ = self.known
+            constant, reads = False, "any"
+            if source is not None:
+                constant, reads = source.traits.constant_num_units, source.traits.reads
+        else:
+            constant, reads = build.constant_num_units, build.reads
+        return Traits(deals_bins=build.deals_bins, constant_num_units=constant, reads=reads)
+
+    @property
+    def stream_key(self) -> int:
+        """What seeds of augmentation are hashed from: the key of the order that is stored."""
+        build, (source, _) = self.manifest.build, self.known
+        if build.stream_key is not None:
+            return build.stream_key
+        return check_seed(build.order.get("seed", 0)) if source is None else source.stream_key
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form of the order that is stored."""
@@ -301,4 +336,6 @@ def load(
     try:
         return Plan.from_dict(order.manifest.plan, order=order)
     except IndexPlanError as error:
-        raise PlanFileError(f"{path}: {error}") from error
+        why = order.known[1] if order.manifest.build.reads is None else ""
+        unsure = f"; format version 1 does not say what its order promises, and {why}" * bool(why)
+        raise PlanFileError(f"{path}: {error}{unsure}") from error

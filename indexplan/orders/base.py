@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,11 +13,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import whole, wrong
-from indexplan.seeds import check_epoch
+from indexplan.seeds import check_epoch, check_seed
 
 Int64 = NDArray[np.int64]
 
 NUM_SAMPLES_STOP = 2**63
+
+
+READS = ("once", "at most once", "any")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """What an order promises of all of its epochs; a plan directory remembers it.
+
+    Parameters
+    ----------
+    deals_bins, constant_num_units : bool
+        As the order's attributes say.
+    reads : {"once", "at most once", "any"}
+        How often an epoch reads each sample.
+    """
+
+    deals_bins: bool = False
+    constant_num_units: bool = True
+    reads: str = "once"
 
 
 class Order(abc.ABC):
@@ -55,6 +75,32 @@ class Order(abc.ABC):
     repeats or leaves out samples on purpose, such as weighted sampling, says False."""
 
     num_samples: int
+
+    @property
+    def traits(self) -> Traits:
+        """What the order promises, as one record of its three attributes."""
+        return Traits(
+            deals_bins=self.deals_bins,
+            constant_num_units=self.constant_num_units,
+            reads="once" if self.every_sample_once else "any",
+        )
+
+    @property
+    def stream_key(self) -> int:
+        """What seeds of augmentation are hashed from: the order's `seed`; 0 where it has none.
+
+        Raises
+        ------
+        IndexPlanError
+            If the order has a `seed` that is not an integer from 0 to 2**128 - 1.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Shuffle(10, seed=3).stream_key, ip.Sequential(10).stream_key
+        (3, 0)
+        """
+        return check_seed(getattr(self, "seed", 0))
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:

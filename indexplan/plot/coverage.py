@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.errors import IndexPlanError
-from indexplan.orders.base import Order
 from indexplan.plan import Plan
 from indexplan.plot.drawing import BLUE, GREY, RED, new_figure, of_many, sample, short
 
@@ -71,7 +70,7 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     off = 0.0 if counted else float((100 * SIGMAS / np.sqrt(due)).max())
     flat = np.full(regions, True)
     said = "this order may repeat or leave out samples"
-    if _reads_every_sample_once(order):
+    if order.every_sample_once:
         flat = np.abs(percent - 100) <= off + 1e-9
         said = (
             "100%: every sample once" if counted else f"{SIGMAS} standard deviations of a shuffle"
@@ -93,12 +92,3 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     axes.set_ylabel("% of the reads due")
     figure.legend(fontsize="small", ncols=3, loc="outside lower center", frameon=False)
     return figure
-
-
-def _reads_every_sample_once(order: Order) -> bool:
-    """Return whether the order, or the one that is stored, promises to."""
-    from indexplan.files.read import Stored
-    from indexplan.files.verify import known_source
-
-    source = known_source(order)[0] if isinstance(order, Stored) else order
-    return source is not None and source.every_sample_once

@@ -57,8 +57,20 @@ CASES: list[Case] = [
     ),
     (
         "a manifest of a later format",
-        lambda: load_edited(format_version=2),
-        "{here}/a.plan: format_version must be 1; got 2; read it with a newer indexplan",
+        lambda: load_edited(format_version=3),
+        "{here}/a.plan: format_version must be 1 or 2; got 3; read it with a newer indexplan",
+    ),
+    (
+        "a manifest of promises that are none",
+        lambda: load_edited(format_version=2, constant_num_units=1, reads="twice", stream_key=0),
+        "{here}/a.plan: constant_num_units and reads must be a boolean and one of once, at most "
+        "once, any; got (1, 'twice'); restore the file, or build the plan again at another path",
+    ),
+    (
+        "a manifest of a stream key that is none",
+        lambda: load_edited(format_version=2, constant_num_units=True, reads="any", stream_key=-1),
+        "{here}/a.plan: stream_key must be an integer from 0 to 2**128 - 1; got -1; restore the "
+        "file, or build the plan again at another path",
     ),
     (
         "a manifest of epochs that are none",
