@@ -50,6 +50,7 @@ class Feed:
         *,
         rank: int | None = None,
         world_size: int | None = None,
+        mesh: Any = None,
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
@@ -66,6 +67,8 @@ class Feed:
         _check_item(item)
         self.given = plan
         self.plan = plan
+        if mesh is not None:  # which stays as it is, and does not travel to workers
+            rank, world_size = discover(rank, world_size, mesh=mesh)
         self.rank, self.world_size = rank, world_size
         self.nested, self.item, self.as_array = nested, item, as_array
         self.number = self._number(plan.start)

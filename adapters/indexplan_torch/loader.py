@@ -28,7 +28,7 @@ class PlanLoader(DataLoader[Any]):
         Map-style; as long as the plan's order has samples.
     plan : Plan
         With the running world_size, or, better, an open one.
-    rank, world_size, nested, item, as_array
+    rank, world_size, mesh, nested, item, as_array
         As for `PlanBatchSampler`.
     **options
         DataLoader's: num_workers, collate_fn, persistent_workers and so on. `worker_init_fn` is by
@@ -55,6 +55,7 @@ class PlanLoader(DataLoader[Any]):
         *,
         rank: int | None = None,
         world_size: int | None = None,
+        mesh: Any = None,
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
@@ -77,6 +78,7 @@ class PlanLoader(DataLoader[Any]):
                 plan,
                 rank=rank,
                 world_size=world_size,
+                mesh=mesh,
                 nested=nested,
                 item=item,
                 as_array=as_array,
@@ -102,7 +104,7 @@ class PlanLoader(DataLoader[Any]):
             )
         # By the names of the parameters, so that a trainer can build the loader anew from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
-        self.rank, self.world_size = rank, world_size
+        self.rank, self.world_size, self.mesh = rank, world_size, mesh
         options.setdefault("worker_init_fn", None)
         if options["worker_init_fn"] is None or isinstance(options["worker_init_fn"], SeedWorker):
             options["worker_init_fn"] = SeedWorker(self.feed)

@@ -9,19 +9,31 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError
+from indexplan_torch.meshes import ranks_in, ranks_of_meshes_that_run
 
 
-def discover(rank: int | None = None, world_size: int | None = None) -> tuple[int, int]:
-    """Return (rank, world_size) of the running process.
+def discover(
+    rank: int | None = None, world_size: int | None = None, *, mesh: Any = None
+) -> tuple[int, int]:
+    """Return (rank, world_size) of the running process, among those that read different samples.
 
-    What is given wins; then torch.distributed, if its process group is up; then the environment's
-    RANK and WORLD_SIZE, as torchrun sets them; else this is the only rank.
+    What is given wins; then torch.distributed, if its process group is up: its device meshes, by
+    the names of their dimensions, so that tensor-parallel peers read the same; without a mesh each
+    rank its own. Then the environment's RANK and WORLD_SIZE, as torchrun sets them; else this is
+    the only rank.
+
+    Parameters
+    ----------
+    rank, world_size : int, optional
+        Both or none.
+    mesh : torch.distributed.device_mesh.DeviceMesh, optional
+        A mesh, or its data-parallel dimension, such as `mesh["dp"]`.
 
     Raises
     ------
     IndexPlanError
-        If only one of the two is given, they are no rank and world size, or several ranks run and
-        none says which one this is.
+        If only one of the two is given, they are no rank and world size, several ranks run and none
+        says which one this is, or a mesh does not tell which of its dimensions is data-parallel.
 
     Examples
     --------
@@ -34,10 +46,18 @@ def discover(rank: int | None = None, world_size: int | None = None) -> tuple[in
             f"rank and world_size must be given together; got rank={rank}, "
             f"world_size={world_size}; leave both out to have them discovered"
         )
+    if mesh is not None:
+        if rank is not None:
+            raise IndexPlanError(
+                f"mesh must be alone, as it tells the rank; got rank={rank} too; leave rank and "
+                "world_size out"
+            )
+        return ranks_in(mesh)
     if rank is not None and world_size is not None:
         return given(rank, world_size)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+        among = ranks_of_meshes_that_run()
+        return among or (torch.distributed.get_rank(), torch.distributed.get_world_size())
     running = int(os.environ.get("WORLD_SIZE", "1"))
     if running == 1:
         return 0, 1

@@ -15,7 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.feed import Feed, Item
-from indexplan_torch.ranks import refuse_num_replicas
+from indexplan_torch.ranks import discover, refuse_num_replicas
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -133,6 +133,8 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         With the running world_size, or an open one.
     rank, world_size : int, optional
         Discovered at first use if left out.
+    mesh : torch.distributed.device_mesh.DeviceMesh, optional
+        Instead of these: a mesh, or its data-parallel dimension.
     nested : bool, default False
         Yield a list of inner batches, for a dataset that takes lists of indices.
     item : callable, optional
@@ -170,6 +172,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         *,
         rank: int | None = None,
         world_size: int | None = None,
+        mesh: Any = None,
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
@@ -190,6 +193,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                 plan,
                 rank=rank,
                 world_size=world_size,
+                mesh=mesh,
                 nested=nested,
                 item=item,
                 as_array=as_array,
@@ -250,6 +254,8 @@ class PlanSampler(PlanView):
         With remainder "drop", "pad" or "carry", and one batch size that is not nested.
     rank, world_size : int, optional
         Discovered at first use if left out.
+    mesh : torch.distributed.device_mesh.DeviceMesh, optional
+        Instead of these: a mesh, or its data-parallel dimension.
 
     Raises
     ------
@@ -271,10 +277,11 @@ class PlanSampler(PlanView):
         *,
         rank: int | None = None,
         world_size: int | None = None,
+        mesh: Any = None,
         num_replicas: None = None,
     ) -> None:
         refuse_num_replicas(num_replicas)
-        super().__init__(Feed(plan, rank=rank, world_size=world_size))
+        super().__init__(Feed(plan, rank=rank, world_size=world_size, mesh=mesh))
         if plan.remainder == "spread" or len(plan.phases) > 1 or plan.batch_size is None:
             raise IndexPlanError(
                 "plan must have batches that are all full, for PlanSampler; got remainder="
@@ -313,6 +320,8 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         With the running world_size, or an open one.
     world_size : int, optional
         Discovered at first use if left out.
+    mesh : torch.distributed.device_mesh.DeviceMesh, optional
+        Instead of it: a mesh, or its data-parallel dimension.
     item, as_array
         As for `PlanBatchSampler`.
 
@@ -332,6 +341,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         plan: Plan,
         *,
         world_size: int | None = None,
+        mesh: Any = None,
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
@@ -339,6 +349,8 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     ) -> None:
         refuse_num_replicas(num_replicas)
         rank = None if world_size is None else 0
+        if mesh is not None:
+            rank, world_size = discover(rank, world_size, mesh=mesh)
         form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
         super().__init__(plan, rank=rank, world_size=world_size, **form)
         self.sampler = _GlobalView(self.feed)

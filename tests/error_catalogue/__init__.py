@@ -51,6 +51,20 @@ COMMANDS: list[Command] = [
 
 # file, function and beginning of what makes an error that is not provoked here, and why
 NOT_PROVOKED: dict[tuple[str, str, str], str] = {
+    **{
+        ("adapters/indexplan_torch/meshes.py", *where): (
+            "takes several ranks: tests/trainers/test_meshes.py"
+        )
+        for where in [
+            ("ranks_in", "raise IndexPlanError(f'mesh must hold this rank, {torch.dist"),
+            ("ranks_in", "raise IndexPlanError(_rule_of('of the data-parallel dimensio"),
+            ("ranks_in", "raise IndexPlanError(_rule_of('of dimensions whose names say"),
+            (
+                "ranks_of_meshes_that_run",
+                "raise IndexPlanError(_rule_of('told to a loader that runs in",
+            ),
+        ]
+    },
     (
         "adapters/indexplan_torch/__init__.py",
         "",

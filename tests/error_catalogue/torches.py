@@ -106,6 +106,17 @@ CASES: list[Case] = [
         "rank must be an integer from 0 to 2, with world_size=3; got 3; count ranks from 0",
     ),
     (
+        "the name of a mesh's dimension",
+        lambda: loader(mesh="dp"),
+        "mesh must be a torch DeviceMesh, or a dimension of one; got 'dp'; pass "
+        "init_device_mesh(...), or mesh['dp'] of it",
+    ),
+    (
+        "a rank beside a mesh",
+        lambda: discover(0, 2, mesh="dp"),
+        "mesh must be alone, as it tells the rank; got rank=0 too; leave rank and world_size out",
+    ),
+    (
         "a world without ranks",
         lambda: loader(rank=0, world_size=0),
         "world_size must be an integer from 1; got 0; count the ranks that train",

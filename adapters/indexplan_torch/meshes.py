@@ -1,0 +1,141 @@
+"""Which ranks of a device mesh read different samples, and which are peers that read the same.
+
+Data is dealt out along a mesh's data-parallel dimensions. Peers along all others (tensor, context,
+pipeline) work on one and the same batch, so that they are one rank to a plan.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch.distributed
+from torch.distributed.device_mesh import DeviceMesh
+
+from indexplan import IndexPlanError
+
+# words of which the names of dimensions are made: dp_replicate, data_parallel, tensor_parallel
+_DATA = {"dp", "ddp", "data", "fsdp", "hsdp", "replicate", "shard"}
+_PEERS = {"tp", "tensor", "cp", "context", "sp", "sequence", "pp", "pipeline", "mp", "model"}
+_WHOLE = {"dp", "data", "parallel"}  # nothing but these: all data-parallel ranks, not a part
+
+_CURE = (
+    "pass mesh=, the data-parallel dimension such as mesh['dp'], or rank= and world_size= of the "
+    "ranks that read different samples"
+)
+
+
+def ranks_in(mesh: Any) -> tuple[int, int]:
+    """Return (rank, world_size) among the ranks of a mesh that read different samples.
+
+    A mesh of one dimension is the data-parallel one. Of several, the data-parallel ones are told
+    by name: dp, data_parallel, or dp_replicate and dp_shard, the first of which varies slowest.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is no mesh, this rank is not in it, or the names do not tell which dimensions are
+        data-parallel.
+    """
+    if not isinstance(mesh, DeviceMesh):
+        raise IndexPlanError(
+            f"mesh must be a torch DeviceMesh, or a dimension of one; got {mesh!r}; pass "
+            "init_device_mesh(...), or mesh['dp'] of it"
+        )
+    names, sizes, place = mesh.mesh_dim_names, tuple(mesh.shape), mesh.get_coordinate()
+    if place is None:
+        raise IndexPlanError(
+            f"mesh must hold this rank, {torch.distributed.get_rank()}; got one of the ranks "
+            f"{mesh.mesh.flatten().tolist()}; make the loader on the ranks of the mesh only"
+        )
+    kinds = [_kind(name) for name in names or [""] * mesh.ndim]
+    if mesh.ndim == 1:
+        if kinds[0] in {"peers", "mixed"}:
+            raise IndexPlanError(_rule_of("of the data-parallel dimension", names, sizes))
+        return int(place[0]), sizes[0]
+    unclear = {"mixed", "unknown"}
+    if any(kind in unclear and size > 1 for kind, size in zip(kinds, sizes, strict=True)):
+        raise IndexPlanError(_rule_of("of dimensions whose names say what they are", names, sizes))
+    data = [dim for dim, kind in enumerate(kinds) if kind == "data"]
+    return _flat([(int(place[dim]), sizes[dim]) for dim in data])
+
+
+def ranks_of_meshes_that_run() -> tuple[int, int] | None:
+    """Return (rank, world_size) among the ranks that read different samples, as far as torch tells.
+
+    Each dimension of a named mesh has a process group that bears its name, if it does not span
+    all ranks. So the meshes of Lightning, Fabric, Accelerate and of a user's own are found here.
+
+    Returns
+    -------
+    (int, int) or None
+        None if no mesh says otherwise than that each rank reads its own samples.
+
+    Raises
+    ------
+    IndexPlanError
+        If the names do not tell which dimensions are data-parallel.
+    """
+    dims = _dimensions()
+    if not dims:
+        return None
+    world = torch.distributed.get_world_size()
+    by_kind: dict[str, dict[str, tuple[int, int]]] = {"data": {}, "peers": {}, "unknown": {}}
+    for name, place in dims.items():
+        by_kind.setdefault(_kind(name), {})[name] = place
+    data, peers = by_kind["data"], by_kind["peers"]
+    num_peers = math.prod(size for _, size in peers.values())
+    whole = {place for name, place in data.items() if set(name.split("_")) <= _WHOLE}
+    parts = [data[name] for name in sorted(data)]  # dp_replicate before dp_shard, as in meshes
+    found = next(iter(whole)) if whole else _flat(parts)
+    if len(whole) < 2 and found[1] * num_peers == world:
+        return found
+    if whole == {(0, 1)} and num_peers == 1:
+        return 0, 1  # the dimension that spans all ranks has no group of its own: they are peers
+    lone = all(size == 1 for _, size in [*peers.values(), *by_kind["unknown"].values()])
+    if lone and not data:
+        return None
+    sizes = {name: size for name, (_, size) in sorted(dims.items())}
+    raise IndexPlanError(
+        _rule_of("told to a loader that runs in one", list(sizes), [*sizes.values()])
+    )
+
+
+def _dimensions() -> dict[str, tuple[int, int]]:
+    """Return this rank's place and the size of each dimension of the meshes that run, by name."""
+    groups = torch.distributed.distributed_c10d._world.pg_map  # noqa: SLF001 (no public list)
+    dims: dict[str, tuple[int, int]] = {}
+    for group in groups:
+        kind, _, name = group.group_desc.partition("_")
+        if kind != "mesh" or name == "default":
+            continue
+        place = group.rank(), group.size()
+        while dims.get(name, place) != place:
+            name += "'"  # of another mesh; not a word that is known
+        dims[name] = place
+    return dims
+
+
+def _kind(name: str) -> str:
+    """Return what a dimension is by its name: data, peers, mixed or unknown."""
+    words = set(name.split("_"))
+    if words & _DATA:
+        return "mixed" if words & _PEERS else "data"
+    return "peers" if words & _PEERS else "unknown"
+
+
+def _flat(places: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the place in several dimensions as one, the last of which varies fastest."""
+    rank, ranks = 0, 1
+    for place, size in places:
+        rank, ranks = rank * size + place, ranks * size
+    return rank, ranks
+
+
+def _rule_of(rule: str, names: Any, sizes: Any) -> str:
+    got = (
+        ", ".join(f"{name}={size}" for name, size in zip(names, sizes, strict=True))
+        if names
+        else (f"no names, of shape {tuple(sizes)}")
+    )
+    return f"a mesh must be {rule}; got {got}; {_CURE}"
