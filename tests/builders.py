@@ -120,9 +120,11 @@ def looked_at(kind: Kind, root: Path) -> str:
     return "the right plan"
 
 
-def check_finished(kind: Kind, root: Path, expected: dict[str, str]) -> None:
+def check_finished(
+    kind: Kind, root: Path, expected: dict[str, str], part: tuple[int, int] | None = None
+) -> None:
     """Run a build undisturbed; check that its bytes are those of `expected`, and verify them."""
-    kind.save(root)
+    kind.save(root, part=part)
     found = digests(root)
     different = sorted(set(found.items()) ^ set(expected.items()))
     assert expected == found, f"{root} differs: {different}"

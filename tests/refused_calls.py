@@ -16,11 +16,25 @@ import struct
 _MACHINES: dict[str, tuple[int, dict[str, tuple[int, ...]]]] = {
     "x86_64": (
         0xC000003E,
-        {"write": (1,), "fsync": (74,), "link": (86, 265), "mkdir": (83, 258), "seccomp": (317,)},
+        {
+            "write": (1,),
+            "fsync": (74,),
+            "link": (86, 265),
+            "mkdir": (83, 258),
+            "flock": (73,),
+            "seccomp": (317,),
+        },
     ),
     "aarch64": (
         0xC00000B7,
-        {"write": (64,), "fsync": (82,), "link": (37,), "mkdir": (34,), "seccomp": (277,)},
+        {
+            "write": (64,),
+            "fsync": (82,),
+            "link": (37,),
+            "mkdir": (34,),
+            "flock": (32,),
+            "seccomp": (277,),
+        },
     ),
 }
 _LOAD, _EQUALS, _ABOVE, _RETURN = 0x20, 0x15, 0x25, 0x06
@@ -32,8 +46,8 @@ _NO_NEW_PRIVILEGES, _SET_FILTER, _ALL_THREADS = 38, 1, 1
 def refuse(call: str, error: int) -> None:
     """Make a system call of this process, in all its threads, fail with an errno from now on.
 
-    `call` is one of write, fsync, link and mkdir. Standard output and standard error may still
-    be written to.
+    `call` is one of write, fsync, link, mkdir and flock. Standard output and standard error may
+    still be written to.
     """
     machine, calls = _MACHINES[platform.machine()]
     program = [(_LOAD, 0, 0, _MACHINE), (_EQUALS, 1, 0, machine), (_RETURN, 0, 0, _ALLOW)]

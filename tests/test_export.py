@@ -1,6 +1,7 @@
 """Exports: what each rank reads as plain arrays, whole, never replaced, in little memory."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -122,10 +123,14 @@ def test_again(tmp_path: Path) -> None:
     assert (0, 24) == (again.num_written, again.num_kept)
     assert times == {file: file.stat().st_mtime_ns for file in out.rglob("*.npy")}
     (out / "epoch-00001/sub-epoch-00000/rank-00001.steps.npy").unlink()
-    (out / "epoch-00001/sub-epoch-00000/.rank-00001.npy.1-ab.tmp").write_bytes(b"of a killed one")
+    left = out / "epoch-00001/sub-epoch-00000/.rank-00001.npy.1-0123456789ab.tmp"
+    left.write_bytes(b"of a killed one")
+    os.utime(left, (0, 0))
+    (out / "epoch-00001/.x.tmp").write_bytes(b"of a user")
     again = ip.export(PLAN, out, epochs=range(2))
     assert (1, 23) == (again.num_written, again.num_kept)
-    assert before == tree(out)
+    assert {**before, "epoch-00001/.x.tmp": b"of a user"} == tree(out)
+    (out / "epoch-00001/.x.tmp").unlink()
     ip.export(PLAN, out, epochs=[5])
     assert before.items() < tree(out).items()
     assert 37 == len(tree(out))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
-from indexplan.files.finishing import check_chunks, check_there, complete, join
+from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
 from indexplan.files.format import (
     BUILD,
     CURE,
@@ -150,6 +150,7 @@ def save(
     finished = True
     if of == 1:
         complete(root, build, plan.to_dict(), left)
+        clear(root, build)
     else:
         record(root, build, number, of, plan.to_dict(), left)
         try:
@@ -157,6 +158,8 @@ def save(
             check_chunks(root, plan.to_dict(), mine.start, left)
         except UnfinishedError:
             finished = False
+            chunks = islice(build.chunks(), mine.start, mine.stop)
+            root.sweep([BUILD, *(chunk.name for chunk in chunks)])
     return Saved(
         path=root.path,
         num_bytes=sum(result.size for result in results),

@@ -18,7 +18,8 @@ from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.opening import open_file, read_small
 from indexplan.files.places import folder_of, shown
-from indexplan.files.publish import TEMPORARY, explained, publish
+from indexplan.files.publish import explained, publish
+from indexplan.files.temporary import sweep
 from indexplan.orders.base import Int64
 from indexplan.plan import Plan
 from indexplan.seeds import check_epochs
@@ -225,8 +226,7 @@ def export(
         done += file.size
     with explained("cleared of temporary files", root):
         for folder in {root, *((root / file.name).parent for file in files)}:
-            for leftover in folder.glob(f".*{TEMPORARY}"):  # what killed exports left
-                leftover.unlink(missing_ok=True)
+            sweep(folder)
     return Exported(
         path=str(root),
         num_bytes=total,

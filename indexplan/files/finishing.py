@@ -50,7 +50,7 @@ def finished(root: Place, plan: dict[str, Any]) -> Manifest | None:
 def complete(
     root: Place, build: Build, plan: dict[str, Any], left: list[tuple[int, Hashes]]
 ) -> None:
-    """Publish the block table, then the manifest; sweep up what killed builders left."""
+    """Publish the block table, then the manifest."""
     table = np.concatenate([hashes for _, hashes in left])
     blocks = header("<u8", len(table)) + table.tobytes()
     if not root.publish(BLOCKS, [blocks]) and root.read(BLOCKS) != blocks:
@@ -62,11 +62,14 @@ def complete(
         blocks_sha256=hashlib.sha256(blocks).hexdigest(),
         library_version=__version__,
     )
-    names = [chunk.name for chunk in build.chunks()]
-    root.settle([BLOCKS, *names])
+    root.settle([BLOCKS, *(chunk.name for chunk in build.chunks())])
     if not root.publish(MANIFEST, [canonical_json(manifest.to_dict()).encode()]):
         check_chunks(root, plan, 0, left)
-    root.sweep([MANIFEST, *names])
+
+
+def clear(root: Place, build: Build) -> None:
+    """Sweep up what is left of builders, dead ones and parts: the plan is finished."""
+    root.sweep([MANIFEST, *(chunk.name for chunk in build.chunks())])
     sweep(root)
 
 
@@ -103,7 +106,7 @@ def join(root: Place, build: Build, progress: Callable[[int, int], None] | None 
     manifest = read_manifest(root)
     if said := other_build(root, manifest.build):
         raise PlanFileError(f"{root.path}: {said[0]}")
-    sweep(root)
+    clear(root, build)
     return manifest
 
 

@@ -13,7 +13,8 @@ from typing import Protocol
 from indexplan.errors import PlanFileError, wrong
 from indexplan.files.format import BUILD
 from indexplan.files.opening import check_kind, open_file, read_small
-from indexplan.files.publish import TEMPORARY, explained, publish, sync_folder
+from indexplan.files.publish import explained, publish, sync_folder
+from indexplan.files.temporary import sweep
 
 
 class Place(Protocol):
@@ -56,7 +57,7 @@ class Place(Protocol):
         """Make sure that files which are there survive a power cut, whoever wrote them."""
 
     def sweep(self, names: Iterable[str]) -> None:
-        """Remove what killed builders left beside these files."""
+        """Remove what dead builders left beside these files."""
 
     def absolute(self) -> str:
         """Return the path that names this place in every folder."""
@@ -197,8 +198,8 @@ class Folder:
                 sync_folder(folder)
 
     def sweep(self, names: Iterable[str]) -> None:
-        """Remove the temporary files in the folders of these files."""
+        """Remove what dead builders left in the folders of these files."""
         with explained("cleared of temporary files", self.root):
             for folder in {(self.root / name).parent for name in names}:
-                for leftover in folder.glob(f".*{TEMPORARY}"):
-                    leftover.unlink(missing_ok=True)
+                if folder == self.root or not folder.is_symlink():
+                    sweep(folder)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from indexplan.errors import PlanFileError
+from indexplan.files.temporary import LOCKS, lock, temporary_name
 
 _MISSING = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _NO_LINKS = _MISSING | {errno.EPERM, errno.EMLINK}
-
-TEMPORARY = ".tmp"
 
 
 def publish(path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
@@ -36,15 +34,22 @@ def publish(path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
     Exception
         What drawing a block raises, as it is.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(6)}{TEMPORARY}")
-    try:
-        published = _write(temporary, path, blocks)
-        with explained("written", path):
-            sync_folder(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    return published
+    while True:
+        temporary = temporary_name(path)
+        try:
+            published = _write(temporary, path, blocks)
+            with explained("written", path):
+                sync_folder(path.parent)
+            return published
+        except _SweptError:
+            continue
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+class _SweptError(Exception):
+    """A temporary file was swept up as soon as it was made; nothing was written yet."""
 
 
 def _write(temporary: Path, path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
@@ -52,16 +57,18 @@ def _write(temporary: Path, path: Path, blocks: Iterable[bytes | memoryview]) ->
         with explained("written", path):
             stream = temporary.open("xb", buffering=0)
         with stream:
+            if not lock(stream, temporary):
+                raise _SweptError
             for block in blocks:
                 with explained("written", path):
                     write_all(stream.fileno(), block)
             with explained("written", path):
                 os.fsync(stream.fileno())
-                stream.close()
-        with explained("written", path):
-            return _give_name(temporary, path)
+                if not LOCKS:  # where nobody can rename what is open
+                    stream.close()
+                return _give_name(temporary, path)
     except PlanFileError as error:
-        # whoever finished the build has swept the temporary file away; what that looks like
+        # somebody who sees no locks may have swept the temporary file away; what that looks like
         # depends on the file system: over NFS even a write may fail
         if isinstance(error.__cause__, OSError) and os.path.lexists(path):
             return False
@@ -114,7 +121,7 @@ def sync_folder(folder: Path) -> None:
     """Make the names in a folder survive a power cut, where its file system can be told to."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows, where folders cannot be opened
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:

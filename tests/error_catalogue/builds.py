@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -17,7 +18,6 @@ import numpy as np
 import indexplan as ip
 from indexplan.files.build import build_chunk
 from indexplan.files.format import Build
-from indexplan.files.publish import TEMPORARY
 from tests.error_catalogue.made import (
     CHUNK,
     STORED,
@@ -93,7 +93,8 @@ def locked_again(root: Path, modes: dict[str, int]) -> None:
 
 def leftover(root: str | Path) -> None:
     """Leave what a killed builder leaves."""
-    written(f"{root}/epoch-00000/.a{TEMPORARY}")
+    path = written(f"{root}/epoch-00000/.chunk-00000.npy.1-0123456789ab.tmp")
+    os.utime(path, (0, 0))
 
 
 def closed_pool() -> Executor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import indexplan as ip
-from indexplan.files.publish import TEMPORARY
 from tests.bins import Bins
 from tests.error_catalogue.made import (
     OPEN,
@@ -47,7 +47,8 @@ def export_again(change: Callable[[Path], Any], plan: ip.Plan = STORED) -> None:
 
 def leftover(root: str | Path) -> None:
     """Leave what a killed builder leaves."""
-    written(f"{root}/epoch-00000/.a{TEMPORARY}")
+    path = written(f"{root}/epoch-00000/.rank-00000.npy.1-0123456789ab.tmp")
+    os.utime(path, (0, 0))
 
 
 CASES: list[Case] = [
