@@ -8,7 +8,10 @@ from math import gcd
 
 import numpy as np
 
+from indexplan.errors import wrong
 from indexplan.partition import Partition, layout, part_of
+
+MOST_SHARES = 2**20  # different shares of sub-epochs that are added up: 100 MB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,23 +135,41 @@ def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) 
     """Return how many places of some intervals the ranks with the fewest and the most get.
 
     An interval (start, stop, apart, count) stands for `count` of one length, which start `apart`
-    places after each other.
+    places after each other. What it costs does not depend on the world size: only the ranks are
+    looked at from which on the count is another.
+
+    Raises
+    ------
+    IndexPlanError
+        If there are more than 2**20 such ranks.
     """
-    everyone = 0
-    steps = np.zeros(world_size + 1, np.int64)  # of what a rank gets against the one before
+    everyone = num_shares = 0
+    ranks = [np.zeros(1, np.int64)]
+    changes = [np.zeros(1, np.int64)]  # of what a rank gets against the one before
     for start, stop, apart, count in intervals:
+        if stop - start == apart:  # they leave no gap, and so are one interval
+            stop, count = start + count * apart, 1  # noqa: PLW2901
         each, rest = divmod(stop - start, world_size)
         everyone += count * each
+        if rest == 0:
+            continue
         # `rest` ranks get one more, from rank start % world_size on, which comes back in turn
         turn = world_size // gcd(apart, world_size)
-        number = np.arange(min(count, turn))
+        num = min(count, turn)
+        num_shares += num
+        if num_shares > MOST_SHARES:
+            what, rule = "the different shares of an account's sub-epochs", f"at most {MOST_SHARES}"
+            cure = "use a global_batch_size that world_size divides, or ask for one sub_epoch"
+            raise wrong(what, rule, num_shares, cure)
+        number = np.arange(num)
         first = (start % world_size + apart % world_size * number) % world_size
         times = count // turn + (number < count % turn)
         last = first + rest
         round_again = last > world_size
-        steps[0] += times[round_again].sum()
-        last[round_again] -= world_size
-        steps[first] += times  # no rank is in `first` twice
-        steps[last] -= times
-    more = np.cumsum(steps[:-1])
+        ranks += [np.zeros(1, np.int64), first, last - world_size * round_again]
+        changes += [times[round_again].sum(keepdims=True), times, -times]
+    where, change = np.concatenate(ranks), np.concatenate(changes)
+    order = np.argsort(where, kind="stable")
+    where, more = where[order], np.cumsum(change[order])
+    more = more[(np.diff(where, append=world_size) > 0) & (where < world_size)]
     return everyone + int(more.min()), everyone + int(more.max())

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 from indexplan.errors import IndexPlanError, wrong
 
 DEEPEST = 50
+# Brackets, colons and quotes in a JSON text: what is read costs some 80 bytes for each at most.
+MOST_MARKS = 2**20
 
 
 def canonical_json(data: Any) -> str:
@@ -27,10 +29,14 @@ def parse_json_object(what: str, text: str | bytes, cure: str = AS_WRITTEN) -> d
     Raises
     ------
     IndexPlanError
-        If the text is not JSON, is not an object, names a field twice, or holds NaN or infinity.
+        If the text is not JSON, is not an object, names a field twice, holds NaN or infinity, or
+        has more than 2**20 brackets, colons and quotes.
     """
     if not isinstance(text, str | bytes):
         raise wrong(what, "JSON text", text, cure)
+    if (count := _num_marks(text)) > MOST_MARKS:
+        rule = f"{what} must hold at most {MOST_MARKS} brackets, colons and quotes; got {count}"
+        raise IndexPlanError(f"{rule}; {cure}")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
@@ -74,6 +80,12 @@ def check_fields(
     if unknown := sorted(set(data) - expected):
         rule = f"{what} must have only the fields {sorted(expected)}; got {unknown}"
         raise IndexPlanError(f"{rule}; {cure}")
+
+
+def _num_marks(text: str | bytes) -> int:
+    if isinstance(text, bytes):
+        return sum(map(text.count, (b"[", b"{", b":", b'"')))
+    return sum(map(text.count, '[{:"'))
 
 
 def _short(text: str | bytes) -> str | bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,16 +18,20 @@ from indexplan.accounting import changes
 from indexplan.errors import wrong
 from indexplan.files.read import Stored
 from indexplan.files.verify import Findings, check_files
-from indexplan.partition import Layout, Partition, layout
+from indexplan.partition import Int64, Layout, Partition, layout
 from indexplan.plan import Plan
 from indexplan.seeds import check_epochs
 from indexplan.shares import share
+
+T = TypeVar("T")
 
 SHOWN = 8  # problems of a check that are printed
 TILE = "sub-epochs tile the epoch"
 INVERSE = "locate is the inverse of batch"
 FEW = 256  # sub-epochs that are all looked at, and more between the edges of more
 SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
+MOST_STEPS = 512  # of an epoch that are looked at
+MOST_SLOTS = 2**12  # of a batch that are looked at: its first ones, and as many last ones
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,9 @@ def verify(
     Notes
     -----
     Of an epoch with more than 256 sub-epochs, those are checked at which size or phase change, or
-    where the plan was resumed, those beside them, and some between: the report says how many.
+    where the plan was resumed, those beside them, and some between: the report says how many. Of an
+    epoch, up to 512 steps are looked at, and of a batch up to 4,096 slots; so that a schedule of
+    thousands of phases takes seconds, and a batch of any size little memory.
 
     The files of a stored order whose algorithm is not known here are compared with their hashes,
     and its samples are counted, but it cannot be generated: the report says so, in `skipped`. Of
@@ -216,15 +222,17 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
         if here[1] != after or (sub_epoch == 0 and here[0] != 0):
             gaps.append(f"epoch {epoch}: sub-epoch {sub_epoch} leaves a gap, with {here}")
     yield TILE, len(chosen), gaps
+    sampled: list[tuple[Layout, int]] = []
     for sub_epoch in chosen:
         if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
             continue
         steps = layout(partition, num_units, epoch, sub_epoch)
         yield "steps tile their sub-epoch", steps.num_steps - steps.first_step, _tiling(plan, steps)
-        for step in _sampled_steps(steps):
-            yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
-            if located:
-                yield INVERSE, 1, _inverse(plan, steps, step)
+        sampled += [(steps, step) for step in _sampled_steps(steps)]
+    for steps, step in _thinned(sampled, MOST_STEPS):
+        yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
+        if located:
+            yield INVERSE, 1, _inverse(plan, steps, step)
     account = plan.account(epoch)
     total = account.num_read + account.num_dropped + account.num_finished
     said = [f"epoch {epoch}: {account}"] if total != num_units else []
@@ -266,9 +274,17 @@ def _sampled_sub_epochs(partition: Partition, num_units: int, epoch: int) -> lis
     total = partition.sub_epochs
     if total <= FEW:
         return list(range(total))
-    beside = {place + i for place in changes(partition, num_units, epoch) for i in range(-2, 2)}
+    places = _thinned(changes(partition, num_units, epoch), FEW)
+    beside = {place + i for place in places for i in range(-2, 2)}
     between = {total * i // FEW for i in range(FEW)}
     return sorted(number for number in beside | between if 0 <= number < total)
+
+
+def _thinned(row: list[T], most: int) -> list[T]:
+    """Return at most so many of a row, evenly spread, the first and the last among them."""
+    if len(row) <= most:
+        return row
+    return [row[(len(row) - 1) * i // (most - 1)] for i in range(most)]
 
 
 def _sampled_steps(steps: Layout) -> list[int]:
@@ -293,6 +309,14 @@ def _sampled_ranks(world_size: int) -> list[int]:
     return sorted({0, last, *(last * i // SAMPLED for i in range(SAMPLED))})
 
 
+def _slots(valid: int) -> Int64:
+    """Return slots of a batch worth looking at: all of a small one, else the first and the last."""
+    if valid <= MOST_SLOTS:
+        return np.arange(valid)
+    half = MOST_SLOTS // 2
+    return np.concatenate([np.arange(half), np.arange(valid - half, valid)])
+
+
 def _ranks(plan: Plan, steps: Layout, step: int) -> list[str]:
     world_size = plan.world_size or 1
     start, stop = steps.interval(step)
@@ -313,15 +337,18 @@ def _inverse(plan: Plan, steps: Layout, step: int) -> list[str]:
     for rank in _sampled_ranks(plan.world_size or 1):
         where = {"step": step, "rank": rank}
         valid = plan.num_valid(steps.epoch, sub_epoch, **where)
-        start, _ = share(steps, plan.world_size or 1, rank, step)
+        start, stop = share(steps, plan.world_size or 1, rank, step)
         if not valid or start >= steps.num_units:  # empty, or all in the next epoch
             continue
-        batch = plan.batch(steps.epoch, sub_epoch, **where)
         valid = min(valid, steps.num_units - start)
-        slots = np.arange(valid)
+        slots = _slots(valid)
+        if stop - start <= MOST_SLOTS:
+            batch = plan.batch(steps.epoch, sub_epoch, **where)
+        else:  # which may be more than memory holds
+            batch = plan.order.take(steps.epoch, start + slots)
         if plan.order.deals_bins:
-            offsets = plan.offsets(steps.epoch, sub_epoch, **where)
-            batch, slots = batch[: offsets[valid]], np.repeat(slots, np.diff(offsets)[:valid])
+            offsets = plan.order.offsets(steps.epoch, start + slots)
+            batch, slots = batch[: offsets[-1]], np.repeat(slots, np.diff(offsets))
         wrong_samples = batch[(batch < 0) | (batch >= plan.order.num_samples)]
         if len(wrong_samples):
             said = f"rank {rank} reads {wrong_samples[0]}, which is no sample"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -73,7 +74,12 @@ def _distances_into_steps(
     """Return how far positions are from the start of their step, under "carry"; int64."""
     origin = epoch * num_units
     distances = np.zeros_like(positions)
-    for place, phase in stream_phases(partition, num_units, partition.begin(num_units)):
+    if not positions.size:
+        return distances
+    phases = stream_phases(partition, num_units, partition.begin(num_units))
+    low, high = (origin + int(end) for end in (positions.min(), positions.max()))
+    first = max(0, bisect_right(phases, low, key=lambda each: each[0]) - 1)
+    for place, phase in phases[first : bisect_right(phases, high, key=lambda each: each[0])]:
         size = partition.sizes[phase]
         inside = positions >= min(max(place - origin, 0), num_units)
         # modulo size before the sum, so that it stays far below 2**63
@@ -94,7 +100,13 @@ def _find_in(
 
     `distance` is how far the epoch of the positions starts past the epoch of the steps.
     """
-    for span in steps.spans:
+    if not members.size:
+        return
+    low, high = (
+        int(end) + distance for end in (positions[members].min(), positions[members].max())
+    )
+    first = max(0, bisect_right(steps.spans, low, key=lambda span: span.start) - 1)
+    for span in steps.spans[first : bisect_right(steps.spans, high, key=lambda span: span.start)]:
         # Distances from the span's start are small where places might pass 2**63.
         offsets = positions[members] - (span.start - distance)
         inside = (offsets >= 0) & (offsets < span.length)

@@ -152,7 +152,7 @@ class Layout(NamedTuple):
         """Return the span that holds `step`."""
         if len(self.spans) == 1:
             return self.spans[0]
-        return self.spans[bisect_right([span.step for span in self.spans], step) - 1]
+        return self.spans[bisect_right(self.spans, step, key=lambda span: span.step) - 1]
 
     def interval(self, step: int) -> tuple[int, int]:
         """Return the places [start, stop) of a step."""
@@ -256,7 +256,7 @@ def _phases_from(
         ats = [(0, 0) if isinstance(at, int) else at for at in partition.ats]
         yield origin + start, bisect_right(ats, (epoch, sub_epoch)) - 1
         return
-    for place, phase in stream_phases(partition, num_units, origin + start):
+    for place, phase in _walk(partition, num_units, origin + start):
         if place > origin + start and place >= origin + stop:
             return
         yield place, phase
@@ -269,21 +269,31 @@ def stream_phases(partition: Partition, num_units: int, place: int) -> tuple[tup
     A phase starts where the full steps of the one before reach or pass its place; of phases
     passed together only the last runs.
     """
-    places = [partition.place(at, num_units) for at in partition.ats]
-    starts = []
-    while True:
+    return tuple(_walk(partition, num_units, place))
+
+
+def _walk(partition: Partition, num_units: int, place: int) -> Iterator[tuple[int, int]]:
+    """Yield what `stream_phases` returns, for those who need the first few of many."""
+    places = _places(partition, num_units)
+    phase = -1
+    while phase + 1 < len(places):
+        if phase >= 0:
+            size = partition.sizes[phase]
+            place -= (place - places[phase + 1]) // size * size
         phase = bisect_right(places, place) - 1
-        starts.append((place, phase))
-        if phase + 1 == len(places):
-            return tuple(starts)
-        size = partition.sizes[phase]
-        place -= (place - places[phase + 1]) // size * size
+        yield place, phase
+
+
+@lru_cache(maxsize=64)
+def _places(partition: Partition, num_units: int) -> tuple[int, ...]:
+    """Return the stream place at which each phase may start."""
+    return tuple(partition.place(at, num_units) for at in partition.ats)
 
 
 def next_step(partition: Partition, num_units: int, begin: int, place: int) -> int:
     """Return where the first step that starts at or past `place` starts, under "carry"."""
     phases = stream_phases(partition, num_units, begin)
-    start, phase = phases[bisect_right([start for start, _ in phases], place) - 1]
+    start, phase = phases[bisect_right(phases, place, key=lambda each: each[0]) - 1]
     size = partition.sizes[phase]
     return start - (start - place) // size * size
 
@@ -300,7 +310,10 @@ def _carried(
     """Yield the spans of a sub-epoch under "carry": the stream's steps that start in it."""
     origin = epoch * num_units
     phases = stream_phases(partition, num_units, partition.begin(num_units))
-    for i, (place, phase) in enumerate(phases):
+    in_force = max(0, bisect_right(phases, origin + start, key=lambda each: each[0]) - 1)
+    for i, (place, phase) in enumerate(phases[in_force:], in_force):
+        if place >= origin + stop:
+            return
         size = partition.sizes[phase]
         low = max(place, place - (place - origin - start) // size * size)
         high = min(origin + stop, phases[i + 1][0]) if i + 1 < len(phases) else origin + stop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from indexplan.errors import whole, wrong
 SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)  # purposes; the next takes the next free number
 
 SEED_STOP = 2**128
+MOST_EPOCHS = 2**20  # that a call names, as it lists them
 EPOCH_STOP = 2**32  # a larger epoch would spill into a second word and collide with another key
 
 
@@ -32,7 +34,11 @@ def check_epochs(epochs: Any) -> list[int]:
     """Return some epochs as a list of ints, or raise `IndexPlanError`."""
     if not isinstance(epochs, Iterable):
         raise wrong("epochs", "an iterable of integers", epochs, "pass range(3), or [3] for one")
-    return [check_epoch(epoch) for epoch in epochs]
+    numbers = [check_epoch(epoch) for epoch in islice(epochs, MOST_EPOCHS + 1)]
+    if len(numbers) > MOST_EPOCHS:
+        got = epochs if isinstance(epochs, range) else "more"
+        raise wrong("epochs", f"at most {MOST_EPOCHS} of them", got, "name some at a time")
+    return numbers
 
 
 @lru_cache(maxsize=1024)  # SeedSequence takes longer than a batch does

@@ -11,6 +11,7 @@ from indexplan.orders import Order
 from indexplan.plan import Plan
 from indexplan.schedule import Phase
 from indexplan.seeds import EPOCH_STOP
+from indexplan.shares import share
 
 SHOWN = 12  # epochs, or ranks, of many
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
@@ -136,12 +137,13 @@ def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[s
 
 def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]:
     """Return the first samples of a batch, which may be far too large to be drawn whole."""
-    for epoch, starts, stops in plan._batch_runs(**where, step=step, rank=rank):  # noqa: SLF001
-        if starts[0] < stops[0]:
-            few = min(int(starts[0]) + FIRST_INDICES, int(stops[0]))
-            begun = plan.order.take(epoch, int(starts[0]), few)[:FIRST_INDICES]
-            return [int(index) for index in begun]
-    return []
+    steps = plan._layout(**where)  # noqa: SLF001
+    start, stop = share(steps, plan.world_size or 1, rank, step)
+    if start == stop:
+        return []
+    # under "carry" a batch may be of as many epochs as there are: only its beginning is cut out
+    epoch, low, high = steps.pieces(start, min(stop, start + FIRST_INDICES))[0]
+    return [int(index) for index in plan.order.take(epoch, low, high)[:FIRST_INDICES]]
 
 
 def _how_to_resume(plan: Plan, path: str) -> list[str]:

@@ -25,9 +25,9 @@ from indexplan.orders.base import Int64
 
 CURE = "restore it, or delete it and manifest.json and run the same build again"
 
-# Each holds a file descriptor, of which macOS gives a process 256. The first that was mapped goes
-# first, which takes no lock.
-MAPS = 64
+# Each holds a file descriptor, of which macOS gives a process 256: no more than a quarter of those
+# that there are. The first that was mapped goes first, which takes no lock.
+MAPS, OF_DESCRIPTORS = 64, 4
 
 Key = tuple[int, int, bool]  # epoch, number of the chunk in it, whether its offsets
 
@@ -163,7 +163,7 @@ class Chunks:
         found = self._maps.get(key)
         if found is None:
             found = self._maps.setdefault(key, self._map(key))
-            if len(self._maps) > MAPS:
+            while len(self._maps) > _most_maps():
                 self._maps.popitem(last=False)
         return found
 
@@ -203,6 +203,16 @@ class Chunks:
         each = self.manifest.build.units_per_chunk
         start = number * each
         return Chunk(epoch, number, start, min(start + each, self.units[epoch]), offsets)
+
+
+def _most_maps() -> int:
+    """Return how many files a plan directory may have mapped at a time."""
+    try:
+        import resource
+    except ImportError:  # Windows, where a map holds no descriptor
+        return MAPS
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAPS if limit == resource.RLIM_INFINITY else max(1, min(MAPS, limit // OF_DESCRIPTORS))
 
 
 _CHUNKS: WeakValueDictionary[tuple[str, str], Chunks] = WeakValueDictionary()

@@ -21,6 +21,10 @@ from tests.error_catalogue.made import (
 )
 
 LAST = 2**32 - 1
+MANY_SHARES = ip.Plan(
+    ip.Sequential(2**50), world_size=2**31 - 1, global_batch_size=1001, sub_epochs=2**30,
+    remainder="drop",
+)  # fmt: skip
 BINS = ip.Plan(Bins(10), world_size=1, batch_size=2)
 
 
@@ -30,6 +34,17 @@ def draw(path: str) -> None:
 
 
 CASES: list[Case] = [
+    (
+        "too many epochs",
+        lambda: ip.verify(PLAN, range(2**32)),
+        "epochs must be at most 1048576 of them; got range(0, 4294967296); name some at a time",
+    ),
+    (
+        "an account of too many different shares",
+        lambda: MANY_SHARES.account(0),
+        "the different shares of an account's sub-epochs must be at most 1048576; got "
+        "1073741824; use a global_batch_size that world_size divides, or ask for one sub_epoch",
+    ),
     (
         "a rank too many",
         lambda: WHOLE.batch(0, step=0, rank=2),

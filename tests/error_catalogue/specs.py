@@ -30,6 +30,12 @@ def at(*places: Any) -> ip.Plan:
 
 CASES: list[Case] = [
     (
+        "JSON of too many objects",
+        lambda: ip.Plan.from_json('{"a":[' + "[]," * 2**20 + "0]}"),
+        "a plan must hold at most 1048576 brackets, colons and quotes; got 1048581; pass what "
+        "to_json returned, unchanged",
+    ),
+    (
         "no samples",
         lambda: ip.Shuffle(0),
         "num_samples must be an integer from 1 to 2**63 - 1; got 0; pass len(dataset)",
