@@ -1,0 +1,106 @@
+"""Deal histories to all loaders and write docs/torture.md: `python -m benchmarks.torture`.
+
+`--quick` deals a few to each, checks what has to hold of the counts, and writes nothing.
+`--only NAME` tortures some loaders again, and takes the others from the file that `--json` names.
+`--render FILE` runs nothing. `--history NUMBER` shows one history.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cold import ROOT
+from benchmarks.report import surroundings
+from benchmarks.torture import page
+from benchmarks.torture.histories import history
+from benchmarks.torture.loaders import LOADERS, Entry
+
+QUICK = 6
+"""Histories of `--quick`, without worker processes."""
+HOURS = 6
+"""What a loader has the time for, as every leg has its own limit."""
+
+
+def run(entry: Entry, plain: int, with_workers: int) -> dict[str, Any]:
+    """Torture a loader in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = str(Path(folder) / "tallies.json")
+        call = f"main({entry.name!r}, {plain}, {with_workers}, {output!r})"
+        # a file, as loaders that spawn their workers import the main module again
+        script = Path(folder) / "torture.py"
+        lines = ["from benchmarks.torture.arena import main", f"if __name__ == '__main__': {call}"]
+        script.write_text("\n".join(lines))
+        command = [sys.executable, "-W", "ignore", str(script)]
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        with (Path(folder) / "said").open("w+") as said:
+            done = subprocess.run(
+                command, check=False, cwd=ROOT, stderr=said, env=env, timeout=HOURS * 3600
+            )
+            if done.returncode:
+                said.seek(0)
+                raise RuntimeError(f"{entry.name}:\n{said.read()[-5000:]}")
+        result: dict[str, Any] = json.loads(Path(output).read_text())
+    return result
+
+
+def wrong(name: str, record: dict[str, Any]) -> list[str]:
+    """Return what has to hold, and does not: ours lose nothing, and everybody's counts add up."""
+    entry = next(entry for entry in LOADERS if entry.name == name)
+    found = []
+    for key in ("plain", "with_workers"):
+        for kind, tally in record.get(key, {}).items():
+            if tally["histories"] and not tally["samples"]:
+                found.append(f"{name}, {kind}: no history went through its first pass")
+            if entry.ours and (tally["lost"] or tally["twice"]):
+                found.append(f"{name}, {kind}: {tally['examples']}")
+    return found
+
+
+def main() -> int:
+    """Run the command line; 1 if ours lost or repeated a sample, or a loader could not be run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few histories, and no page")
+    parser.add_argument("--only", action="append", help="a loader; may be repeated")
+    parser.add_argument("--histories", type=int, help="at most so many of each loader")
+    parser.add_argument("--json", type=Path, help="where to keep the counts")
+    parser.add_argument("--render", type=Path, help="render counts kept before; run nothing")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "torture.md")
+    parser.add_argument("--history", type=int, help="show a history; run nothing")
+    options = parser.parse_args()
+    if options.history is not None:
+        print(history(options.history), history(options.history, with_workers=True), sep="\n")
+        return 0
+    data: dict[str, Any] = {"loaders": {}}
+    known = options.render or (options.json if options.only else None)
+    if known and known.exists():
+        data = json.loads(known.read_text())
+    asked = [] if options.render else options.only or [entry.name for entry in LOADERS]
+    for name in asked:
+        entry = next(entry for entry in LOADERS if name in {entry.name, entry.module})
+        most = QUICK if options.quick else options.histories or 10**9
+        with_workers = 0 if options.quick else min(entry.with_workers, most)
+        record = run(entry, min(entry.histories, most), with_workers)
+        data = {**data, **surroundings()}
+        data["loaders"][entry.name] = record
+        print(f"{entry.name}: {record.get('missing') or page.summary(record)}", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(data, indent=1))
+    text = page.render(data)  # also where it goes nowhere: it must not fail
+    if not options.quick:
+        options.output.write_text(text)
+    problems = [each for name, record in data["loaders"].items() for each in wrong(name, record)]
+    print(*problems, sep="\n")
+    missing = [name for name, record in data["loaders"].items() if record["missing"]]
+    return 1 if problems or (options.quick and missing) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

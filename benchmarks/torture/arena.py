@@ -1,0 +1,54 @@
+"""Inside a fresh process: one loader, and the histories that it is dealt."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from benchmarks.torture.counting import Tally
+from benchmarks.torture.histories import KINDS, History, history
+from benchmarks.torture.loaders import NAMES, Entry
+from benchmarks.torture.running import play
+
+
+def torture(entry: Entry, loader: ModuleType, histories: Iterable[History]) -> dict[str, Tally]:
+    """Deal histories to a loader; return the counts of each kind."""
+    tallies = {kind: Tally() for kind in KINDS}
+    with tempfile.TemporaryDirectory() as root:
+        for each in histories:
+            folder = Path(root) / str(each.n)
+            if not folder.exists():
+                folder.mkdir()
+                getattr(loader, "write", lambda *_: None)(str(folder), each.n)
+            outcome = play(loader.Loader, each, str(folder), forked=entry.forked)
+            tallies[each.kind].add(each, outcome, entry)
+    return tallies
+
+
+def main(name: str, plain: int, with_workers: int, output: str) -> None:
+    """Write the counts of one loader as JSON."""
+    import torch
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # more workers than cores, and deprecated calls of loaders
+    logging.disable(logging.WARNING)
+    entry = NAMES[name]
+    try:
+        loader, version = entry.load(), f"{entry.package} {entry.version()}"
+    except (ImportError, importlib.metadata.PackageNotFoundError) as error:
+        missing = f"{type(error).__name__}: {error}; {entry.cure}"
+        Path(output).write_text(json.dumps({"version": "", "missing": missing}))
+        return
+    result: dict[str, Any] = {"version": version, "missing": ""}
+    for key, count in {"plain": plain, "with_workers": with_workers}.items():
+        dealt = (history(number, with_workers=key == "with_workers") for number in range(count))
+        tallies = torture(entry, loader, dealt)
+        result[key] = {kind: tally.to_dict() for kind, tally in tallies.items()}
+    Path(output).write_text(json.dumps(result))

@@ -1,0 +1,73 @@
+"""Counts what a history lost and read twice, and what a loader's own policy explains of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.torture.histories import History
+from benchmarks.torture.loaders import Entry
+from benchmarks.torture.running import Outcome
+
+EXAMPLES = 3
+"""Histories that are kept as examples of what went wrong."""
+
+
+@dataclass
+class Tally:
+    """Sums over histories of one kind."""
+
+    histories: int = 0
+    refused: int = 0
+    exact: int = 0
+    """Histories that went through, without a sample lost or read twice but by policy."""
+    uneven: int = 0
+    """Histories in which a rank had a batch in a step in which another had none."""
+    samples: int = 0
+    """That were to be read: in passes that were over before a refusal, each sample once."""
+    lost: int = 0
+    twice: int = 0
+    """Reads past the first of a sample in a pass."""
+    dropped: int = 0
+    """Samples not read, by the loader's policy."""
+    padded: int = 0
+    """Reads past the first, by the loader's policy."""
+    seconds: list[float] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    """What was raised, with numbers left out, and how often."""
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, history: History, outcome: Outcome, entry: Entry) -> None:
+        """Count a history."""
+        self.histories += 1
+        self.seconds += outcome.seconds
+        self.uneven += outcome.uneven
+        lost = twice = 0
+        for epoch, reads in enumerate(outcome.reads):
+            again = int(np.maximum(reads - 1, 0).sum())
+            if epoch < outcome.finished:
+                missing = int((reads == 0).sum())
+                self.samples += history.n
+            else:  # it was refused before it could read them
+                missing = 0
+                self.samples += int((reads > 0).sum())
+            legs = outcome.legs[epoch]
+            dropped, padded = entry.policy(history.n, legs) if legs else (0, 0)
+            dropped, padded = min(dropped, missing), min(padded, again)
+            self.dropped, self.padded = self.dropped + dropped, self.padded + padded
+            lost, twice = lost + missing - dropped, twice + again - padded
+        self.lost, self.twice = self.lost + lost, self.twice + twice
+        if outcome.refused:
+            self.refused += 1
+            self.reasons[outcome.refused] += 1
+        elif not lost and not twice:
+            self.exact += 1
+        if (lost or twice) and len(self.examples) < EXAMPLES:
+            self.examples.append(f"{history}; {lost} lost, {twice} read twice")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sums as JSON types."""
+        return {**vars(self), "reasons": dict(self.reasons.most_common(5))}

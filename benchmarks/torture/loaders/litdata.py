@@ -1,0 +1,56 @@
+"""LitData: chunks written by `optimize`, a StreamingDataset, and a StreamingDataLoader's state.
+
+https://github.com/Lightning-AI/litData/blob/main/README.md (pause and resume): `state_dict` and
+`load_state_dict` of the loader. `drop_last` is True, as it is by default on more than one rank: it
+keeps the ranks in step, where some have batches to spare without it, and states check it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from litdata import StreamingDataLoader, StreamingDataset
+from litdata.streaming.cache import Cache
+
+from benchmarks.torture.histories import EPOCHS
+from benchmarks.torture.running import Place, Saved, going_on
+
+CHUNK = 64
+"""Samples."""
+
+
+def write(folder: str, n: int) -> None:
+    """Write n samples, each its own number, with the writer that `optimize` runs in workers."""
+    cache = Cache(folder, chunk_size=CHUNK)
+    for number in range(n):
+        cache[number] = number
+    cache.done()
+    cache.merge()
+
+
+class Loader:
+    """One rank's, in a process of its own."""
+
+    def __init__(self, place: Place, saved: Saved | None) -> None:
+        dataset = StreamingDataset(place.folder, shuffle=True, drop_last=True, seed=place.seed)
+        self.loader = StreamingDataLoader(
+            dataset, batch_size=place.batch, num_workers=place.workers
+        )
+        self.resumed = saved.epoch if saved and saved.after_pass else -1
+        if saved:
+            self.loader.load_state_dict(saved.state(0))
+
+    def batches(self, epoch: int) -> Iterator[Any]:
+        """Iterate."""
+        for batch in going_on(self.loader, after_pass=epoch == self.resumed):
+            if self.epoch >= EPOCHS:
+                return
+            yield batch.tolist()
+
+    @property
+    def epoch(self) -> int:
+        """Return which pass it is in: after a state of a pass's last batch, it is the next one."""
+        return int(self.loader.current_epoch) - 1
+
+    def state(self) -> Any:
+        """Return the loader's own."""
+        return self.loader.state_dict()
