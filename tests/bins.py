@@ -77,6 +77,11 @@ class ChangingBins(Bins):
     constant_num_units = False
     every_sample_once = False
 
+    @property
+    def stream_key(self) -> int:
+        """Return what augmentation seeds are hashed from, without a seed of its own."""
+        return 70 + self.num_samples
+
     def row(self, epoch: int) -> list[range]:
         """Return the bins of an epoch, in the order in which they are dealt."""
         if epoch % 2:
