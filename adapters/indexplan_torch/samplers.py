@@ -7,7 +7,7 @@ Trainers look for `DistributedSampler` to tell a sampler that knows its rank, ca
 
 from __future__ import annotations
 
-import inspect
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -233,9 +233,8 @@ def _refuse_as_sampler(sampler: PlanBatchSampler) -> None:
     `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given, and it asks for
     nothing but `iter`: it is seen by who asks for the first batch. Once a pass, so cheap enough.
     """
-    frame = inspect.currentframe()
-    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
-    asking = caller.f_locals.get("self") if caller is not None else None
+    # not currentframe(): a frame that holds itself keeps its callers' loader and workers alive
+    asking = sys._getframe(2).f_locals.get("self")  # noqa: SLF001
     if isinstance(asking, BatchSampler) and vars(asking).get("sampler") is sampler:
         raise IndexPlanError(
             f"sampler must yield indices; got a {type(sampler).__name__}, which yields batches; "

@@ -1,8 +1,10 @@
 """The torch adapters in one process: passes, lengths, and states that count what was received."""
 
+import gc
 import os
 import pickle
 import signal
+import weakref
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -26,6 +28,20 @@ class Deadly(Identity):
 
 
 # --- passes
+
+
+def test_a_loader_that_nobody_holds_is_gone_at_once() -> None:
+    """Left in mid-pass, it waits for no garbage collection, in which torch's workers end late."""
+    loader = loader_of(PLAN, num_workers=2)
+    batches = iter(loader)
+    next(batches)
+    gone = weakref.ref(loader)
+    gc.disable()
+    try:
+        del loader, batches
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("make", [PlanBatchSampler, loader_of])
