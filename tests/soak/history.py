@@ -1,0 +1,262 @@
+"""One history: a run that stops anywhere and goes on under anything, until an epoch's end."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import indexplan as ip
+from tests.soak import drawing, killing
+from tests.soak.carrying import Plans, Saved, through
+from tests.soak.counting import Count
+from tests.soak.drawing import Part
+from tests.soak.reading import WAYS, Read, WrongError
+
+# Of a hundred histories, those with what takes long; the others are read as arrays.
+PER_CENT = {
+    "huge orders": 4,
+    "plan directories": 4,
+    "killed runs": 2,
+    "loaders": 5,
+    "loaders with workers": 0.2,
+}
+MOST_LEGS = 30
+MOST_LOADERS = 6  # ranks that have a loader each
+MOST_CALLS = 400  # of batch, in a leg that asks for every one
+LATEST = drawing.LAST_EPOCH - 10**6  # of the epochs in which a history begins
+Counts = Counter  # of (group, name)
+
+
+@dataclass
+class Story:
+    """What became of a history: what was counted, and in words what happened."""
+
+    seed: int
+    counts: Counts = field(default_factory=Counter)
+    words: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def count(self, group: str, name: Any, number: int = 1) -> None:
+        """Count something of a group."""
+        self.counts[group, name] += number
+
+
+def tell(seed: int, kinds: frozenset[str] | None = None) -> Story:
+    """Run the history of a seed; whatever is wrong is in the story, exceptions too.
+
+    Parameters
+    ----------
+    kinds : frozenset of str, optional
+        Of PER_CENT; drawn if left out.
+    """
+    story = Story(seed)
+    try:
+        # what is shown does not depend on the disk, and this one syncs at once
+        fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+        with tempfile.TemporaryDirectory(dir=fast) as folder:
+            History(story, Random(seed), Path(folder), kinds).run()  # noqa: S311 (to draw with)
+    except Exception as error:  # whatever it is, it is a finding
+        words = str(error) if isinstance(error, WrongError) else traceback.format_exc().strip()
+        story.wrong.append(words)
+        story.count("", "legs that raised")
+    story.count("", "histories")
+    return story
+
+
+class History:
+    """A run, of one order and one number of sub-epochs."""
+
+    def __init__(
+        self, story: Story, random: Random, folder: Path, kinds: frozenset[str] | None
+    ) -> None:
+        drawn = frozenset(kind for kind, per in PER_CENT.items() if random.random() * 100 < per)
+        self.kinds = drawn if kinds is None else kinds
+        self.story, self.random, self.folder = story, random, folder
+        self.huge = "huge orders" in self.kinds
+        self.loads = bool(self.kinds & {"loaders", "loaders with workers"})
+        order = drawing.order(random, huge=self.huge)
+        sub_epochs = drawing.sub_epochs(random, order.num_units(0), huge=self.huge)
+        run = ip.Plan(order, world_size=1, batch_size=1, sub_epochs=sub_epochs)
+        cursor = self._beginning(run)
+        self.saved = Saved("cursor", cursor)
+        self.tally = Count(order, cursor.epoch, cursor.position, huge=self.huge)
+        self.plans = Plans(run, random, self._stored(run, cursor.epoch))
+        story.words.append(
+            f"{order!r}, {sub_epochs} sub-epochs, from epoch {cursor.epoch}, sub-epoch "
+            f"{cursor.sub_epoch}, step {cursor.step}, position {cursor.position}"
+        )
+        story.count("orders", type(order).__name__ + (", huge" if self.huge else ""))
+        for kind in self.kinds:
+            story.count("histories with", kind)
+
+    def _beginning(self, run: ip.Plan) -> ip.Cursor:
+        """Draw where the run begins: at an epoch's start, or anywhere if it is huge."""
+        random = self.random
+        epoch = random.choice([0, 0, 0, 1, random.randint(2, 9), random.randrange(LATEST)])
+        near = run.cursor(epoch, 0, step=0)
+        if not self.huge:
+            return near
+        plan = run.replace(**drawing.partition(random, run, near, drawing.MOST_RANKS))
+        sub_epoch = random.randrange(run.sub_epochs)
+        num_steps = plan.num_steps(epoch, sub_epoch)
+        step = random.choice([random.randint(0, num_steps), num_steps - random.randint(0, 5)])
+        return plan.cursor(epoch, sub_epoch, step=max(0, step))
+
+    def _stored(self, run: ip.Plan, epoch: int) -> Path | None:
+        """Build a plan directory of the first epochs, by builders that may be killed."""
+        if "plan directories" not in self.kinds or self.huge:
+            return None
+        directory, random = self.folder / "run.plan", self.random
+        epochs = range(epoch, epoch + random.randint(1, 3))
+        while random.random() < 0.4:
+            if killing.build(run, directory, epochs, random.randrange(40)):
+                self.story.count("killed", "builds")
+        ip.save(run, directory, epochs=epochs)
+        return directory
+
+    def run(self) -> None:
+        """Run legs, and then what is left of the epoch; count."""
+        for _ in range(self.random.randint(1, 12 if self.huge else MOST_LEGS)):
+            self._leg()
+        end = self.saved.cursor
+        place = end.epoch, end.position
+        if not self.huge and (end.sub_epoch, end.position) != (0, 0):
+            self._leg(last=True)
+            place = end.epoch + 1, 0
+        lost, repeated, words = self.tally.wrong(*place)
+        self.story.count("", "samples lost", lost)
+        self.story.count("", "samples repeated", repeated)
+        self.story.wrong += words
+
+    def _leg(self, *, last: bool = False) -> None:
+        """Go on from what was saved, under another partition, to a stop; save."""
+        random, story = self.random, self.story
+        self.saved, carrier = through(self.saved, random, self.folder)
+        cursor = self.saved.cursor
+        plan, how = self._plan(cursor, last=last)
+        parts = drawing.parts(random, plan, most_steps=5 if self.huge else 10**6)
+        if last:
+            parts = drawing.parts_to_the_end(plan)
+        story.words.append(
+            f"leg {story.counts['', 'legs']}: {told(plan)}; {self.saved.kind} through {carrier}, "
+            f"plan {how}; {where(parts)}"
+        )
+        parts, reads = self._read(plan, parts, last=last)
+        for part, read in zip(parts, reads, strict=True):
+            self._count(plan, part, read)
+        for part in parts:
+            now = self.saved.cursor
+            if last or (part.epoch, part.sub_epoch) < (now.epoch, now.sub_epoch):
+                self._account(plan, part)
+        story.count("", "legs")
+        story.count("", "steps", sum(part.stop - part.start for part in parts))
+        story.count("remainders", plan.remainder)
+        story.count("states carried by", carrier)
+        story.count("plans", how)
+        story.count("world sizes", plan.world_size)
+        for name, is_so in features(plan):
+            story.count("legs with", name, int(is_so))
+
+    def _plan(self, cursor: ip.Cursor, *, last: bool) -> tuple[ip.Plan, str]:
+        """Draw the plan of a leg."""
+        run, random = self.plans.run, self.random
+        most = MOST_LOADERS if self.loads and random.random() < 0.8 else drawing.MOST_RANKS
+        if last:
+            most = min(most, max(1, MOST_CALLS // (run.sub_epochs - cursor.sub_epoch)))
+        fields = drawing.partition(random, run, cursor, most)
+        while last and fields["remainder"] == "carry":
+            fields = drawing.partition(random, run, cursor, most)
+        return self.plans.resumed(fields, cursor)
+
+    def _read(
+        self, plan: ip.Plan, parts: list[Part], *, last: bool
+    ) -> tuple[list[Part], list[Read]]:
+        """Read what a leg reads, one way or another; return what was finished, and read."""
+        random, story = self.random, self.story
+        ranks = plan.world_size or 0
+        calls = ranks * sum(part.stop - part.start for part in parts)
+        kills = "killed runs" in self.kinds and calls < MOST_CALLS and not last
+        if kills and random.random() < 0.5:
+            doom = killing.doom(random, parts)
+            story.words[-1] += f"; {doom}"
+            story.count("read by", "a run that is killed")
+            story.count("killed", "runs")
+            parts, reads, saved = killing.run(plan, parts, doom, self.folder)
+            story.words[-1] += f": finished {where(parts)}"
+            self.saved = saved or self.saved
+            return parts, reads
+        if self.loads and ranks <= MOST_LOADERS and random.random() < 0.8:
+            from tests.soak import loading
+
+            if loading.takes(plan, parts):
+                workers = "loaders with workers" in self.kinds
+                chosen = loading.setting(random, workers=workers)
+                story.words[-1] += f"; read by {chosen}"
+                story.count("read by", chosen.kind)
+                reads, self.saved = loading.read(chosen, plan, parts, self.saved)
+                return parts, reads
+        way = "indices"
+        if calls < MOST_CALLS:  # a batch by itself is the fastest to ask for, a thread the slowest
+            way = random.choices(list(WAYS), [30, 15, 50, 10, 1 if ranks <= 8 else 0])[0]
+        story.words[-1] += f"; read by {way}"
+        story.count("read by", way)
+        reads = [WAYS[way](plan, part) for part in parts]
+        end = parts[-1]
+        self.saved = Saved("cursor", plan.cursor(end.epoch, end.sub_epoch, step=end.stop))
+        return parts, reads
+
+    def _count(self, plan: ip.Plan, part: Part, read: Read) -> None:
+        """Count what was read in a part."""
+        self.tally.add(part.epoch, read.before)
+        if plan.remainder == "carry":
+            self.tally.add_carried(part.epoch, read.last)
+        else:
+            self.tally.add(part.epoch, read.last)
+        self.story.count("", "samples read", len(read.before) + len(read.last))
+
+    def _account(self, plan: ip.Plan, part: Part) -> None:
+        """Count what the account says that an ended sub-epoch dropped and padded."""
+        account = plan.account(part.epoch, part.sub_epoch)
+        dropped, padded = account.num_dropped, account.num_padded
+        ranks = plan.world_size if plan.global_batch_size is None else 1
+        full = max(phase.num_units for phase in plan.phases) * (ranks or 1)
+        for number, remainder in ((dropped, "drop"), (padded, "pad")):
+            if number and (plan.remainder != remainder or number >= full):
+                raise WrongError(f"{told(plan)}, of {full} units a step, at {part}: {account}")
+        self.tally.add_account(part.epoch, dropped=dropped, padded=padded)
+        self.story.count("", "units dropped, as accounted for", dropped)
+        self.story.count("", "units padded, as accounted for", padded)
+
+
+def told(plan: ip.Plan) -> str:
+    """Return the partition of a plan in words."""
+    name = "batch_size" if plan.global_batch_size is None else "global_batch_size"
+    phases = "; ".join(f"{phase.size} from {phase.at}" for phase in plan.phases)
+    return f"{plan.world_size} ranks, {name} {phases}, {plan.remainder}"
+
+
+def where(parts: list[Part]) -> str:
+    """Return what a leg finished, in words."""
+    each = [
+        f"steps {part.start} to {part.stop} of {part.num_steps} in {part.epoch}/{part.sub_epoch}"
+        for part in parts
+    ]
+    return ", ".join(each) or "nothing"
+
+
+def features(plan: ip.Plan) -> list[tuple[str, bool]]:
+    """Return what a leg's plan has, and what not."""
+    return [
+        ("a schedule", len(plan.phases) > 1),
+        ("phases by place", any(isinstance(phase.at, int) for phase in plan.phases[1:])),
+        ("phases by sub-epoch", any(isinstance(phase.at, tuple) for phase in plan.phases[1:])),
+        ("nested batches", any(isinstance(phase.size, tuple) for phase in plan.phases)),
+        ("global_batch_size", plan.global_batch_size is not None),
+        ("sub-epochs", plan.sub_epochs > 1),
+    ]

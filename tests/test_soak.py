@@ -1,0 +1,185 @@
+"""`python -m tests.soak` can fail: it finds faults that are planted, each within few legs."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from indexplan import partition, plan, shares
+from indexplan.files.read import Stored
+from indexplan_torch.feed import Feed
+from tests.soak.history import PER_CENT, tell
+
+ROOT = Path(__file__).parents[1]
+MOST_LEGS = 3000
+Patch = pytest.MonkeyPatch
+
+
+def elastic_resume_loses_a_sample(patch: Patch) -> None:
+    """A run that goes on under three ranks starts a unit late."""
+    resume = ip.Plan.resume
+
+    def late(self: ip.Plan, cursor: ip.Cursor) -> ip.Plan:
+        found = resume(self, cursor)
+        left = found.num_steps(cursor.epoch, cursor.sub_epoch) - cursor.step
+        if self.world_size != 3 or left < 2 or not cursor.step:
+            return found
+        return resume(self, replace(cursor, position=cursor.position + 1))
+
+    patch.setattr(ip.Plan, "resume", late)
+
+
+def text_of_a_cursor_repeats_a_sample(patch: Patch) -> None:
+    """A cursor comes back from its text with a position that was read already."""
+    read = ip.Cursor.from_json.__func__  # type: ignore[attr-defined]
+
+    def early(cls: type[ip.Cursor], text: str) -> ip.Cursor:
+        cursor: ip.Cursor = read(cls, text)
+        return replace(cursor, position=cursor.position - 1, step=0) if cursor.step else cursor
+
+    patch.setattr(ip.Cursor, "from_json", classmethod(early))
+
+
+def rank_reads_its_neighbours_share(patch: Patch) -> None:
+    """One rank of many begins a unit early, in single batches."""
+    share = shares.share
+
+    def wrong(layout: Any, world_size: int, rank: int, step: int) -> tuple[int, int]:
+        start, stop = share(layout, world_size, rank, step)
+        return start - (rank == 5 and world_size > 64 and start < stop), stop
+
+    patch.setattr(shares, "share", wrong)
+
+
+def carry_skips_a_unit(patch: Patch) -> None:
+    """A step that runs past the end of an epoch goes on with the second unit of the next."""
+    pieces = partition.Layout.pieces
+
+    def skipping(self: Any, start: int, stop: int) -> list[tuple[int, int, int]]:
+        found = pieces(self, start, stop)
+        if self.remainder != "carry" or self.num_units < 9:
+            return found
+        return [(e, a + (e > self.epoch and a == 0 and b < 9), b) for e, a, b in found]
+
+    patch.setattr(partition.Layout, "pieces", skipping)
+
+
+def account_counts_one_too_few(patch: Patch) -> None:
+    """What is dropped is not what the account says."""
+    account = plan.account
+
+    def less(*arguments: Any) -> Any:
+        found = account(*arguments)
+        return replace(found, num_dropped=max(0, found.num_dropped - 1))
+
+    patch.setattr(plan, "account", less)
+
+
+def stored_order_repeats_a_sample(patch: Patch) -> None:
+    """What is read of a file has its first entry twice."""
+    _twice(patch, Stored)
+
+
+def huge_order_repeats_a_sample(patch: Patch) -> None:
+    """An order is not one-to-one where 32 bits are not enough."""
+    _twice(patch, ip.Shuffle)
+
+
+def _twice(patch: Patch, order: type[ip.Order]) -> None:
+    fill = order._fill
+
+    def twice(self: Any, epoch: int, starts: Any, stops: Any, out: Any) -> None:
+        fill(self, epoch, starts, stops, out)
+        if order is Stored or self.num_samples > 2**32:
+            out[-1:] = out[:1]
+
+    patch.setattr(order, "_fill", twice)
+
+
+def state_is_one_batch_behind(patch: Patch) -> None:
+    """A loader's state lacks the batch that the loop received last."""
+    _shifted(patch, -1)
+
+
+def state_is_one_batch_ahead(patch: Patch) -> None:
+    """A loader's state counts a batch that the loop has not received."""
+    _shifted(patch, +1)
+
+
+def _shifted(patch: Patch, by: int) -> None:
+    cursor = Feed.cursor
+
+    def shifted(self: Feed) -> ip.Cursor:
+        current = self.current
+        first = self.running()[0].first_step(*self.where)
+        if current is None or not first <= current.step + by <= current.stop:
+            return cursor(self)
+        current.step += by
+        found = cursor(self)
+        current.step -= by
+        return found
+
+    patch.setattr(Feed, "cursor", shifted)
+
+
+FAULTS: dict[Callable[[Patch], None], str] = {
+    elastic_resume_loses_a_sample: "",
+    text_of_a_cursor_repeats_a_sample: "",
+    rank_reads_its_neighbours_share: "",
+    carry_skips_a_unit: "",
+    account_counts_one_too_few: "",
+    stored_order_repeats_a_sample: "plan directories",
+    huge_order_repeats_a_sample: "huge orders",
+    state_is_one_batch_behind: "loaders",
+    state_is_one_batch_ahead: "loaders",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_planted_fault_is_found(
+    fault: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fault makes some history wrong, in words, before so many legs are over."""
+    fault(monkeypatch)
+    kinds = frozenset(kind for kind in PER_CENT if kind == FAULTS[fault])
+    legs = seed = 0
+    while not (story := tell(seed, kinds)).wrong:
+        legs += story.counts["", "legs"]
+        seed += 1
+        assert legs < MOST_LEGS
+    assert not any("Traceback" in words for words in story.wrong), story.wrong
+    assert any("read again" in words or "dropped" in words for words in story.wrong), story.wrong
+
+
+@pytest.mark.parametrize("kind", PER_CENT)
+def test_a_seed_tells_one_history(kind: str) -> None:
+    """A history of any kind is told by its seed, kills included, and nothing is wrong in it."""
+    first, again = (tell(7, frozenset({kind})) for _ in range(2))
+    assert [] == first.wrong
+    assert (first.words, first.counts) == (again.words, again.counts)
+
+
+def test_ctrl_c_ends_with_the_summary() -> None:
+    """What was counted before Ctrl-C is printed; every history of it was finished."""
+    command = [sys.executable, "-m", "tests.soak", "600", "--jobs", "2", "--first", "11"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as soak:
+        assert soak.stderr is not None
+        assert "legs/s" in soak.stderr.readline()  # so histories have been told
+        soak.send_signal(signal.SIGINT)
+        out, _ = soak.communicate()
+    assert 0 == soak.returncode, out
+    counted = {name: number for number, name in re.findall(r"(?m)^ +([\d,]+)  (.*)$", out)}
+    assert "0" == counted["samples lost"] == counted["samples repeated"]
+    assert int(counted["histories"].replace(",", "")) >= 2
+    assert out.splitlines()[-1].startswith("result: each sample was read once, or accounted for")
