@@ -373,7 +373,7 @@ def test_chunks_are_fetched_when_touched(saved: str, server: str, cache: Path) -
     plan = ip.load(saved)
     assert not cache.exists()
     assert PLAN.order.take(0, 300).tolist() == plan.order.take(0, 300).tolist()
-    (folder,) = cache.iterdir()
+    (folder,) = cache.glob("indexplan-*/*")
     assert [CHUNK] == list(tree(folder))
     assert store().cat_file(f"{saved}/{CHUNK}") == (folder / CHUNK).read_bytes()
     assert before + 2 == noted(server, chunk)  # theirs and ours
@@ -451,7 +451,7 @@ def test_another_plan_at_the_same_url(saved: str, cache: Path) -> None:
     plan = PLAN.replace(order=ip.Shuffle(1000, seed=6))
     ip.save(plan, saved, epochs=range(2), units_per_chunk=256)
     assert plan.order.take(0, 300).tolist() == ip.load(saved).order.take(0, 300).tolist()
-    assert 2 == len(list(cache.iterdir()))
+    assert 2 == len(list(cache.glob("indexplan-*/*")))
 
 
 def test_cache_without_room(saved: str, tmp_path: Path) -> None:
@@ -465,7 +465,7 @@ def test_cache_without_room(saved: str, tmp_path: Path) -> None:
         "except ip.PlanFileError as error: print(error)\n"
     )
     out = run(code, saved, INDEXPLAN_CACHE=str(tmp_path / "small"))
-    path = next((tmp_path / "small").iterdir()) / CHUNK
+    path = next((tmp_path / "small").glob("indexplan-*/*")) / CHUNK
     assert (
         f"{path} must be written, to read {saved}; got 'File too large'; free some space, or set "
         "INDEXPLAN_CACHE to a folder on a disk of this machine that has it\n"
@@ -492,7 +492,7 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert tmp_path / "xdg/indexplan" / key == cache_folder("s3://b/a.plan", "id")
     monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "own"))
-    assert tmp_path / "own" / key == cache_folder("s3://b/a.plan", "id")
+    assert tmp_path / f"own/indexplan-{os.geteuid()}" / key == cache_folder("s3://b/a.plan", "id")
 
 
 def test_pickles_to_its_url(saved: str) -> None:

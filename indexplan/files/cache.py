@@ -1,15 +1,19 @@
-"""The folder in which chunks of remote plans are kept, whole and checked, for all of a machine."""
+"""The folder in which chunks of remote plans are kept, whole and checked, for one user."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from io import BufferedReader
 from pathlib import Path
 
 from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.files.format import BLOCK_BYTES
+from indexplan.files.opening import hold, kind_of, open_inside
 from indexplan.files.places import Place
 
 CACHE = "INDEXPLAN_CACHE"
@@ -25,7 +29,8 @@ def cache_folder(url: str, identity: str) -> Path:
     """
     key = hashlib.sha256(f"{url}\n{identity}".encode()).hexdigest()[:32]
     if folder := os.environ.get(CACHE):
-        return Path(folder).absolute() / key
+        user = getattr(os, "geteuid", int)()  # several may share it; Windows has no numbers
+        return Path(folder).absolute() / f"indexplan-{user}" / key
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
@@ -34,24 +39,40 @@ def cache_folder(url: str, identity: str) -> Path:
     return Path(base).absolute() / "indexplan" / key
 
 
-def fetch(place: Place, name: str, size: int, hashes: Iterable[int], path: Path) -> None:
-    """Download a chunk to `path`, checked block by block, unless it is there whole.
+def fetch(place: Place, name: str, size: int, hashes: Iterable[int], path: Path) -> BufferedReader:
+    """Open a kept chunk; download it first, checked block by block, unless it is there whole.
 
-    One process downloads, and the others that want the chunk wait for it.
+    One process downloads, and the others that want the chunk wait for it. The last four names of
+    `path` are those of a folder of this user's, a plan, an epoch and a chunk: no link among them is
+    followed, and nobody else may own or write to what has them. So whatever is there was checked.
 
     Raises
     ------
     PlanFileError
         If the chunk cannot be read or kept, or is not what the block table says; nothing is kept
-        then.
+        then. If somebody else could have put there what is kept.
     IndexPlanError
         If this system has no file locks of POSIX.
     """
     try:
-        path.parent.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while not _whole(path, size):
-            _try_fetch(path, size, _checked(place, name, size, hashes))
+        import fcntl  # noqa: F401 (asked for before anything is made)
+    except ImportError:  # Windows
+        rule = "reading from an object store needs POSIX file locks, which this system lacks"
+        raise IndexPlanError(f"{rule}; copy the plan to a folder, and read it there") from None
+    epoch, plan, user, base = path.parents[:4]
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            held = stack.enter_context(hold(str(base)))
+            for folder in (user, plan, epoch):
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(folder.name, 0o700, dir_fd=held)
+                _look(folder, held, folder=True)
+                held = stack.enter_context(hold(folder.name, held))
+                _check_ours(folder, os.fstat(held), folder=True)
+            while (stream := _whole(path, size, held)) is None:
+                _try_fetch(path, size, _checked(place, name, size, hashes), held)
+            return stream
     except OSError as error:
         raise PlanFileError(
             f"{path} must be written, to read {place.path}; got {error.strerror!r}; free some "
@@ -59,26 +80,66 @@ def fetch(place: Place, name: str, size: int, hashes: Iterable[int], path: Path)
         ) from error
 
 
-def _whole(path: Path, size: int) -> bool:
+def _look(path: Path, held: int, *, folder: bool = False) -> os.stat_result:
+    """Look at what lies in a folder that is held open, and refuse what is not ours alone."""
+    found = os.stat(path.name, dir_fd=held, follow_symlinks=False)
+    _check_ours(path, found, folder=folder)
+    return found
+
+
+def _check_ours(path: Path, found: os.stat_result, *, folder: bool = False) -> None:
+    """Raise `PlanFileError` unless only this user can have written what is kept."""
+    if stat.S_IFMT(found.st_mode) != (stat.S_IFDIR if folder else stat.S_IFREG):
+        got = kind_of(found.st_mode)
+    elif found.st_uid != os.geteuid():
+        got = f"one of user {found.st_uid}"
+    elif found.st_mode & 0o022:
+        got = f"one of mode {stat.S_IMODE(found.st_mode):o}"
+    elif not folder and found.st_nlink != 1:
+        got = "one with other names"
+    else:
+        return
+    rule = f"must be a {'folder' if folder else 'file'} that only you, user {os.geteuid()}, can"
+    cure = f"delete it, or set {CACHE} to a folder of your own"
+    raise PlanFileError(f"{path} {rule} write to; got {got}; {cure}")
+
+
+def _whole(path: Path, size: int, held: int) -> BufferedReader | None:
+    """Open a kept chunk, if it is there in its full length."""
     try:
-        return path.lstat().st_size == size
+        if _look(path, held).st_size != size:
+            return None
+        return open_inside(path.name, held)
     except FileNotFoundError:
-        return False
+        return None
 
 
-def _try_fetch(path: Path, size: int, blocks: Iterator[bytes]) -> None:
+def _open_part(name: str, held: int) -> int:
+    """Open the file that a chunk is downloaded to, or make it; no link is followed."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    while True:
+        with contextlib.suppress(FileExistsError):
+            return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=held)
+        with contextlib.suppress(FileNotFoundError):  # somebody has just given it its name
+            return os.open(name, flags, dir_fd=held)
+
+
+def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> None:
     """Write a file and give it its name, or wait for somebody who is at it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        rule = "reading from an object store needs POSIX file locks, which this system lacks"
-        raise IndexPlanError(f"{rule}; copy the plan to a folder, and read it there") from None
+    import fcntl
+
     part = path.with_name(f".{path.name}.part")
-    with part.open("ab", buffering=0) as stream:
+    with contextlib.suppress(FileNotFoundError):
+        _look(part, held)  # what is there; a pipe is not even opened
+    with open(part.name, "r+b", 0, opener=lambda name, _: _open_part(name, held)) as stream:
+        _check_ours(part, os.fstat(stream.fileno()))
         fcntl.flock(stream, fcntl.LOCK_EX)  # released when the file is closed, or its holder dies
         with contextlib.suppress(FileNotFoundError):
-            if _whole(path, size) or not os.path.samestat(os.fstat(stream.fileno()), part.stat()):
-                return  # somebody was at it; if they failed, ours is the next turn
+            if (whole := _whole(path, size, held)) is not None:
+                whole.close()
+                return  # somebody was at it
+            if not os.path.samestat(os.fstat(stream.fileno()), _look(part, held)):
+                return  # and failed: ours is the next turn
             try:
                 stream.truncate(0)  # of a killed process
                 for block in blocks:
@@ -86,9 +147,10 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes]) -> None:
                     while rest:
                         rest = rest[stream.write(rest) :]
                 os.fsync(stream.fileno())
-                part.replace(path)
+                os.replace(part.name, path.name, src_dir_fd=held, dst_dir_fd=held)
             except BaseException:
-                part.unlink(missing_ok=True)  # Ctrl-C may come when it has its name already
+                with contextlib.suppress(FileNotFoundError):  # Ctrl-C may come when it has its name
+                    os.unlink(part.name, dir_fd=held)
                 raise
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections import OrderedDict
+from io import BufferedReader
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -148,15 +149,14 @@ class Chunks:
         firsts = dict(zip(self.sizes, accumulate(counts, initial=0), strict=False))
         return read_blocks(self.place, self.manifest), firsts
 
-    def local(self, key: Key, name: str) -> Path:
-        """Return the path of a chunk file on this machine, where it is fetched to if need be."""
-        path = self.folder / name
-        if not isinstance(self.place, Folder):
-            table, firsts = self._table
-            size = self.sizes[key]
-            hashes = table[firsts[key] : firsts[key] + -(-size // BLOCK_BYTES)]
-            fetch(self.place, name, size, hashes, path)
-        return path
+    def _open(self, key: Key, name: str) -> BufferedReader:
+        """Open a chunk file on this machine, where it is fetched to if need be."""
+        if isinstance(self.place, Folder):
+            return open_file(self.folder, name)
+        table, firsts = self._table
+        size = self.sizes[key]
+        hashes = table[firsts[key] : firsts[key] + -(-size // BLOCK_BYTES)]
+        return fetch(self.place, name, size, hashes, self.folder / name)
 
     def _mapped(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
         """Return a map of a chunk file, and its numbers as a view of that."""
@@ -169,8 +169,8 @@ class Chunks:
 
     def _map(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
         size, name = self.sizes[key], self._chunk(*key).name
-        path = self.local(key, name)
-        with explained("readable", path), open_file(self.folder, name) as stream:
+        path = self.folder / name
+        with explained("readable", path), self._open(key, name) as stream:
             self._check_same()
             found = os.fstat(stream.fileno()).st_size
             if found != size:

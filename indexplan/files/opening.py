@@ -19,6 +19,7 @@ from indexplan.files.publish import explained
 SMALL_BYTES = 2**30  # no manifest or block table is larger: 2**27 blocks are 512 TiB
 
 _KINDS = {
+    stat.S_IFREG: "a file",
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a named pipe",
@@ -30,11 +31,16 @@ _KINDS = {
 _FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
 
 
+def kind_of(mode: int) -> str:
+    """Return what lies at a path, by its `st_mode`."""
+    return _KINDS.get(stat.S_IFMT(mode), "something else")
+
+
 def check_kind(path: Path, mode: int, *, folder: bool = False) -> None:
     """Raise `PlanFileError` unless what lies at a path, of this `st_mode`, is what has to be."""
     if stat.S_IFMT(mode) != (stat.S_IFDIR if folder else stat.S_IFREG):
         what = "folder" if folder else "file"
-        kind = _KINDS.get(stat.S_IFMT(mode), "a file" if folder else "something else")
+        kind = kind_of(mode)
         cure = f"put the {what} itself in its place, or build the plan again at another path"
         raise PlanFileError(f"{path} must be a plain {what}; got {kind}; {cure}")
 
@@ -54,22 +60,23 @@ def open_file(root: Path, name: str) -> BufferedReader:
     *folders, last = name.split("/")
     path = root
     with ExitStack() as stack:
-        held = stack.enter_context(_held(str(root), _flags("O_CLOEXEC", "O_DIRECTORY")))
+        held = stack.enter_context(hold(str(root)))
         for folder in folders:
             path = path / folder
             check_kind(path, _status(folder, held), folder=True)
-            held = stack.enter_context(_held(folder, _flags(*_FLAGS, "O_DIRECTORY"), held))
+            held = stack.enter_context(hold(folder, held))
         check_kind(path / last, _status(last, held))
-        return _checked(_stream(last, held), path / last)
+        return _checked(open_inside(last, held), path / last)
 
 
 @contextmanager
-def _held(name: str, flags: int, inside: int | None = None) -> Iterator[int]:
-    """Hold a folder open.
+def hold(name: str, inside: int | None = None) -> Iterator[int]:
+    """Hold a folder open; one that lies inside another must not be a link.
 
     Each number is closed in one place, once: where Ctrl-C came between a close and what told of
     it, the number was closed again, which may have been somebody else's by then.
     """
+    flags = _flags("O_CLOEXEC", "O_DIRECTORY") if inside is None else _flags(*_FLAGS, "O_DIRECTORY")
     descriptor = os.open(name, flags, dir_fd=inside)
     try:
         yield descriptor
@@ -77,7 +84,7 @@ def _held(name: str, flags: int, inside: int | None = None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _stream(path: str | Path, inside: int | None = None) -> BufferedReader:
+def open_inside(path: str | Path, inside: int | None = None) -> BufferedReader:
     """Open a file, which belongs to the stream from the first: nobody else closes it."""
     return open(path, "rb", opener=lambda name, _: os.open(name, _flags(*_FLAGS), dir_fd=inside))
 
@@ -91,7 +98,7 @@ def _open_by_path(root: Path, name: str) -> BufferedReader:
         check_kind(path, os.lstat(path).st_mode, folder=True)
     path = path / last
     check_kind(path, os.lstat(path).st_mode)
-    return _checked(_stream(path), path)
+    return _checked(open_inside(path), path)
 
 
 def _checked(stream: BufferedReader, path: Path) -> BufferedReader:

@@ -24,6 +24,7 @@ from tests.error_catalogue.made import (
 )
 
 URL = "memory://a.plan"
+USER = f"indexplan-{os.geteuid()}"
 
 
 def store(name: str = "a") -> str:
@@ -169,9 +170,19 @@ CASES: list[Case] = [
     (
         "a file for what is kept",
         lambda: read(b"", str(written("file"))),
-        "{here}/file/55f2b75ebf624b646658c152f8d769e3/epoch-00000/chunk-00001.npy must be "
-        "written, to read memory://file-0.plan; got 'File exists'; free some space, or set "
+        f"{{here}}/file/{USER}/55f2b75ebf624b646658c152f8d769e3/epoch-00000/chunk-00001.npy must "
+        "be written, to read memory://file-0.plan; got 'File exists'; free some space, or set "
         "INDEXPLAN_CACHE to a folder on a disk of this machine that has it",
+    ),
+    (
+        "a folder of others for what is kept",
+        lambda: (
+            Path("shared", USER).mkdir(parents=True),
+            Path("shared", USER).chmod(0o777),
+            read(b"", "shared"),
+        ),
+        f"{{here}}/shared/{USER} must be a folder that only you, user {os.geteuid()}, can write "
+        "to; got one of mode 777; delete it, or set INDEXPLAN_CACHE to a folder of your own",
     ),
     (
         "a chunk that is gone",
