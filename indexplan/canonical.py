@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, NoReturn
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, shown, wrong
 
 DEEPEST = 50
 # Brackets, colons and quotes in a JSON text: what is read costs some 80 bytes for each at most.
@@ -41,7 +41,7 @@ def parse_json_object(what: str, text: str | bytes, cure: str = AS_WRITTEN) -> d
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            got = [name for name, _ in pairs]
+            got = shown([name for name, _ in pairs])
             raise IndexPlanError(f"{what} must name each field once; got {got}; {cure}")
         return fields
 
@@ -75,10 +75,10 @@ def check_fields(
     """Raise `IndexPlanError` unless `data` has exactly the fields `names`."""
     expected = set(names)
     if missing := sorted(expected - set(data)):
-        rule = f"{what} must have the fields {missing}; got only {sorted(data)}"
+        rule = f"{what} must have the fields {missing}; got only {shown(sorted(data, key=str))}"
         raise IndexPlanError(f"{rule}; {cure}")
-    if unknown := sorted(set(data) - expected):
-        rule = f"{what} must have only the fields {sorted(expected)}; got {unknown}"
+    if unknown := sorted(set(data) - expected, key=str):
+        rule = f"{what} must have only the fields {sorted(expected)}; got {shown(unknown)}"
         raise IndexPlanError(f"{rule}; {cure}")
 
 

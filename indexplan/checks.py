@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from indexplan.accounting import changes
-from indexplan.errors import wrong
+from indexplan.errors import check_callable
 from indexplan.files.read import Stored
 from indexplan.files.verify import Findings, check_files
 from indexplan.partition import Int64, Layout, Partition, layout
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 from indexplan.shares import share
 
@@ -157,8 +157,8 @@ def verify(
     >>> ip.verify(ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256)).ok
     True
     """
-    if not isinstance(plan, Plan):
-        raise wrong("plan", "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
+    check_plan("plan", plan)
+    check_callable("progress", progress)
     stored = plan.order if isinstance(plan.order, Stored) else None
     if epochs is None:
         epochs = stored.manifest.build.epochs if stored else (0,)

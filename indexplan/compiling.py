@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numba
+import numpy as np
 from llvmlite.binding import ffi, get_host_cpu_name
 from numba import types
 from numba.core.compiler_lock import global_compiler_lock
@@ -91,10 +92,18 @@ class Kernel:
         with _COMPILING:
             if self._compiled is None:
                 self.origin = "unsaved"  # until it is known to be in the cache
+                if vars(numba.config).get("DISABLE_JIT"):
+                    self._compiled = self._plain
+                    return self._compiled
                 dispatcher = self._load() or self._build()
                 dispatcher.disable_compile()  # else other types of arguments are compiled for
                 self._compiled = dispatcher
             return self._compiled
+
+    def _plain(self, *values: Any) -> Any:
+        """Run the function as it was written, for whoever debugs it with NUMBA_DISABLE_JIT."""
+        with np.errstate(over="ignore"):  # numbers of 64 bits wrap around, and are meant to
+            return self.py_func(*values)
 
     def _dispatcher(self) -> Any:
         jit: Any = numba.njit  # whose annotations lack the option

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, path_text, whole, wrong
 
 AS_RETURNED = "pass what to_dict returned, or restore the file that it is from"
 
@@ -82,7 +82,9 @@ class Dataset:
         IndexPlanError
             If there is no such dataset, or no sample in it.
         """
-        root = Path(path)
+        root = Path(path_text("dataset", path, "pass where the folder or the .npy file is"))
+        if not isinstance(pattern, str):
+            raise wrong("pattern", "a glob", pattern, "write it as '**/*.jpg'")
         try:
             if root.is_dir():
                 return cls._scan_folder(root, pattern)
@@ -90,7 +92,7 @@ class Dataset:
                 return cls._scan_npy(root)
         except OSError as error:
             got = f"{error.strerror!r} at {error.filename or path}"
-            cure = "check the path and its permissions"
+            cure = cure_of(error, "check the path and its permissions")
             raise IndexPlanError(f"dataset must be readable; got {got}; {cure}") from error
         raise wrong("dataset", "a folder or a .npy file", str(path), "check the path")
 
@@ -128,7 +130,9 @@ class Dataset:
                     (2, 0): np.lib.format.read_array_header_2_0,
                 }[version]
                 shape, fortran, dtype = read(stream)
-            except (ValueError, KeyError) as error:
+            except OSError:
+                raise
+            except Exception as error:  # NumPy reads headers as Python, which raises anything
                 got = str(error).partition("\n")[0]
                 cure = "write it with numpy.save"
                 raise IndexPlanError(f"{file} must be a .npy file; got {got!r}; {cure}") from None
@@ -169,6 +173,8 @@ class Dataset:
 
     def check_same(self, built_for: Dataset) -> None:
         """Raise `PlanFileError`, saying what changed, unless this is the dataset of a plan."""
+        if not isinstance(built_for, Dataset):
+            raise wrong("built_for", "a Dataset", built_for, "pass what Dataset.scan returned")
         if self == built_for:
             return
         changes = [
@@ -188,6 +194,12 @@ class Dataset:
             f"dataset must be the one that the plan was built for; got another: "
             f"{'; '.join(changes)}; restore the dataset, or build a new plan for this one"
         )
+
+
+def check_dataset(dataset: Any) -> None:
+    """Raise `IndexPlanError` unless it is a `Dataset`, or None."""
+    if dataset is not None and not isinstance(dataset, Dataset):
+        raise wrong("dataset", "a Dataset", dataset, "pass indexplan.Dataset.scan(path)")
 
 
 def _sha256(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
 from indexplan.partition import layout
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.schedule import Phase
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
@@ -112,6 +112,10 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
     resume           the second goes on from any cursor of the first
     """
+    check_plan("a", a)
+    check_plan("b", b)
+    for plan in (a, b):
+        plan._sized()  # noqa: SLF001 (raises where the world size that it needs is open)
     started = max(plan.start.epoch for plan in (a, b))
     compared = _changing(a, b, started) if epochs is None else sorted(set(check_epochs(epochs)))
     if not compared or compared[-1] < started:

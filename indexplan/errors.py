@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import operator
+import os
 from typing import Any
 
-LONGEST = 500  # characters of a value that a message shows
+LONGEST = 300  # characters of a value that a message shows
+LONGEST_MESSAGE = 1500  # of a whole message: what it quotes is cut out of its middle
 
 
 class IndexPlanError(ValueError):
@@ -20,6 +23,15 @@ class IndexPlanError(ValueError):
     ...     print(error)
     num_samples must be an integer from 1 to 2**63 - 1; got 10.0; pass len(dataset)
     """
+
+    def __init__(self, message: str = "") -> None:
+        # whatever a message quotes, it is one line that somebody can read, and that no terminal
+        # takes for a command
+        text = printable(message)
+        if len(text) > LONGEST_MESSAGE:
+            half = LONGEST_MESSAGE // 2
+            text = f"{text[:half]} [...] {text[-half:]}"
+        super().__init__(text)
 
 
 class PlanFileError(IndexPlanError):
@@ -38,13 +50,50 @@ class PlanFileError(IndexPlanError):
 
 def wrong(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
     """Return the error `<what> must be <rule>; got <got>; <cure>`."""
-    return IndexPlanError(f"{what} must be {rule}; got {_shown(got)}; {cure}")
+    return IndexPlanError(f"{what} must be {rule}; got {shown(got)}; {cure}")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Write a value in one line that somebody can read: an array's repr has many."""
-    text = " ".join(line.strip() for line in repr(value).splitlines())
+    try:
+        text = " ".join(line.strip() for line in repr(value).splitlines())
+    except Exception:  # an integer of 5,000 digits, a list in itself, a class that is wrong
+        return f"what cannot be written, of type {type(value).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def printable(text: str) -> str:
+    """Return a text with escapes for what is not printable: line ends, terminals' commands."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def path_text(what: str, path: Any, cure: str) -> str:
+    """Return a path as a string that files can have, or raise `IndexPlanError`."""
+    try:
+        text = os.fspath(path)
+        right = isinstance(text, str) and b"\0" not in os.fsencode(text)
+    except Exception:  # no path, one whose __fspath__ is wrong, or with half a character in it
+        right = False
+    if not right:
+        raise wrong(what, "a str, or a path-like object of one", path, cure)
+    return str(text)
+
+
+def check_callable(what: str, function: Any) -> None:
+    """Raise `IndexPlanError` unless it can be called, or is None."""
+    if function is not None and not callable(function):
+        raise wrong(what, "a function", function, "leave it out, or pass one of two integers")
+
+
+def cure_of(error: OSError, otherwise: str) -> str:
+    """Return what to do about a file that the system refuses to open, or `otherwise`."""
+    if error.errno == errno.EMFILE:
+        return "raise the limit on open files (ulimit -n), or close some"
+    if error.errno == errno.ENFILE:
+        return "close files of other processes: the whole machine has too many open"
+    return otherwise
 
 
 def whole(what: str, value: Any, start: int, stop: int, cure: str, kind: str = "an integer") -> int:
@@ -66,8 +115,8 @@ def whole(what: str, value: Any, start: int, stop: int, cure: str, kind: str = "
     if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy.bool, without numpy
         raise wrong(what, rule, value, cure)
     try:
-        number = operator.index(value)
-    except TypeError:
+        number = int(operator.index(value))
+    except Exception:  # TypeError, or whatever a class of somebody's raises
         raise wrong(what, rule, value, cure) from None
     if not start <= number < stop:
         raise wrong(what, rule, number, cure)

@@ -11,7 +11,7 @@ from indexplan.errors import whole
 from indexplan.files.read import Stored
 from indexplan.locating import find_place
 from indexplan.partition import Layout, layout, part_of
-from indexplan.plan import Location, Plan
+from indexplan.plan import Location, Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 
@@ -79,6 +79,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     ...     print(reading.words)
     dropped: the last 3 of 11 units do not fill a global batch, and remainder is "drop"
     """
+    check_plan("plan", plan)
     cure = f"name one of the order's {plan.order.num_samples} samples"
     index = whole("index", index, 0, plan.order.num_samples, cure)
     if epochs is None and isinstance(plan.order, Stored):

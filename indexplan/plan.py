@@ -424,3 +424,9 @@ class Plan(Bounds):
         steps = self._layout(epoch, sub_epoch)
         step = self._step(steps, step)
         return batch_runs(steps, self._world(), rank, step)
+
+
+def check_plan(what: str, plan: Any) -> None:
+    """Raise `IndexPlanError` unless it is a `Plan`."""
+    if not isinstance(plan, Plan):
+        raise wrong(what, "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")

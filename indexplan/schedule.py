@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import whole, wrong
+from indexplan.errors import shown, whole, wrong
 from indexplan.once import once
 from indexplan.seeds import EPOCH_STOP
 
@@ -18,6 +18,8 @@ At: TypeAlias = "int | tuple[int, int]"
 Size: TypeAlias = "int | tuple[int, ...]"
 
 SIZE_STOP = 2**62  # a global batch; leaves room for sums of two in an int64
+LEVELS_MAX = 62  # of a batch that nests: more can only be ones
+DIGITS_STOP = 10**4000  # integers that are longer cannot be written: Python's limit is 4,300 digits
 PLACE_STOP = 2**95  # epoch < 2**32 and position < 2**63
 
 
@@ -72,9 +74,8 @@ class Phase:
     def __getitem__(self, name: str) -> Scalar:
         """Return the parameter `name`; IndexPlanError if the phase has none of that name."""
         parameters = dict(self.parameters)
-        for known, value in parameters.items():  # `name` may be anything, unhashable too
-            if known == name:
-                return value
+        if isinstance(name, str) and name in parameters:
+            return parameters[name]
         rule = f"one of the phase's, {list(parameters)}"
         raise wrong("a parameter", rule, name, "give each phase of the plan the same parameters")
 
@@ -114,6 +115,9 @@ def check_size(what: str, size: Any) -> Size:
         return whole(what, size, 1, SIZE_STOP, cure)
     if not size:
         raise wrong(what, "a positive integer or a non-empty tuple of them", size, cure)
+    if len(size) > LEVELS_MAX:
+        rule = f"a tuple of at most {LEVELS_MAX} levels"
+        raise wrong(what, rule, f"{len(size)} levels", "leave out levels of 1")
     sizes = tuple(whole(f"{what}[{i}]", part, 1, SIZE_STOP, cure) for i, part in enumerate(size))
     whole(f"the product of {what}", math.prod(sizes), 1, SIZE_STOP, "use smaller batches")
     return sizes if len(sizes) > 1 else sizes[0]
@@ -128,17 +132,20 @@ def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
     cure = "pass a dict such as {'resolution': 192}"
     try:
         pairs = dict(parameters) if isinstance(parameters, Mapping | tuple) else {}
-    except (TypeError, ValueError):
-        pairs = {}
-    if not isinstance(parameters, Mapping | tuple) or len(pairs) < len(parameters):
+        right = isinstance(parameters, Mapping | tuple) and len(pairs) == len(parameters)
+    except Exception:  # TypeError, ValueError, or whatever a mapping of somebody's raises
+        right = False
+    if not right:
         raise wrong("parameters", "a mapping of names to JSON scalars", parameters, cure)
     for name, value in pairs.items():
         if not isinstance(name, str):
             raise wrong("a parameter's name", "a string", name, cure)
-        finite = not isinstance(value, float) or math.isfinite(value)
+        finite = type(value) is not float or math.isfinite(value)
+        if type(value) is int and not -DIGITS_STOP < value < DIGITS_STOP:
+            raise wrong(f"parameter {shown(name)}", "of at most 4000 digits", value, "use a str")
         if type(value) not in (str, int, float, bool, type(None)) or not finite:
             rule = "a finite JSON scalar (str, int, float, bool or None)"
-            raise wrong(f"parameter {name!r}", rule, value, cure)
+            raise wrong(f"parameter {shown(name)}", rule, value, cure)
     return tuple(sorted(pairs.items()))
 
 
@@ -215,7 +222,7 @@ def _parse_size(text: str) -> Size:
 
 def _integers(what: str, rule: str, text: str, separator: str) -> tuple[int, ...]:
     parts = text.split(separator)
-    if not all(part.isascii() and part.isdigit() for part in parts):
+    if not all(part.isascii() and part.isdigit() and len(part) < 100 for part in parts):
         raise wrong(what, rule, text, "write digits")
     return tuple(int(part) for part in parts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -32,9 +31,12 @@ def check_epoch(epoch: Any) -> int:
 
 def check_epochs(epochs: Any) -> list[int]:
     """Return some epochs as a list of ints, or raise `IndexPlanError`."""
-    if not isinstance(epochs, Iterable):
-        raise wrong("epochs", "an iterable of integers", epochs, "pass range(3), or [3] for one")
-    numbers = [check_epoch(epoch) for epoch in islice(epochs, MOST_EPOCHS + 1)]
+    try:
+        some = islice(iter(epochs), MOST_EPOCHS + 1)
+    except Exception:  # TypeError, or whatever a class of somebody's raises
+        cure = "pass range(3), or [3] for one"
+        raise wrong("epochs", "an iterable of integers", epochs, cure) from None
+    numbers = [check_epoch(epoch) for epoch in some]
     if len(numbers) > MOST_EPOCHS:
         got = epochs if isinstance(epochs, range) else "more"
         raise wrong("epochs", f"at most {MOST_EPOCHS} of them", got, "name some at a time")

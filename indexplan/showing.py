@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from indexplan.dataset import Dataset
+from indexplan.errors import printable
 from indexplan.files.format import Manifest
 from indexplan.orders import Order
 from indexplan.plan import Plan
@@ -27,7 +28,8 @@ def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | None) -> Sh
         return data, " ".join(map(str, indices))
     data["names"] = [dataset.names[index] for index in indices]
     return data, "\n".join(
-        f"{index:>10}  {name}" for index, name in zip(indices, data["names"], strict=True)
+        f"{index:>10}  {printable(name)}"
+        for index, name in zip(indices, data["names"], strict=True)
     )
 
 
@@ -170,7 +172,7 @@ def _order_in_words(order: Order) -> str:
     fields = order.to_dict()
     num = f"{order.num_samples:,} samples"
     rest = [f"{k} {v}" for k, v in fields.items() if k not in ("algorithm", "num_samples")]
-    return f"{num}, {', '.join([fields['algorithm'], *rest])}"
+    return printable(f"{num}, {', '.join([str(fields['algorithm']), *rest])}")
 
 
 def _partition_in_words(plan: Plan) -> str:
@@ -200,11 +202,12 @@ def _phase_in_words(phase: Phase) -> str:
     size = "x".join(map(str, phase.size)) if isinstance(phase.size, tuple) else str(phase.size)
     at = "/".join(map(str, phase.at)) if isinstance(phase.at, tuple) else str(phase.at)
     parameters = ",".join(f"{name}={value}" for name, value in dict(phase.parameters).items())
-    return size if at == "0" and not parameters else f"{at}:{size}" + f":{parameters}".rstrip(":")
+    words = size if at == "0" and not parameters else f"{at}:{size}" + f":{parameters}".rstrip(":")
+    return printable(words)
 
 
 def _dataset_in_words(dataset: Dataset | None) -> str:
     if dataset is None:
         return "none remembered"
     what = f"files by {dataset.pattern}" if dataset.pattern else f"rows, {dataset.header}"
-    return f"{dataset.num_samples:,} {what}, {dataset.num_bytes:,} bytes"
+    return printable(f"{dataset.num_samples:,} {what}, {dataset.num_bytes:,} bytes")

@@ -182,7 +182,7 @@ class Spec:
         if not isinstance(data, Mapping):
             raise wrong("a plan", "an object", data, "pass what to_dict returned")
         check_fields("a plan", data, ["partition", *names])
-        if data["partition"] != PARTITION_VERSION:
+        if not isinstance(data["partition"], str) or data["partition"] != PARTITION_VERSION:
             cure = "read it with the version of indexplan that wrote it, or a newer one"
             raise wrong("a plan's partition", PARTITION_VERSION, data["partition"], cure)
         values = {name: data[name] for name in names}

@@ -10,6 +10,10 @@ from typing import Any
 
 from indexplan.compiling import KERNELS, Origin, cpu_name
 
+_NEVER_SAVED = {
+    "NUMBA_BOUNDSCHECK": "checked kernels are never saved",
+    "NUMBA_DISABLE_JIT": "nothing is compiled then",
+}
 _WORDS = {"loaded": "loaded", "saved": "compiled", "unsaved": "compiled, not saved"}
 
 
@@ -60,10 +64,9 @@ class Warmth:
         unsaved = [kernel for kernel in self.kernels if kernel.origin == "unsaved"]
         if not unsaved:
             return None
-        if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0":
-            got = os.environ["NUMBA_BOUNDSCHECK"]
-            rule = "NUMBA_BOUNDSCHECK must be unset, as checked kernels are never saved"
-            return f"{rule}; got {got!r}; unset it"
+        for name, why in _NEVER_SAVED.items():
+            if (got := os.environ.get(name, "0")) != "0":
+                return f"{name} must be unset, as {why}; got {got!r}; unset it"
         folders = sorted({kernel.folder for kernel in unsaved if kernel.folder})
         cure = "set NUMBA_CACHE_DIR to a folder that this user can write to"
         if folders:

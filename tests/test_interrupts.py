@@ -124,12 +124,17 @@ CASES: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.filterwarnings("ignore:.*unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", CASES)
-def test_ctrl_c_is_ctrl_c_and_closes_nobodys_files(plan: Path, name: str) -> None:
+def test_ctrl_c_is_ctrl_c_and_closes_nobodys_files(
+    plan: Path, name: str, request: pytest.FixtureRequest
+) -> None:
     """Interrupted anywhere, a call ends with KeyboardInterrupt, and others' files stay open."""
     MANIFESTS[plan] = read_manifest(Folder(plan))
     CASES[name](plan)  # what is imported at first use is imported
     problems = []
+    gc.freeze()  # so that to collect what an interrupt left takes no time
+    request.addfinalizer(gc.unfreeze)
     for at in count():
+        gc.collect()  # else Ctrl-C may come while Python collects, which drops what is raised then
         (plan / "new.npy").unlink(missing_ok=True)
         interrupt = Interrupt(at)
         came = what_came(lambda: CASES[name](plan), interrupt)

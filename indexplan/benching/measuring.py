@@ -17,9 +17,9 @@ import numpy as np
 
 from indexplan import machine
 from indexplan.benching.rows import Bench, Row, show_memory, show_time
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, check_callable, wrong
 from indexplan.partition import Int64
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 
 SHARE = 2**22  # indices of a rank's share that are drawn: 10 ms of work
 ROUNDS = 30  # of each small question, of which the median is kept
@@ -61,6 +61,8 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
     >>> all(row.seconds is None or row.seconds > 0 for row in report.rows)
     True
     """
+    check_plan("plan", plan)
+    check_callable("progress", progress)
     plan = plan if plan.world_size is not None else plan.replace(world_size=1).resume(plan.start)
     epoch, sub_epoch = plan.start.epoch, plan.start.sub_epoch
     first, num_steps = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)

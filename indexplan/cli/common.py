@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
-from indexplan.errors import IndexPlanError, PlanFileError, whole
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, printable, whole
 from indexplan.files.format import Manifest
 from indexplan.seeds import EPOCH_STOP
 
@@ -75,7 +75,7 @@ def number(text: str) -> int:
     """Read an integer, also as 1e9 or 1_000_000."""
     try:
         value = Decimal(text)
-        if value == value.to_integral_value() and abs(value.adjusted()) < 50:
+        if value.is_finite() and value == value.to_integral_value() and abs(value.adjusted()) < 50:
             return int(value)
     except InvalidOperation:
         pass
@@ -83,8 +83,11 @@ def number(text: str) -> int:
 
 
 def emit(options: Any, data: dict[str, Any], words: str) -> None:
-    """Print a result, for programs or for people."""
-    print(json.dumps(data, indent=2) if options.json else words)  # noqa: T201 (the output)
+    """Print a result, for programs or for people; what is in it is no command to a terminal."""
+    text = json.dumps(data, indent=2) if options.json else words
+    text = "\n".join(printable(line) for line in text.split("\n"))
+    known = sys.stdout.encoding or "utf-8"  # of a terminal that has no more than ASCII, say
+    print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 
 
 def scan_dataset(options: Any, built_for: ip.Dataset | None = None) -> ip.Dataset | None:
@@ -104,7 +107,7 @@ def open_either(path: str) -> tuple[ip.Plan, Manifest | None]:
             return ip.Plan.from_json(Path(path).read_bytes()), None
         except OSError as error:
             rule = f"{path} must be readable; got {error.strerror!r}"
-            raise PlanFileError(f"{rule}; check its permissions") from error
+            raise PlanFileError(f"{rule}; {cure_of(error, 'check its permissions')}") from error
         except IndexPlanError as error:
             raise PlanFileError(f"{path}: {error}") from error
     plan = ip.load(path)

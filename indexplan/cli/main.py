@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import indexplan as ip
 from indexplan.cli import (
@@ -26,7 +27,7 @@ from indexplan.cli import (
     warm_up,
 )
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, printable
 
 VERBS = (build, finish, show, plot, locate, explain, diff, verify, export, bench, warm_up)
 
@@ -54,8 +55,15 @@ def _complain(error: Exception, code: int) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that prints a wrong word so that no terminal takes it for a command."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="indexplan",
         description="Which dataset index does rank r read at step t of epoch e?",
         epilog="Exit codes: 0 all is well; 1 a plan or file is wrong; 2 the command is wrong.",

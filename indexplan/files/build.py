@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.dataset import Dataset
-from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
 from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
 from indexplan.files.format import (
     BUILD,
@@ -30,7 +30,7 @@ from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 
 Progress = Callable[[int, int], None]
@@ -130,8 +130,8 @@ def save(
     >>> ip.load("run.plan") == plan
     True
     """
-    if not isinstance(plan, Plan):
-        raise wrong("plan", "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
+    check_plan("plan", plan)
+    check_callable("progress", progress)
     numbers = sorted(set(check_epochs(epochs)))
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
@@ -203,6 +203,7 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     >>> ip.finish(folder).num_kept
     4
     """
+    check_callable("progress", progress)
     root = place_of(path)
     if not root.has(BUILD):
         read_manifest(root)  # which says what is there instead

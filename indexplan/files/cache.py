@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
 
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of
 from indexplan.files.format import BLOCK_BYTES
 from indexplan.files.opening import hold, kind_of, open_inside
 from indexplan.files.places import Place
@@ -74,9 +74,10 @@ def fetch(place: Place, name: str, size: int, hashes: Iterable[int], path: Path)
                 _try_fetch(path, size, _checked(place, name, size, hashes), held)
             return stream
     except OSError as error:
+        cure = f"free some space, or set {CACHE} to a folder on a disk of this machine that has it"
         raise PlanFileError(
-            f"{path} must be written, to read {place.path}; got {error.strerror!r}; free some "
-            f"space, or set {CACHE} to a folder on a disk of this machine that has it"
+            f"{path} must be written, to read {place.path}; got {error.strerror!r}; "
+            f"{cure_of(error, cure)}"
         ) from error
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.opening import open_file, read_small
@@ -21,7 +21,7 @@ from indexplan.files.places import folder_of, shown
 from indexplan.files.publish import explained, publish
 from indexplan.files.temporary import sweep
 from indexplan.orders.base import Int64
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 from indexplan.shares import below
 
@@ -193,8 +193,8 @@ def export(
     >>> numpy.load("arrays/epoch-00000/rank-00001.npy").tolist()
     [2, 3, 6, 8, 9]
     """
-    if not isinstance(plan, Plan):
-        raise wrong("plan", "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
+    check_plan("plan", plan)
+    check_callable("progress", progress)
     if plan.order.deals_bins:
         cure = "read it with plan.batch and plan.offsets"
         raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.dataset import Dataset
+from indexplan.dataset import Dataset, check_dataset
 from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.once import once
 from indexplan.orders import BlockShuffle, Sequential, Shuffle
@@ -89,6 +89,7 @@ class Build:
         cls, order: Order, epochs: Sequence[int], units_per_chunk: int, dataset: Dataset | None
     ) -> Build:
         """Return the build of some epochs of an order."""
+        check_dataset(dataset)
         if dataset is not None and dataset.num_samples != order.num_samples:
             rule = f"{dataset.num_samples}, the dataset's number of samples"
             cure = f"use an order of {dataset.num_samples} samples"
@@ -245,6 +246,8 @@ class Build:
         if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
             got = data["order"], data["deals_bins"]
             raise wrong("order and deals_bins", "an object and a boolean", got, CURE)
+        if not isinstance(data["order"].get("algorithm"), str):
+            raise wrong("an order's algorithm", "a string", data["order"].get("algorithm"), CURE)
         return cls(
             **_promised(data),
             order=data["order"],
@@ -353,6 +356,9 @@ class Manifest:
         for chunk, size in zip(build.chunks(), sizes, strict=True):
             if size != (build.num_bytes(chunk) or size):
                 rule = f"{build.num_bytes(chunk)} bytes"
+                raise wrong(f"the size of {chunk.name}", rule, size, CURE)
+            if (size - HEADER_BYTES) % build.itemsize:
+                rule = f"{HEADER_BYTES} bytes, and {build.itemsize} for each index"
                 raise wrong(f"the size of {chunk.name}", rule, size, CURE)
         manifest = cls(
             build=build,

@@ -10,7 +10,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 
-from indexplan.errors import PlanFileError, wrong
+from indexplan.errors import PlanFileError, path_text
 from indexplan.files.format import BUILD
 from indexplan.files.opening import check_kind, open_file, read_small
 from indexplan.files.publish import explained, publish, sync_folder
@@ -87,10 +87,7 @@ def folder_of(path: str | os.PathLike[str], what: str = "path") -> Path | None:
     IndexPlanError
         If it is neither.
     """
-    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
-    if not isinstance(text, str) or "\0" in text:
-        rule = "a str, or a path-like object of one"
-        raise wrong(what, rule, path, "pass where the directory is, such as run.plan")
+    text = path_text(what, path, "pass where the directory is, such as run.plan")
     if re.match(r"(?!file://)[A-Za-z][\w+.-]*(::.*)?://", text):
         return None
     return Path(text.removeprefix("file://"))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from indexplan.errors import PlanFileError
+from indexplan.errors import PlanFileError, cure_of
 from indexplan.files.temporary import LOCKS, lock, temporary_name
 
 _MISSING = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
@@ -146,5 +146,5 @@ def explained(what: str, path: Path | str) -> Iterator[None]:
             errno.ENOENT: "check the path",
             errno.ENOTDIR: "check the path",
             errno.ENAMETOOLONG: "check the path",
-        }.get(error.errno or 0, "check its permissions and its file system")
+        }.get(error.errno or 0, cure_of(error, "check its permissions and its file system"))
         raise PlanFileError(f"{path} must be {what}; got {reason!r}; {cure}") from error

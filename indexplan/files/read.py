@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from indexplan.dataset import Dataset
+from indexplan.dataset import Dataset, check_dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.places import place_of
@@ -69,7 +69,7 @@ class Stored(Order):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, check: str = "opened") -> None:
-        if check not in CHECKS:
+        if not isinstance(check, str) or check not in CHECKS:
             raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for opened")
         self.path = place_of(path).absolute()
         self.check = check
@@ -325,6 +325,7 @@ def load(
     >>> ip.load("loaded.plan").replace(world_size=3).batch(epoch=0, step=5, rank=2).size
     16
     """
+    check_dataset(dataset)
     order = Stored(path, check=check)
     built_for = order.manifest.build.dataset
     if dataset is not None:

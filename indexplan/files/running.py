@@ -82,7 +82,7 @@ def run(
     try:
         while True:
             for item in islice(waiting, most - len(running)):
-                future = executor.submit(call, item)
+                future = _submitted(executor, call, item)
                 running[future] = item
                 future.add_done_callback(finished.put)
             if not running:
@@ -97,6 +97,17 @@ def run(
     finally:
         for future in running:
             future.cancel()
+
+
+def _submitted(executor: Executor, call: Callable[[Item], Result], item: Item) -> Future[Result]:
+    try:
+        return executor.submit(call, item)
+    except BrokenExecutor:
+        raise
+    except RuntimeError as error:
+        rule = "the executor must take tasks, and this machine start threads, until all is done"
+        cure = "raise the limit on processes (ulimit -u), or pass an executor that takes tasks"
+        raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from error
 
 
 def _packed(shared: tuple[Any, ...]) -> bytes:

@@ -162,7 +162,8 @@ class Order(abc.ABC):
         >>> ip.Sequential(10).take(0, [2, 7], [5, 9])
         array([2, 3, 4, 7, 8])
         """
-        return self._take(check_epoch(epoch), *self._check_runs(epoch, starts, stops))
+        epoch = check_epoch(epoch)
+        return self._take(epoch, *self._check_runs(epoch, starts, stops))
 
     def offsets(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return where each unit starts among the samples that `take` returns, and the end.
@@ -177,7 +178,8 @@ class Order(abc.ABC):
         IndexPlanError
             As `take` does.
         """
-        return self._offsets(check_epoch(epoch), *self._check_runs(epoch, starts, stops))
+        epoch = check_epoch(epoch)
+        return self._offsets(epoch, *self._check_runs(epoch, starts, stops))
 
     def locate(self, epoch: int, indices: ArrayLike) -> Int64:
         """Return the positions at which an epoch reads some samples: the inverse of `take`.
@@ -250,12 +252,16 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
     """Return integers as an int64 array; booleans and floats are errors, even where whole."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
         return values
-    array = np.asarray(values)
+    rule = "an integer below 2**63, or an array of them"
+    cure = "pass integers, such as an int64 array"
+    try:
+        array = np.asarray(values)
+    except Exception:  # rows of different lengths, or whatever a class of somebody's raises
+        raise wrong(what, rule, values, cure) from None
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.max() >= 2**63):
-        rule = "an integer below 2**63, or an array of them"
-        raise wrong(what, rule, values, "pass integers, such as an int64 array")
+        raise wrong(what, rule, values, cure)
     return array.astype(np.int64)
 
 

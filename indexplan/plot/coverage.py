@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.errors import IndexPlanError
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREY, RED, new_figure, of_many, sample, short
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     >>> import indexplan as ip
     >>> figure = ip.plot.coverage(ip.Plan(ip.Shuffle(10_000), batch_size=8))
     """
+    check_plan("plan", plan)
     figure = new_figure(8, 3.4)
     axes = figure.add_subplot()
     order, num_samples = plan.order, plan.order.num_samples

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, path_text
 from indexplan.partition import Int64
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
     >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
     >>> ip.plot.save(ip.plot.reading(plan), "reading.png")
     """
-    path = Path(path)
+    path = Path(path_text("a picture's path", path, "pass a path that ends with .png"))
     if path.suffix not in FORMATS:
         rule = f"a picture's path must end with {', '.join(FORMATS)}"
         raise IndexPlanError(f"{rule}; got {str(path)!r}; end it with .png")
@@ -149,5 +149,5 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
         cure = "choose another path, or delete the file"
         raise PlanFileError(f"{path} must be a new file; got one that exists; {cure}") from None
     except OSError as error:
-        cure = "check the folder, its permissions and its space"
+        cure = cure_of(error, "check the folder, its permissions and its space")
         raise PlanFileError(f"{path} must be written; got {error.strerror!r}; {cure}") from error

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from indexplan.errors import IndexPlanError, whole
 from indexplan.orders.base import Order
 from indexplan.partition import Layout
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREY, new_figure, of_many, sample, short
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def mixing(
     >>> order = ip.BlockShuffle(100_000, block_size=1000, window=4)
     >>> figure = ip.plot.mixing(ip.Plan(order, world_size=4, batch_size=64))
     """
+    check_plan("plan", plan)
     figure = new_figure(8, 4)
     order = plan.order
     if order.deals_bins:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.partition import Layout
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
     LIGHT,
     RED,
@@ -57,6 +57,7 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     >>> import indexplan as ip
     >>> figure = ip.plot.reading(ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=8))
     """
+    check_plan("plan", plan)
     figure = new_figure(8, 4)
     axes = figure.add_subplot()
     world_size = plan._world()  # noqa: SLF001

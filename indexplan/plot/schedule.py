@@ -11,7 +11,7 @@ import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.partition import part_of
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREEN, GREY, LIGHT, evenly, new_figure, of_many
 from indexplan.schedule import Phase
 from indexplan.seeds import EPOCH_STOP, check_epochs
@@ -51,6 +51,7 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     >>> phases = [ip.Phase(0, 32, {"resolution": 128}), ip.Phase((2, 0), 16, {"resolution": 192})]
     >>> figure = ip.plot.schedule(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=phases))
     """
+    check_plan("plan", plan)
     chosen = _default(plan) if epochs is None else _sorted(epochs)
     if not chosen:
         raise wrong("epochs", "at least one epoch", chosen, "leave it out")

@@ -9,7 +9,7 @@ import numpy as np
 from indexplan.errors import IndexPlanError
 from indexplan.locating import find_place
 from indexplan.partition import REMAINDERS, Layout
-from indexplan.plan import Plan
+from indexplan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
     BLUE,
     GREY,
@@ -59,6 +59,7 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     >>> import indexplan as ip
     >>> figure = ip.plot.batch_sizes(ip.Plan(ip.Shuffle(103), world_size=4, batch_size=8))
     """
+    check_plan("plan", plan)
     figure = new_figure(8, 6)
     world_size = plan._world()  # noqa: SLF001
     sub_epoch = 0 if sub_epoch is None else sub_epoch

@@ -346,4 +346,31 @@ CASES: list[Case] = [
         "a.plan must be cleared of temporary files; got 'Permission denied'; check its "
         "permissions and its file system",
     ),
+    (
+        "no path of a dataset",
+        lambda: ip.Dataset.scan(None),
+        "dataset must be a str, or a path-like object of one; got None; pass where the folder or "
+        "the .npy file is",
+    ),
+    (
+        "half a character in a path",
+        lambda: ip.load("\ud800"),
+        "path must be a str, or a path-like object of one; got '\\ud800'; pass where the "
+        "directory is, such as run.plan",
+    ),
+    (
+        "a number for a pattern",
+        lambda: ip.Dataset.scan(".", 5),
+        "pattern must be a glob; got 5; write it as '**/*.jpg'",
+    ),
+    (
+        "a path for a dataset",
+        lambda: saved(dataset="data"),
+        "dataset must be a Dataset; got 'data'; pass indexplan.Dataset.scan(path)",
+    ),
+    (
+        "a comparison with a path",
+        lambda: scan().check_same("data"),
+        "built_for must be a Dataset; got 'data'; pass what Dataset.scan returned",
+    ),
 ]

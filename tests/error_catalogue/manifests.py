@@ -11,6 +11,7 @@ from typing import Any
 import indexplan as ip
 from indexplan.canonical import canonical_json
 from indexplan.files.format import header
+from tests.bins import Bins
 from tests.error_catalogue.made import (
     Case,
     damaged,
@@ -20,13 +21,27 @@ from tests.error_catalogue.made import (
     saved,
     written,
 )
-from tests.forging import digest
+from tests.forging import digest, rewritten
 
 
 def after(change: Callable[[Path], Any]) -> None:
     """Open a plan in which something was changed."""
     root = saved()
     change(root)
+    ip.load(root)
+
+
+def forged_bins() -> None:
+    """Open a plan of bins with a chunk that is one byte longer, and a manifest that agrees."""
+    root = saved(plan=ip.Plan(Bins(10), batch_size=2))
+    with (root / "epoch-00000/chunk-00000.npy").open("ab") as stream:
+        stream.write(b"x")
+
+    def change(manifest: dict[str, Any]) -> dict[str, Any]:
+        first, *others = manifest["chunk_bytes"]
+        return {**manifest, "chunk_bytes": [first + 1, *others]}
+
+    rewritten(root, change)
     ip.load(root)
 
 
@@ -173,8 +188,20 @@ CASES: list[Case] = [
         "'dataset', 'deals_bins', 'epochs', 'format', 'format_version', 'library_version', "
         "'manifest_sha256', 'num_samples', 'num_units', 'order', 'order_fingerprint', 'plan', "
         "'plan_fingerprint', 'units_per_chunk']; got "
-        "['" + 717 * "x" + "...; "
+        "['" + 298 * "x" + "...; "
         "restore the file, or build the plan again at another path",
+    ),
+    (
+        "an algorithm that is a number",
+        lambda: load_forged(order={"algorithm": 5}),
+        "{here}/a.plan: an order's algorithm must be a string; got 5; restore the file, or build "
+        "the plan again at another path",
+    ),
+    (
+        "a chunk of bins that is one byte longer",
+        forged_bins,
+        "{here}/a.plan: the size of epoch-00000/chunk-00000.npy must be 128 bytes, and 4 for each "
+        "index; got 169; restore the file, or build the plan again at another path",
     ),
     (
         "a manifest of a plan that is none",

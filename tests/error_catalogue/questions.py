@@ -147,6 +147,22 @@ CASES: list[Case] = [
         "index must be from 0 to 9; got 10; name one of the order's 10 samples",
     ),
     (
+        "rows of different lengths",
+        lambda: WHOLE.order.take(0, [[1], [2, 3]]),
+        "position must be an integer below 2**63, or an array of them; got [[1], [2, 3]]; pass "
+        "integers, such as an int64 array",
+    ),
+    (
+        "a word for a plan",
+        lambda: ip.diff("a", WHOLE),
+        "a must be a Plan; got 'a'; pass indexplan.Plan(...) or indexplan.load(path)",
+    ),
+    (
+        "a number for a progress",
+        lambda: ip.verify(WHOLE, progress=5),
+        "progress must be a function; got 5; leave it out, or pass one of two integers",
+    ),
+    (
         "a sample among others",
         lambda: WHOLE.locate(np.array([3, -1]), 0),
         "index must be from 0 to 9; got -1; name one of the order's 10 samples",

@@ -91,10 +91,8 @@ CASES: list[Case] = [
         "order must be an Order; got [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, "
         "17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, "
         "38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, "
-        "59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, "
-        "80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, "
-        "101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116, 117, "
-        "118, 119, 120, 121,...; pass indexplan.Shuffle(len(dataset))",
+        "59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 7...; pass "
+        "indexplan.Shuffle(len(dataset))",
     ),
     (
         "a class for an order",
@@ -333,5 +331,16 @@ CASES: list[Case] = [
         lambda: ip.bench(EMPTY),
         "the number of steps to measure must be at least 1; got 0; bench more samples, fewer "
         "ranks or a smaller batch",
+    ),
+    (
+        "a batch that nests too deep",
+        lambda: plan(batch_size=(1,) * 900),
+        "batch_size must be a tuple of at most 62 levels; got '900 levels'; leave out levels of 1",
+    ),
+    (
+        "a parameter of 5,000 digits",
+        lambda: ip.Phase(parameters={"a": 10**5000}),
+        "parameter 'a' must be of at most 4000 digits; got what cannot be written, of type int; "
+        "use a str",
     ),
 ]

@@ -1,0 +1,182 @@
+"""Whatever is passed for an argument, what comes out is an answer or an IndexPlanError.
+
+Every argument of every public function is replaced by every value that is none: by what people pass
+by mistake, and by what breaks whoever looks at it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.errors import LONGEST_MESSAGE
+
+
+class Wrong:
+    """An object of which every question is an error of its own."""
+
+    def ask(self, *_: Any) -> Any:
+        raise ZeroDivisionError
+
+    __len__ = __index__ = __int__ = __float__ = __repr__ = __str__ = __iter__ = __fspath__ = ask
+    __array__ = __bool__ = __getitem__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = ask
+
+
+def nested(depth: int) -> list[Any]:
+    """Return a list in a list, and so on."""
+    made: list[Any] = [1]
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+def in_itself() -> list[Any]:
+    """Return a list that holds itself."""
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+VALUES: list[Any] = [
+    *(None, True, False, 0, -1, 7, 2**31, 2**63, 2**64, 10**5000, -(10**5000)),
+    *(1.0, 0.5, math.nan, math.inf, 1j, np.float64(2), np.int64(-3), np.uint64(2**63), np.True_),
+    *("", "a", "a\0b", "\ud800", "\x1b[2J", "x" * 10**5, b"", b"a", bytearray(b"1"), "1", "4x4"),
+    *([], (), {}, set(), [1, 2], (1, 2), (1.5,), [[1], [2, 3]], {1: 2, "a": 3}, {"a": Wrong()}),
+    *(nested(900), nested(10**5), in_itself(), [1] * 900, ["\ud800"], [None], [10**5000], range(3)),
+    *(np.array(3), np.array([1.5]), np.array([]), np.array(["a"]), np.array([None]), np.zeros(3)),
+    *(np.zeros((2, 2), np.int64), np.array([2**63], np.uint64), np.array([10**30], object)),
+    *(Wrong(), object(), lambda *_: None, ..., iter([1, 2]), Path("nowhere"), ip.Sequential(3)),
+    *(ip.Phase(at=0, size=2), ip.Plan(ip.Sequential(5), batch_size=2)),
+]
+
+ORDER = ip.BlockShuffle(50, block_size=4, window=3, seed=1)
+PLAN = ip.Plan(ORDER, world_size=2, batch_size=[ip.Phase(0, (2, 2), {"a": 1})], sub_epochs=2)
+CURSOR = PLAN.cursor(epoch=0, sub_epoch=0, step=1)
+WHERE = {"epoch": 0, "sub_epoch": 0}
+STEPS = {**WHERE, "rank": 0, "start_step": 0, "stop_step": 2}
+
+Call = tuple[str, Callable[..., Any], dict[str, Any]]
+
+
+def calls() -> Iterator[Call]:
+    """Yield every public function, with arguments that are right."""
+    yield "Sequential", ip.Sequential, {"num_samples": 5}
+    yield "Shuffle", ip.Shuffle, {"num_samples": 5, "seed": 1}
+    yield (
+        "BlockShuffle",
+        ip.BlockShuffle,
+        {"num_samples": 5, "block_size": 2, "window": 2, "seed": 1},
+    )
+    for order in (ORDER, ip.Shuffle(50), ip.Sequential(50), ip.Stored("right.plan")):
+        yield f"{order}.take", order.take, {"epoch": 0, "starts": [1, 2], "stops": [3, 4]}
+        yield f"{order}.take at", order.take, {"epoch": 0, "starts": [1, 2]}
+        yield f"{order}.offsets", order.offsets, {"epoch": 0, "starts": 1, "stops": 3}
+        yield f"{order}.locate", order.locate, {"epoch": 0, "indices": [1, 2]}
+    yield "Phase", ip.Phase, {"at": (1, 0), "size": (2, 3), "parameters": {"a": 1}}
+    yield "Phase.to_dict", lambda **fields: ip.Phase(**fields).to_dict(), {"parameters": {"a": 1}}
+    yield "Phase[]", lambda name: ip.Phase(parameters={"a": 1})[name], {"name": "a"}
+    yield "parse_schedule", ip.parse_schedule, {"text": "0:5"}
+    fields = {name: getattr(PLAN, name) for name in ("order", "world_size", "batch_size")}
+    fields |= {"sub_epochs": 2, "remainder": "drop", "resumed": None}
+    yield "Plan", ip.Plan, fields
+    yield "Plan of batches", lambda **f: ip.Plan(**f).to_json(), fields
+    yield "Plan of global batches", ip.Plan, {"order": ORDER, "global_batch_size": 8}
+    yield "plan.replace", PLAN.replace, fields
+    for plan in (PLAN, ip.load("right.plan")):
+        for name in ("num_steps", "first_step", "account"):
+            yield name, getattr(plan, name), WHERE
+        for name in ("batch", "micro_batches", "num_valid", "offsets"):
+            yield name, getattr(plan, name), {**WHERE, "step": 0, "rank": 0}
+        for name in ("step_size", "phase", "cursor"):
+            yield name, getattr(plan, name), {**WHERE, "step": 0}
+        yield "batches", lambda plan=plan, **w: list(plan.batches(**w)), STEPS
+        yield "batch_sizes", plan.batch_sizes, STEPS
+        yield "indices", plan.indices, {**STEPS, "num_threads": 2}
+        yield "locate", plan.locate, {"index": [1, 2], "epoch": 0}
+    yield "resume", PLAN.resume, {"cursor": CURSOR}
+    for kind, right in ((ip.Plan, PLAN), (ip.Cursor, CURSOR)):
+        yield f"{kind.__name__}.from_json", kind.from_json, {"text": right.to_json()}
+        yield f"{kind.__name__}.from_dict", kind.from_dict, {"data": right.to_dict()}
+        for name in right.to_dict():
+            edit = lambda value, kind=kind, right=right, name=name: kind.from_dict(  # noqa: E731
+                {**right.to_dict(), name: value}
+            )
+            yield f"{kind.__name__}.from_dict of {name}", edit, {"value": right.to_dict()[name]}
+    yield "worker_seed", ip.worker_seed, {"seed": 0, "epoch": 0, "rank": 0, "worker": 0}
+    yield "diff", ip.diff, {"a": PLAN, "b": PLAN, "epochs": [0]}
+    yield "explain", ip.explain, {"plan": PLAN, "index": 3, "epochs": [0]}
+    yield "verify", ip.verify, {"plan": PLAN, "epochs": [0], "progress": None}
+    yield "bench", ip.bench, {"plan": None, "progress": None}
+    yield "Dataset.scan", ip.Dataset.scan, {"path": "data", "pattern": "*"}
+    dataset = ip.Dataset.scan("data")
+    yield "Dataset.from_dict", ip.Dataset.from_dict, {"data": dataset.to_dict()}
+    for name, value in dataset.to_dict().items():
+        edit = lambda value, name=name: ip.Dataset.from_dict(  # noqa: E731
+            {**dataset.to_dict(), name: value}
+        )
+        yield f"Dataset.from_dict of {name}", edit, {"value": value}
+    yield "check_same", dataset.check_same, {"built_for": dataset}
+    right: dict[str, Any] = {"plan": PLAN, "path": "right.plan", "epochs": [0], "dataset": None}
+    right |= {"executor": None, "part": None, "progress": None, "units_per_chunk": 2**26}
+    yield "save", ip.save, right
+    yield "finish", ip.finish, {"path": "right.plan", "progress": None}
+    yield "load", ip.load, {"path": "right.plan", "dataset": None, "check": "opened"}
+    yield "Stored", ip.Stored, {"path": "right.plan", "check": "opened"}
+    export = {"plan": PLAN, "out": "exported", "epochs": [0], "progress": None}
+    yield "export", ip.export, export
+    for name in ("reading", "batch_sizes", "coverage", "mixing"):
+        yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1}
+    yield "plot.schedule", ip.plot.schedule, {"plan": None, "epochs": -1}
+    yield "plot.save", ip.plot.save, {"figure": None, "path": None, "dpi": -1}
+
+
+@pytest.fixture
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a folder with a dataset and a plan directory."""
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    Path("data/one").write_text("1")
+    ip.save(PLAN, "right.plan")
+
+
+def problem_of(call: Callable[[], Any]) -> str | None:
+    """Return what is wrong with what a call ends with, if anything is."""
+    try:
+        call()
+    except ip.IndexPlanError as error:
+        text = str(error)
+        if len(text) > LONGEST_MESSAGE + 10 or not text.isprintable():
+            return f"a message that nobody can read: {text[:99]!a}"
+        if not re.search(r"; [^;]*$", text):
+            return f"a message without a cure: {text[:99]!a}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:99]!a}"
+    return None
+
+
+def named(value: object) -> str:
+    """Write a value for whoever mends what it broke."""
+    try:
+        return repr(value)[:60]
+    except Exception:
+        return type(value).__name__
+
+
+@pytest.mark.usefixtures("_here")
+def test_every_argument_of_every_function() -> None:
+    """Nothing but an IndexPlanError, of one readable line with a cure, comes of a wrong value."""
+    problems = {
+        f"{name}({argument}={named(value)}): {problem}"
+        for name, function, right in calls()
+        for argument in right
+        for value in VALUES
+        if (problem := problem_of(lambda: function(**{**right, argument: value})))  # noqa: B023
+    }
+    assert not problems, "\n".join(sorted(problems))
