@@ -13,42 +13,13 @@ import indexplan as ip
 from indexplan.cli import main
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07\r"
-WORDS = [
-    "",
-    "a",
-    ESCAPE,
-    "\ud800",
-    "-1",
-    "0",
-    "1e400",
-    "nan",
-    "inf",
-    "sNaN",
-    "9" * 5000,
-    "x" * 5000,
-]
-WORDS += [
-    "1.5",
-    "\N{ARABIC-INDIC DIGIT ONE}",
-    "None",
-    "0:5:a=1",
-    "1/0",
-    "0/0",
-    "..",
-    "~",
-    "é",
-    "//",
-]
+WORDS = ["", "a", ESCAPE, "\ud800", "-1", "inf", "9" * 5000, "1.5", "0:5:a=1", "é"]
 
 COMMANDS: dict[str, list[str]] = {
     "build": ["a.plan", "--num-samples=9", "--batch-size=2", "--epochs=1", "--part=1/1"],
-    "build of shuffles": ["b.plan", "--num-samples=9", "--batch-size=2", "--order=shuffle"],
-    "build of more": ["c.plan", "--num-samples=9", "--global-batch-size=2", "--world-size=1"],
-    "build of a dataset": ["d.plan", "--dataset=data", "--pattern=*", "--batch-size=2"],
-    "build of options": ["e.plan", "--num-samples=9", "--batch-size=2", "--sub-epochs=1"],
-    "build of the rest": ["f.plan", "--num-samples=9", "--batch-size=2", "--remainder=drop"],
-    "build of seeds": ["g.plan", "--num-samples=9", "--batch-size=2", "--seed=1"],
-    "build of chunks": ["h.plan", "--num-samples=9", "--batch-size=2", "--units-per-chunk=1"],
+    "build of seeds": ["b.plan", "--num-samples=9", "--global-batch-size=2", "--seed=1"],
+    "build of a dataset": ["c.plan", "--dataset=data", "--pattern=*", "--batch-size=2"],
+    "build of chunks": ["d.plan", "--num-samples=9", "--batch-size=2", "--units-per-chunk=5"],
     "finish": ["right.plan"],
     "show": ["right.plan", "--epoch=0", "--step=0", "--rank=0", "--world-size=2"],
     "show of a dataset": ["right.plan", "--dataset=data", "--pattern=*", "--epoch=0"],
