@@ -14,10 +14,14 @@ import indexplan as ip
 
 
 class Saved(NamedTuple):
-    """Where a run stands: a cursor, or the state of a loader of a kind that loads it again."""
+    """Where a run stands: a cursor, or the state of a loader of a kind that loads it again.
+
+    `inside` tells of a state that the loop took while it held the last batch of a pass.
+    """
 
     kind: str
     value: Any
+    inside: bool = False
 
     @property
     def cursor(self) -> ip.Cursor:

@@ -134,6 +134,9 @@ class Loader:
         if load:
             self.loader.load_state_dict(copy.deepcopy(saved.value))
         self.chosen, self.plan = chosen, plan
+        # torchdata ends a pass that the loop did not see the end of: it has nothing left
+        self.ends_first = load and saved.kind == "torchdata" and saved.inside
+        self.inside = False
         self.ranks = world_size or 0 if chosen.kind == "GlobalPlanBatchSampler" else 1
 
     def run(self, part: Part, *, last: bool) -> list[list[int]]:
@@ -142,13 +145,19 @@ class Loader:
             self.sampler.set_epoch(part.epoch * self.plan.sub_epochs + part.sub_epoch)
         num_batches = (part.stop - part.start) * self.ranks
         self.batches: Iterator[Any] = iter(self.loader)  # kept, as a loop keeps it
-        if part.whole and not (self.chosen.breaks and num_batches and last):
-            return [samples_of(batch) for batch in self.batches]
-        return [samples_of(batch) for batch in islice(self.batches, num_batches)]
+        self.inside = part.whole and self.chosen.breaks and num_batches > 0 and last
+        most = None if part.whole and not self.inside else num_batches
+        found = [samples_of(batch) for batch in islice(self.batches, most)]
+        if self.ends_first and num_batches and not found:
+            self.batches = iter(self.loader)
+            found = [samples_of(batch) for batch in islice(self.batches, most)]
+        self.ends_first = False
+        return found
 
     def saved(self) -> Saved:
         """Return where the run stands."""
-        return Saved(KINDS[self.chosen.kind], copy.deepcopy(self.loader.state_dict()))
+        state = copy.deepcopy(self.loader.state_dict())
+        return Saved(KINDS[self.chosen.kind], state, inside=self.inside)
 
 
 def read(
