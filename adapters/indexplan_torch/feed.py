@@ -19,17 +19,25 @@ from indexplan import Cursor, IndexPlanError, Phase, Plan
 from indexplan_torch.ranks import discover
 
 Item = Callable[[int, Phase], Any]
+Asked = tuple[str, int]  # the method that was called, and the number
+State = dict[str, Any]
 
 STATE_VERSION = 1
 
 
 class Pass:
-    """One pass over a sub-epoch: its number, and how many of its steps the loop has received."""
+    """One pass over the steps [first, stop) of a sub-epoch, and how far the loop has come in it.
 
-    def __init__(self, number: int, step: int, stop: int) -> None:
+    `step` is the next that the loop has not received; `ahead` counts the batches that a loader has
+    drawn for its workers beyond it.
+    """
+
+    def __init__(self, number: int, first: int, stop: int) -> None:
         self.number = number
-        self.step = step
+        self.first = first
         self.stop = stop
+        self.step = first
+        self.ahead = 0
 
     @property
     def finished(self) -> bool:
@@ -78,7 +86,12 @@ class Feed:
         self._shift = 0  # what a trainer's numbers lack to the run's
         self._lag = 0  # what the number named last would add to that, once it is read
         self._named: int | None = None
+        self._named_read: int | None = None  # the last that was read
         self._named_before_load: int | None = None
+        self._asked: Asked | None = None  # which pass, since the last one was begun
+        self._overruled: Asked | None = None  # the same, if a state was loaded since
+        self._once_more = False  # torchdata may begin what it has just loaded once more
+        self._saved_in: int | None = None  # which pass, where the cursor alone does not tell
         self._running: tuple[Plan, int, Plan] | None = None
         if rank is not None or world_size is not None:
             self.running()  # what is given can be refused at once
@@ -115,10 +128,24 @@ class Feed:
         self._running = (self.plan, rank, plan)
         return plan, rank
 
+    def over(self, number: int) -> bool:
+        """Return whether a pass was over when the run was saved, so that nothing of it is left.
+
+        These are the pass that the state was saved in, if it was at its end, and the passes before
+        it in its epoch: a loop may start again with the epoch that it was stopped in. Passes of
+        earlier epochs are out of reach.
+        """
+        start = self._number(self.plan.start)
+        saved_in = start if self.plan.start.step else start - 1
+        if self._saved_in is not None:
+            saved_in = min(saved_in, self._saved_in)
+        return saved_in - saved_in % self.plan.sub_epochs <= number < start
+
     @property
     def where(self) -> tuple[int, int]:
-        """The (epoch, sub_epoch) that is set."""
-        return self._place(self.number)
+        """The (epoch, sub_epoch) that is set; where the run goes on, if that is over."""
+        over = self.over(self.number)
+        return self._place(self._number(self.plan.start) if over else self.number)
 
     def _place(self, number: int) -> tuple[int, int]:
         return divmod(number, self.plan.sub_epochs)
@@ -132,6 +159,8 @@ class Feed:
             If the number is negative or not an integer.
         """
         number = _count("epoch", number)
+        self._asked, self._overruled = ("set_epoch", number), None
+        self._once_more = False
         self._lag = 0
         if not self.pinned:
             self.number = number
@@ -151,26 +180,34 @@ class Feed:
         goes_on = self._named_before_load is not None and self._named == self._named_before_load + 1
         lag = resumed - number if number < resumed or goes_on else 0
         self.set_epoch(number + lag)
-        self._lag = lag
+        self._asked, self._lag = ("set_epoch_from_trainer", self._named), lag
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
         epoch, sub_epoch = _count("epoch", epoch), _count("sub_epoch", sub_epoch)
         self.set_epoch(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
 
-    def begin(self) -> Pass:
+    def begin(self, number: int | None = None) -> Pass:
         """Start a pass: over the sub-epoch that is set, or the next if that one was finished.
+
+        A number given is taken instead, and not counted as what a loop or a trainer asked for.
 
         Raises
         ------
         IndexPlanError
             If a rank would get an empty batch in it, which datasets and models do not take.
         """
-        current = self.current
-        if current is not None and current.finished and current.number == self.number:
-            self.set_epoch(self.number + 1)
+        if self._once_more and self.coming > self.number:
+            self._once_more = False
+            self.current = Pass(self.number, 0, 0)
+            return self.current
+        self.number = self.coming if number is None else number
         self._shift, self._lag = self._shift + self._lag, 0
-        self._named_before_load = None
+        self._named_read, self._named_before_load = self._named, None
+        self._asked = self._overruled = None
+        if self.over(self.number):
+            self.current = Pass(self.number, 0, 0)
+            return self.current
         plan, _ = self.running()
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
@@ -181,16 +218,24 @@ class Feed:
                 f"remainder={plan.remainder!r}; use a larger batch size, remainder='pad' or fewer "
                 "ranks"
             )
-        steps = plan.first_step(*self.where), plan.num_steps(*self.where)
-        self.current = Pass(self.number, *steps)
+        self.current = Pass(self.number, plan.first_step(*self.where), plan.num_steps(*self.where))
         return self.current
+
+    @property
+    def coming(self) -> int:
+        """The number of the pass that would begin now."""
+        current = self.current
+        read = current is not None and current.finished and current.number == self.number
+        return self.number + (read and not self.pinned)
 
     def __len__(self) -> int:
         plan, _ = self.running()
-        return plan.num_steps(*self.where)
+        return 0 if self.over(self.number) else plan.num_steps(*self.where)
 
     def draw(self, begun: Pass, rank: int | None = None) -> Iterator[Any]:
         """Yield what a dataset is asked for, batch by batch, in the steps that are left."""
+        if begun.first == begun.stop:
+            return
         plan, running = self.running()
         rank = running if rank is None else rank
         epoch, sub_epoch = self._place(begun.number)
@@ -219,29 +264,51 @@ class Feed:
         return [self.item(index, phase) for index in batch.tolist()]
 
     def cursor(self) -> Cursor:
-        """Return where the run stands, the same on every rank."""
-        plan, _ = self.running()
+        """Return where the run stands, in what the loop has received; the same on every rank."""
+        return self._cursor(self._standing())
+
+    def _standing(self) -> Pass | int:
+        """Return the pass that the loop is in or has read; its number, if it has not begun."""
         current = self.current
-        if current is not None and current.number == self.number:
-            return plan.cursor(*self.where, step=current.step)
-        return plan.cursor(*self.where, step=plan.first_step(*self.where))
+        return self.number if current is None or current.number != self.number else current
+
+    def _cursor(self, standing: Pass | int, *, drawn: bool = False) -> Cursor:
+        plan, _ = self.running()
+        number = standing if isinstance(standing, int) else standing.number
+        # torchdata asks a sampler before it loads, when what is set may be out of reach
+        if self.over(number) or (drawn and number < self._number(plan.start)):
+            return plan.start
+        place = self._place(number)
+        if isinstance(standing, int):
+            return plan.cursor(*place, step=plan.first_step(*place))
+        return plan.cursor(*place, step=standing.step + (standing.ahead if drawn else 0))
 
     def step_size(self) -> int:
         """Return the valid units, over all ranks, of the step that the loop received last."""
         plan, _ = self.running()
         current = self.current
-        if current is None or current.step == plan.first_step(*self._place(current.number)):
+        if current is None or current.step == current.first:
             raise IndexPlanError(
                 "step_size must be asked for inside the loop; got no batch before it; "
                 "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
             )
         return plan.step_size(*self._place(current.number), step=current.step - 1)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, to be kept in a checkpoint."""
-        return {"version": STATE_VERSION, "cursor": self.cursor().to_dict()}
+    def state_dict(self, standing: Pass | int | None = None, *, drawn: bool = False) -> State:
+        """Return where the run stands, or a pass, to be kept in a checkpoint.
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+        That is, in what the loop has received; or in what was drawn, for loaders that keep the
+        state of each batch until the loop receives it.
+        """
+        standing = self._standing() if standing is None else standing
+        number = standing if isinstance(standing, int) else standing.number
+        cursor = self._cursor(standing, drawn=drawn)
+        state: State = {"version": STATE_VERSION, "cursor": cursor.to_dict()}
+        if self._number(cursor) > number + 1:  # under "carry", with passes between without steps
+            state["pass"] = number
+        return state
+
+    def load_state_dict(self, state: State) -> None:
         """Go on where a run stood, under whatever world_size and batch size are now.
 
         Raises
@@ -261,13 +328,46 @@ class Feed:
                 "the version of indexplan that saved it"
             )
         cursor = Cursor.from_dict(state["cursor"])
+        saved_in = _count("a state's pass", state["pass"]) if "pass" in state else None
         if self.pinned:
             return  # the same batches in every epoch, wherever the run stood
         self.plan = self.given.resume(cursor)
         self.number = self._number(cursor)
         self.current = None
+        self._saved_in = saved_in
+        self._once_more = False
         self._shift = self._lag = 0
-        self._named_before_load = self._named
+        self._named_before_load = self._named_read
+        self._asked, self._overruled = None, self._asked or self._overruled
+
+    def load_at_iter(self, state: State) -> None:
+        """Load a state as torchdata does, when the loop begins: what was set before that, holds."""
+        asked = self._asked or self._overruled
+        self.load_state_dict(state)
+        if asked is not None:
+            method, number = asked
+            getattr(self, method)(number)
+
+    def first_after_load(self) -> int | None:
+        """Return the pass that torchdata has to read to its end before the one that is set.
+
+        It may keep an earlier state and the number of batches since, of which it reads and drops as
+        many. A pass that was at its end is empty then, as those of torchdata's own samplers.
+        """
+        loaded = self._number(self.plan.start)
+        if self._saved_in != loaded:
+            return self._saved_in if self._asked is None else None
+        self._once_more = self._asked is not None and self.number == loaded
+        return loaded if self.number > loaded else None
+
+    def check_nothing_dropped(self, snapshot_interval: int) -> None:
+        """Raise if torchdata may drop batches of the pass of a state, and none of it is read."""
+        if snapshot_interval != 1 and self._saved_in == self._number(self.plan.start):
+            raise IndexPlanError(
+                f"set_epoch must be {self._saved_in}, the pass that the state was saved in, as "
+                "torchdata drops batches to get from its last snapshot to where the loop was; got "
+                f"{self.number}; start the loop with that pass, or use snapshot_every_n_steps=1"
+            )
 
     def pin(self) -> Feed:
         """Return a feed that reads the pass that is set in every epoch, beside this one."""

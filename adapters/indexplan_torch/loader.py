@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
 from indexplan import Cursor, IndexPlanError, Plan
+from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Item
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
@@ -91,6 +92,7 @@ class PlanLoader(DataLoader[Any]):
                 f"batch_sampler must be left out, as the plan makes it; got one of another plan, "
                 f"{self.feed.given!r}; use PlanLoader(dataset, plan)"
             )
+        check_in_order(options.get("in_order", True))
         if isinstance(dataset, IterableDataset):
             raise IndexPlanError(
                 "dataset must be map-style, as a plan says which index is read when; got "
@@ -180,6 +182,18 @@ class PlanLoader(DataLoader[Any]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where a run stood, under whatever world_size, batch size and workers are now."""
         self.feed.load_state_dict(state)
+
+
+def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a wrapper of a loader looks ahead to, counting each batch when the loop gets it.
+
+    The wrapper has fetched the next from the loader by then, which has counted that.
+    """
+    for num_received, batch in enumerate(batches, 1):
+        begun = loader.feed.current
+        if begun is not None:
+            begun.step = begun.first + num_received
+        yield batch
 
 
 def _ours(batch_sampler: Any) -> PlanBatchSampler:

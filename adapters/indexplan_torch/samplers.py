@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
+from indexplan_torch.drawn import Drawn, find_drawer, refuse_out_of_order
 from indexplan_torch.feed import Feed, Item
 from indexplan_torch.ranks import discover, refuse_num_replicas
 
@@ -58,7 +59,7 @@ class _FeedSampler(DistributedSampler[Any]):
         With DataLoader workers more is drawn than the loop has received: `PlanLoader` and
         torchdata's StatefulDataLoader count what it received.
         """
-        return self.feed.state_dict()
+        return self.feed.state_dict(drawn=True)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where a run stood, under whatever world_size and batch size are now."""
@@ -98,14 +99,17 @@ class PlanView(_FeedSampler):
         """Return the units of the rank's share of the sub-epoch that is set."""
         plan, rank = self.feed.running()
         epoch, sub_epoch = self.feed.where
+        if self.feed.over(self.feed.number):
+            return 0
         return int(plan.batch_sizes(epoch, sub_epoch, rank=rank).sum())
 
     def __iter__(self) -> Iterator[int]:
         """Yield the rank's indices one by one."""
         plan, rank = self.feed.running()
         epoch, sub_epoch = self.feed.where
-        for batch in plan.batches(epoch, sub_epoch, rank=rank):
-            yield from batch.tolist()
+        if not self.feed.over(self.feed.number):
+            for batch in plan.batches(epoch, sub_epoch, rank=rank):
+                yield from batch.tolist()
 
 
 class _BatchSize(int):
@@ -216,22 +220,15 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield a batch a step; nothing happens before the first is asked for."""
         _refuse_as_sampler(self)
-        feed = self.feed
-        handed, feed.handed = feed.handed, None
-        if handed is not None:
-            yield from feed.draw(handed)
-            return
-        begun = feed.begin()
-        for batch in feed.draw(begun):
-            begun.step += 1
-            yield batch
+        refuse_out_of_order()
+        return Drawn(self.feed)
 
 
 def _refuse_as_sampler(sampler: PlanBatchSampler) -> None:
     """Refuse to stream to a batch sampler of torch's, which would make batches of batches.
 
     `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given, and it asks for
-    nothing but `iter`: it is seen by who asks for the first batch. Once a pass, so cheap enough.
+    nothing but `iter`: it is seen by who asks for that. Once a pass, so cheap enough.
     """
     # not currentframe(): a frame that holds itself keeps its callers' loader and workers alive
     asking = sys._getframe(2).f_locals.get("self")  # noqa: SLF001
@@ -294,6 +291,7 @@ class PlanSampler(PlanView):
 
     def __iter__(self) -> Iterator[int]:
         """Yield the rank's indices of the steps that are left, one by one."""
+        find_drawer()  # refuses batches that come out of order
         begun = self.feed.begin()
         for batch in self.feed.draw(begun):
             yield from batch[:-1]
@@ -361,6 +359,11 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield every rank's batch of a step, then of the next."""
         _refuse_as_sampler(self)
+        refuse_out_of_order()
+        return self._drawn()
+
+    def _drawn(self) -> Iterator[Any]:
+        find_drawer()  # which accelerate's wrapper has kept out of sight until now
         begun = self.feed.begin()
         ranks = range(self.num_replicas)
         for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):

@@ -45,6 +45,18 @@ def item_in_another_process() -> None:
     first(pickle.loads(pickle.dumps(sampler)))  # noqa: S301 (our own)
 
 
+def a_pass_that_is_over() -> None:
+    """Set a pass before that of a state from which torchdata drops batches."""
+    sampler = PlanBatchSampler(OPEN.replace(sub_epochs=2))
+    sampler.set_epoch(1)
+    batches = iter(sampler)
+    next(batches)
+    state: Any = batches.state_dict()  # type: ignore[attr-defined]  # as torchdata does
+    sampler.feed.load_at_iter(state)
+    sampler.set_epoch(0)
+    sampler.feed.check_nothing_dropped(snapshot_interval=2)
+
+
 def no_rank() -> None:
     """Ask for a rank of a running world that tells none."""
     with patch.dict("os.environ", WORLD_SIZE="2"):
@@ -155,6 +167,19 @@ CASES: list[Case] = [
         lambda: first(DataLoader(range(10), sampler=PlanBatchSampler(OPEN), batch_size=2)),  # type: ignore[arg-type]
         "sampler must yield indices; got a PlanBatchSampler, which yields batches; use "
         "DataLoader(dataset, batch_sampler=...), or PlanLoader(dataset, plan)",
+    ),
+    (
+        "batches out of order",
+        lambda: loader(in_order=False),
+        "in_order must be True, as a state counts batches, and cannot tell which of them a slow "
+        "worker still has; got False; leave it out",
+    ),
+    (
+        "a pass of which torchdata drops batches",
+        a_pass_that_is_over,
+        "set_epoch must be 1, the pass that the state was saved in, as torchdata drops batches to "
+        "get from its last snapshot to where the loop was; got 0; start the loop with that pass, "
+        "or use snapshot_every_n_steps=1",
     ),
     (
         "a plan for a dataset",

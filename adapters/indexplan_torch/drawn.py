@@ -1,0 +1,142 @@
+"""A pass as a sampler draws it, ahead of the loop: what a DataLoader iterates, with its own state.
+
+A DataLoader draws `num_workers * prefetch_factor` batches before the loop has one, and then one for
+each that the loop receives, past the end too. It tells its sampler nothing of that, so the sampler
+looks who is drawing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from indexplan import IndexPlanError
+from indexplan_torch.feed import Feed, Pass, State
+
+
+class Drawn(Iterator[Any]):
+    """The batches of one pass; nothing happens before the first is asked for.
+
+    torchdata's StatefulDataLoader keeps `state_dict` with every batch that is drawn, until the loop
+    receives the batch. It loads such a state when the loop begins, may drop some batches then, as
+    it does not keep every state, and begins again if the loop had seen the end of the pass.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.begun: Pass | None = None
+        self._loaded = False
+        self._then: int | None = None  # the pass that is set, if that of the state is read first
+        self._num_asked = 0
+        self._num_drawn = 0  # in the pass that is begun
+        self._num_before = 0  # in a pass before it
+
+    def __next__(self) -> Any:
+        """Return the next batch of indices, in the form that the feed has."""
+        if self.begun is None:
+            self._begin()
+        self._num_asked += 1
+        batch = next(self._batches, None)
+        if batch is None and self._then is not None:
+            number, self._then = self._then, None
+            self._draw(self.feed.begin(number))
+            batch = next(self._batches, None)
+        if batch is not None:
+            self._num_drawn += 1
+        if self._counts and self.begun is not None:
+            received = self._num_asked - self._num_ahead - self._num_before
+            received = min(max(received, 0), self._num_drawn)
+            self.begun.step = self.begun.first + received
+            self.begun.ahead = self._num_drawn - received
+        return next(self._batches) if batch is None else batch  # which ends it
+
+    def _begin(self) -> None:
+        feed = self.feed
+        drawer = find_drawer()
+        handed, feed.handed = feed.handed, None
+        self._counts = handed is None
+        self._num_ahead = num_ahead(drawer, self)
+        first = feed.first_after_load() if self._loaded else None
+        number = feed.number if first is None else first
+        if handed is not None:
+            self._draw(handed)
+        elif self._loaded and feed.over(number):
+            feed.check_nothing_dropped(getattr(drawer, "_snapshot_interval", 1))
+            self._draw(Pass(number, 0, 0))  # what is set stays so, if torchdata begins again
+        elif first is not None:
+            self._then = feed.number
+            self._draw(feed.begin(first))
+        else:
+            self._draw(feed.begin())
+
+    def _draw(self, begun: Pass) -> None:
+        self.begun = begun
+        self._batches = self.feed.draw(begun)
+        self._num_before += self._num_drawn
+        self._num_drawn = 0
+
+    def state_dict(self) -> State:
+        """Return where this pass stands, in what was drawn of it."""
+        standing = self.feed.coming if self.begun is None else self.begun
+        number = standing if isinstance(standing, int) else standing.number
+        return {**self.feed.state_dict(standing, drawn=True), "pass": number}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on where a pass stood."""
+        self.feed.load_at_iter(state)
+        self._loaded = True
+
+
+def find_drawer() -> Any:
+    """Return the iterator of the DataLoader that is drawing from a sampler; None if there is none.
+
+    Raises
+    ------
+    IndexPlanError
+        If it hands out batches in another order than it draws them.
+    """
+    drawer, _ = _find("_next_index")
+    check_in_order(getattr(drawer, "_in_order", True))
+    return drawer
+
+
+def refuse_out_of_order() -> None:
+    """Raise if a DataLoader that begins to iterate will hand out batches in another order.
+
+    Its workers have not started then; to end them before they have work is not always clean.
+    """
+    _, loader = _find("__init__")
+    check_in_order(getattr(loader, "in_order", True))
+
+
+def _find(method: str) -> tuple[Any, Any]:
+    """Return the DataLoader's iterator in whose method this is called, and the loader it is of."""
+    frame: FrameType | None = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name == method:
+            found = frame.f_locals.get("self")
+            if isinstance(found, _BaseDataLoaderIter):
+                return found, frame.f_locals.get("loader")
+        frame = frame.f_back
+    return None, None
+
+
+def num_ahead(drawer: Any, drawn: Drawn) -> int:
+    """Return how many batches a DataLoader draws before the loop has one; 0 without workers."""
+    # a sampler between the two need not ask for as many as it hands on
+    if drawer is None or not drawer._num_workers or drawer._sampler_iter is not drawn:  # noqa: SLF001
+        return 0
+    return drawer._num_workers * drawer._prefetch_factor  # type: ignore[no-any-return]  # noqa: SLF001
+
+
+def check_in_order(in_order: bool) -> None:
+    """Raise if a DataLoader hands out batches as its workers finish them."""
+    if not in_order:
+        raise IndexPlanError(
+            "in_order must be True, as a state counts batches, and cannot tell which of them a "
+            "slow worker still has; got False; leave it out"
+        )

@@ -1,0 +1,121 @@
+"""torchdata's StatefulDataLoader in one process: short passes, any workers, stops at any batch."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import indexplan as ip
+from indexplan_torch import PlanBatchSampler
+from tests.trainers.small import ME, Identity, as_they_are, of_plan
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:'set_vital' is deprecated"),  # torchdata calls it
+    pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker processes"),
+]
+
+INTERVALS = (1, 2, 3, 100)  # of torchdata's snapshots; passes meet them in turn
+KINDS = (StatefulDataLoader, DataLoader)
+
+
+def plan_of(num_steps: int) -> ip.Plan:
+    """A plan of two ranks, with passes of so many steps."""
+    return ip.Plan(ip.Shuffle(8 * num_steps, seed=3), world_size=2, batch_size=2, sub_epochs=2)
+
+
+def loader_of(plan: ip.Plan, kind: Any = StatefulDataLoader, **options: Any) -> Any:
+    """Rank 1's loader of a plan, in torchdata's class or torch's."""
+    sampler = PlanBatchSampler(plan, **ME)
+    data = Identity(plan.order.num_samples)
+    return kind(data, batch_sampler=sampler, collate_fn=as_they_are, **options)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 2, 3])
+@pytest.mark.parametrize("num_steps", [1, 2, 3, 4, 5, 50])
+def test_every_stop_resumes_exactly(num_steps: int, num_workers: int) -> None:
+    """States of each batch of pass 1, and of its end, go on with what the loop has not received.
+
+    The loop that goes on names the pass that it was stopped in, or the next one, or none. A pass
+    that was stopped at its last batch is empty then, as with torchdata's own samplers.
+    """
+    plan = plan_of(num_steps)
+    assert num_steps == plan.num_steps(0, 0)
+    interval = INTERVALS[(num_steps + num_workers) % 4]
+    options = {"num_workers": num_workers, "snapshot_every_n_steps": interval}
+
+    def resumed(state: Any, numbers: list[Any]) -> list[Any]:
+        """The passes of a loop that goes on, and sets the epochs that are numbers."""
+        loader = loader_of(plan, **options)
+        loader.load_state_dict(state)
+        passes = []
+        for number in numbers:
+            if number is not None:
+                loader.batch_sampler.set_epoch(number)
+            passes.append(list(loader))
+        return passes
+
+    loader = loader_of(plan, **options)
+    assert of_plan(plan, 0) == list(loader)
+    states = [loader.state_dict() for _ in loader]
+    end = loader.state_dict()
+    second, third = of_plan(plan, 2), of_plan(plan, 3)
+    for step in range(num_steps - 1) if num_steps < 10 else (0, num_steps - 2):
+        rest = of_plan(plan, 1, start=step + 1)
+        told = [1, 2] if step % 2 else [None, None]
+        assert [rest, second] == resumed(states[step], told)
+    for state, unset in ((states[-1], [[], second]), (end, [second, third])):
+        assert [[], second, third] == resumed(state, [1, 2, None])
+        assert [second, third] == resumed(state, [2, 3])
+        assert unset == resumed(state, [None, None])
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("num_steps", [2, 4, 12])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pass_that_is_broken_off_starts_again(
+    kind: Any, num_steps: int, num_workers: int
+) -> None:
+    """However far the workers have drawn ahead; a pass of which the loop has all is finished."""
+    plan = plan_of(num_steps)
+    loader = loader_of(plan, kind, num_workers=num_workers)
+    for stop in {1, num_steps - 1}:
+        assert of_plan(plan, 0)[:stop] == list(islice(loader, stop))
+    assert of_plan(plan, 0) == list(islice(loader, num_steps))
+    assert of_plan(plan, 1)[:1] == list(islice(loader, 1))
+    loader.batch_sampler.set_epoch(3)
+    assert of_plan(plan, 3) == list(loader)
+    assert of_plan(plan, 4) == list(loader)
+
+
+def test_a_state_in_mid_pass_is_read_to_its_end_before_another_pass() -> None:
+    """After it has loaded a state torchdata may drop batches, which must not be of that pass."""
+    plan = plan_of(4)
+    for interval in (1, 100):
+        loader = loader_of(plan, num_workers=1, snapshot_every_n_steps=interval)
+        states = [loader.state_dict() for _ in loader]
+        loader = loader_of(plan, num_workers=1, snapshot_every_n_steps=interval)
+        loader.load_state_dict(states[1])
+        loader.batch_sampler.set_epoch(2)
+        assert of_plan(plan, 0, start=2) + of_plan(plan, 2) == list(loader)
+        assert of_plan(plan, 3) == list(loader)
+
+
+def test_sub_epochs_before_the_state_are_empty() -> None:
+    """A loop that begins again with the epoch's first sub-epoch; refused if batches are dropped."""
+    plan = plan_of(4)
+    for interval in (1, 2):
+        loader = loader_of(plan, num_workers=1, snapshot_every_n_steps=interval)
+        loader.batch_sampler.set_epoch(1)
+        states = [loader.state_dict() for _ in loader]
+        loader = loader_of(plan, num_workers=1, snapshot_every_n_steps=interval)
+        loader.load_state_dict(states[2])
+        loader.batch_sampler.set_epoch_and_sub_epoch(0, 0)
+        if interval == 1:
+            assert [] == list(loader)
+            loader.batch_sampler.set_epoch_and_sub_epoch(0, 1)
+            assert of_plan(plan, 1, start=3) == list(loader)
+        else:
+            with pytest.raises(ip.IndexPlanError, match=r"^set_epoch must be 1, "):
+                list(loader)
