@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
     recursively_apply,
 )
 
-from indexplan_torch.loader import PlanLoader
+from indexplan_torch.loader import PlanLoader, handed_over
 
 
 class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
@@ -39,37 +40,37 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         self.base_dataloader = loader
         self.use_stateful_dataloader = True  # so accelerate saves the state with its own
         self._is_accelerate_prepared = True  # so accelerate takes it as it is
-        self._follow()
 
-    def _follow(self) -> None:
-        """Take over the number of the pass that the loader is set to, and where it stands."""
-        self.iteration = self.base_dataloader.feed.number
-        self.dl_state_dict = self.base_dataloader.state_dict()
+    @property
+    def iteration(self) -> int:
+        """The number of the pass that would begin now, which DataLoaderShard counts by itself."""
+        return self.base_dataloader.feed.coming
+
+    @iteration.setter
+    def iteration(self, _: int) -> None:
+        """Ignore the count."""
 
     def begin(self) -> None:
         """Enter the gradient state, with the valid units of the last step as the remainder."""
-        self.set_epoch(self.iteration)
         super().begin()
-        feed = self.base_dataloader.feed
-        plan, _ = feed.running()
+        loader = self.base_dataloader
+        loader.set_epoch(self.iteration)
+        plan, _ = loader.feed.running()
         # gather_for_metrics keeps so many rows of the last step: all of them but padding
-        last = plan.num_steps(*feed.where) - 1
-        self.remainder = plan.step_size(*feed.where, step=last) if last >= 0 else -1
+        last = len(loader) - 1
+        self.remainder = plan.step_size(*loader.feed.where, step=last) if last >= 0 else -1
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the batches of the steps that are left, on the device."""
+        return handed_over(self.base_dataloader, super().__iter__())
 
     def set_epoch(self, epoch: int) -> None:
         """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
         self.base_dataloader.set_epoch(epoch)
-        self._follow()
 
-    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
-        self.base_dataloader.set_epoch_and_sub_epoch(epoch, sub_epoch)
-        self._follow()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood, under whatever world_size, batch size and workers are now."""
-        self.base_dataloader.load_state_dict(state)
-        self._follow()
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, in batches the loop has received; the same on all ranks."""
+        return self.base_dataloader.state_dict()
 
 
 def prepare(accelerator: Any, *objects: Any) -> Any:

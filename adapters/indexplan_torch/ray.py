@@ -10,18 +10,18 @@ from ray.train.torch import (  # type: ignore[import-not-found,import-untyped,un
 )
 
 from indexplan import IndexPlanError
-from indexplan_torch.loader import PlanLoader
+from indexplan_torch.loader import PlanLoader, handed_over
 
 
 class PreparedLoader:
     """A PlanLoader in the wrapper that moves its batches to the device, one ahead of the loop.
 
-    What it lacks is the loader's own: `set_epoch`, `sampler`, `dataset` and so on.
+    What it lacks is the loader's own: `set_epoch`, `state_dict`, `step_size` and so on.
 
     Parameters
     ----------
     loader : PlanLoader
-        Its state counts what the wrapper has fetched.
+        Its state, `step_size` and `cursor` are of what the loop has received, here and there.
     wrapped : iterable
         What Ray made of it.
     """
@@ -29,7 +29,6 @@ class PreparedLoader:
     def __init__(self, loader: PlanLoader, wrapped: Any) -> None:
         self.loader = loader
         self.wrapped = wrapped
-        self._received: dict[str, Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in {"loader", "wrapped"}:  # asked for while unpickling, before they are there
@@ -42,25 +41,7 @@ class PreparedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of the steps that are left, on the device."""
-        batches = iter(self.wrapped)  # fetches the first
-        while True:
-            received = self.loader.state_dict()  # counts what the next line returns
-            try:
-                batch = next(batches)
-            except StopIteration:
-                break
-            self._received = received
-            yield batch
-        self._received = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, in batches the loop has received; the same on all ranks."""
-        return self.loader.state_dict() if self._received is None else self._received
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood, under whatever world_size, batch size and workers are now."""
-        self.loader.load_state_dict(state)
-        self._received = None
+        return handed_over(self.loader, self.wrapped)
 
 
 def prepare(loader: PlanLoader, **options: Any) -> Any:

@@ -131,7 +131,7 @@ def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
     seen["types"] = [type(each).__name__ for each in (model, optimizer, prepared)]
     seen["again"] = accelerator.prepare(prepared) is prepared
     seen["length"] = len(prepared)
-    seen["fit"], seen["synced"], seen["states"] = [], [], []
+    seen["fit"], seen["synced"], seen["states"], seen["held"] = [], [], [], []
     for epoch in range(EPOCHS):
         prepared.set_epoch(epoch)
         for step, batch in enumerate(prepared):
@@ -142,12 +142,16 @@ def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
                 optimizer.zero_grad()
                 seen["synced"].append(accelerator.sync_gradients)
             seen["states"].append(prepared.state_dict()["cursor"])
+            for each in (prepared, loader):
+                seen["held"].append([each.step_size, each.cursor.to_dict()])
             if (epoch, step) == (1, 3):
                 accelerator.save_state(f"{folder}/middle")
         if epoch == 0:
             accelerator.save_state(f"{folder}/end")
     seen["active"] = accelerator.gradient_state.in_dataloader
 
+    accelerator.load_state(f"{folder}/end")
+    seen["from the start"] = epochs(prepared, [0, 1, 2])  # of which the first is over
     for name, numbers in {"middle": [1, 2], "end": [1, 2]}.items():
         accelerator.load_state(f"{folder}/{name}")
         seen[f"loaded {name}"] = epochs(prepared, numbers)
@@ -253,7 +257,14 @@ def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
                 for epoch in range(EPOCHS)
                 for step in range(num_steps)
             ],
+            "held": [
+                [plan.step_size(epoch, step=step), plan.cursor(epoch, step=step + 1).to_dict()]
+                for epoch in range(EPOCHS)
+                for step in range(num_steps)
+                for _ in ("prepared", "loader")
+            ],
             "active": False,
+            "from the start": batches(plan, [1, 2], rank),
             "loaded middle": batches(middle, [1, 2], rank),
             "loaded middle, unset": batches(middle, [1, 2], rank),
             "loaded end": batches(plan, [1, 2], rank),

@@ -37,16 +37,21 @@ def worker(config: dict[str, Any]) -> None:
         def fresh(num_workers: int = num_workers) -> PlanLoader:
             return PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers)
 
-        here: dict[str, Any] = {"fit": [], "states": [], "resumed": {}}
-        loader = prepare(fresh())
+        here: dict[str, Any] = {"fit": [], "states": [], "held": [], "resumed": {}}
+        inside = fresh()
+        loader = prepare(inside)
         here["length"] = len(loader)
         for epoch in range(EPOCHS):
             loader.sampler.set_epoch(epoch)  # as Ray's guide has it
             for batch in loader:
                 here["fit"].append(batch.int().tolist())
                 here["states"].append(loader.state_dict()["cursor"])
+                for each in (loader, inside):
+                    here["held"].append([each.step_size, each.cursor.to_dict()])
                 model(batch[:, None]).sum().backward()
         here["at the end"] = loader.state_dict()["cursor"]
+        next(iter(loader))  # broken off, it starts again
+        here["broken off"] = one_pass(loader)
         for name in ("middle", "end"):
             loader = prepare(fresh())
             loader.load_state_dict(config[name])
@@ -114,6 +119,13 @@ def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
             "length": steps,
             "fit": fit,
             "states": places,
+            "held": [
+                [plan.step_size(epoch, step=step), plan.cursor(epoch, step=step + 1).to_dict()]
+                for epoch in range(EPOCHS)
+                for step in range(steps)
+                for _ in ("prepared", "inside")
+            ],
+            "broken off": [b.tolist() for b in plan.batches(EPOCHS, rank=rank)],
             "at the end": places[-1],
             "resumed": {"middle": fit[steps + 4 :], "end": fit[steps:]},
             "wrapped": fit,
