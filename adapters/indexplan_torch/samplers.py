@@ -299,6 +299,22 @@ class PlanSampler(PlanView):
             yield batch[-1]
 
 
+class _LastStep(_BatchSize):
+    """A rank's batch size that knows how many rows of a pass's last step are valid.
+
+    Accelerate's `gather_for_metrics` keeps `len(dataset) % (batch_size * num_processes)` rows of
+    it, which leaves padding out only where a pass is a whole epoch that nobody has resumed.
+    """
+
+    def __mul__(self, num_processes: int) -> _LastStep:
+        return _LastStep(int(self) * num_processes, self.feed)
+
+    def __rmod__(self, _: int) -> int:
+        plan, _ = self.feed.running()
+        last = plan.num_steps(*self.feed.where) - 1
+        return plan.step_size(*self.feed.where, step=last) if last >= 0 else 0
+
+
 class _GlobalView(PlanView):
     @property
     def generator(self) -> None:
@@ -309,7 +325,9 @@ class _GlobalView(PlanView):
 class GlobalPlanBatchSampler(PlanBatchSampler):
     """All ranks' batches in turn: step 0 rank 0, step 0 rank 1, ..., step 1 rank 0, ...
 
-    For `accelerator.prepare`, which deals every world_size-th batch to a rank.
+    For `accelerator.prepare`, which deals every world_size-th batch to a rank. An Accelerator with
+    `split_batches`, `dispatch_batches` or `use_stateful_dataloader` would deal out or count batches
+    of its own making, so `prepare` raises under these.
 
     Parameters
     ----------
@@ -322,6 +340,12 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     item, as_array
         As for `PlanBatchSampler`.
 
+    Raises
+    ------
+    IndexPlanError
+        In `prepare`, under these options, and if padding is such that `gather_for_metrics` could
+        not leave it out.
+
     Examples
     --------
     >>> import indexplan as ip
@@ -330,8 +354,6 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     >>> list(GlobalPlanBatchSampler(plan, world_size=2))
     [[0, 1], [2, 3], [4, 5], [6, 7]]
     """
-
-    batch_size = None  # type: ignore[assignment]  # batches may differ by a unit
 
     def __init__(
         self,
@@ -350,7 +372,34 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
             rank, world_size = discover(rank, world_size, mesh=mesh)
         form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
         super().__init__(plan, rank=rank, world_size=world_size, **form)
-        self.sampler = _GlobalView(self.feed)
+
+    @property
+    def sampler(self) -> Any:
+        """What hears epochs; `accelerator.prepare` asks for it, in every way of preparing."""
+        _check_prepare()
+        return _GlobalView(self.feed)
+
+    @sampler.setter
+    def sampler(self, sampler: Any) -> None:
+        """Ignore what a batch sampler would keep here."""
+
+    @property
+    def batch_size(self) -> int | None:  # type: ignore[override]
+        """None, as batches may differ by a unit; a rank's under "pad", where none does."""
+        _check_prepare()
+        plan, _ = self.feed.running()
+        if plan.remainder != "pad":
+            return None
+        account = plan.account(*self.feed.where)
+        size = account.max_batch_size
+        if size != account.min_batch_size or len(plan.phases) > 1 or self.feed.nested:
+            raise IndexPlanError(
+                "plan must have one batch size that all ranks share, and batches that are not "
+                "nested, for GlobalPlanBatchSampler with remainder='pad', as gather_for_metrics "
+                "counts padding by it; got others; use indexplan_torch.accelerate.prepare("
+                "accelerator, PlanLoader(dataset, plan))"
+            )
+        return None if size is None else _LastStep(size, self.feed)
 
     def __len__(self) -> int:
         """Return the batches of all ranks in the sub-epoch that is set."""
@@ -371,3 +420,27 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
                 if rank + 1 == len(step):
                     begun.step += 1
                 yield batch
+
+
+# options of Accelerate under which its loaders do something else with batches
+_NOT_DEALT = {
+    "split_batches": "each batch is a rank's already, and would be cut once more",
+    "dispatch_batches": "one process would cut a step into equal parts, and a plan's may differ",
+    "use_stateful_dataloader": "it would count all ranks' batches as if they were one's",
+}
+
+
+def _check_prepare() -> None:
+    """Raise if the caller is Accelerate preparing a loader in a way that breaks the plan."""
+    frame = sys._getframe(2)  # noqa: SLF001 (documented; only a check hangs on it)
+    if frame.f_code.co_name == "get_sampler" and frame.f_back is not None:
+        frame = frame.f_back
+    if frame.f_globals.get("__name__") != "accelerate.data_loader":
+        return
+    for option, reason in _NOT_DEALT.items():
+        if frame.f_code.co_name == "prepare_data_loader" and frame.f_locals.get(option):
+            raise IndexPlanError(
+                f"{option} must be left out with GlobalPlanBatchSampler, as {reason}; got "
+                f"{frame.f_locals[option]}; use indexplan_torch.accelerate.prepare(accelerator, "
+                "PlanLoader(dataset, plan))"
+            )

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 import indexplan as ip
 from indexplan_torch import (
+    GlobalPlanBatchSampler,
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
@@ -61,6 +62,14 @@ def no_rank() -> None:
     """Ask for a rank of a running world that tells none."""
     with patch.dict("os.environ", WORLD_SIZE="2"):
         discover()
+
+
+def split_once_more() -> None:
+    """Prepare all ranks' batches with an option that cuts them."""
+    from accelerate.data_loader import prepare_data_loader
+
+    sampler = GlobalPlanBatchSampler(OPEN, world_size=1)
+    prepare_data_loader(DataLoader(range(10), batch_sampler=sampler), split_batches=True)
 
 
 def on_ray() -> None:
@@ -269,6 +278,23 @@ CASES: list[Case] = [
         "batches must be all ranks' for accelerator.prepare, which deals them out; got this "
         "rank's; use GlobalPlanBatchSampler, or a PlanLoader and "
         "indexplan_torch.accelerate.prepare",
+    ),
+    (
+        "batches that are cut once more",
+        split_once_more,
+        "split_batches must be left out with GlobalPlanBatchSampler, as each batch is a rank's "
+        "already, and would be cut once more; got True; use indexplan_torch.accelerate.prepare("
+        "accelerator, PlanLoader(dataset, plan))",
+    ),
+    (
+        "padding that metrics could not leave out",
+        lambda: GlobalPlanBatchSampler(
+            OPEN.replace(remainder="pad", batch_size=None, global_batch_size=3), world_size=2
+        ).batch_size,
+        "plan must have one batch size that all ranks share, and batches that are not nested, for "
+        "GlobalPlanBatchSampler with remainder='pad', as gather_for_metrics counts padding by it; "
+        "got others; use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, "
+        "plan))",
     ),
     (
         "another loader for Ray",
