@@ -16,6 +16,7 @@ from typing import Any
 from torch.utils.data import get_worker_info
 
 from indexplan import Cursor, IndexPlanError, Phase, Plan
+from indexplan_torch.counting import refuse_counting
 from indexplan_torch.ranks import discover
 
 Item = Callable[[int, Phase], Any]
@@ -158,6 +159,7 @@ class Feed:
         IndexPlanError
             If the number is negative or not an integer.
         """
+        refuse_counting(self)
         number = _count("epoch", number)
         self._asked, self._overruled = ("set_epoch", number), None
         self._once_more = False
@@ -229,6 +231,7 @@ class Feed:
         return self.number + (read and not self.pinned)
 
     def __len__(self) -> int:
+        refuse_counting(self)
         plan, _ = self.running()
         return 0 if self.over(self.number) else plan.num_steps(*self.where)
 

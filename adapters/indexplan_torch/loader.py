@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from indexplan import Cursor, IndexPlanError, Plan
@@ -149,7 +150,11 @@ class PlanLoader(DataLoader[Any]):
         A generator, so that a trainer may ask for it before it has set the epoch.
         """
         begun = self.feed.handed = self.feed.begin()
-        for batch in super().__iter__():
+        random = torch.get_rng_state() if begun.step else None
+        batches = super().__iter__()
+        if random is not None:  # torch drew a seed, which the run that was stopped did not, here
+            torch.set_rng_state(random)
+        for batch in batches:
             begun.step += 1
             yield batch
 

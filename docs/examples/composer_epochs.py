@@ -14,6 +14,7 @@ from torch.utils.data import TensorDataset
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
+from indexplan_torch.composer import KeepState
 
 PLAN = ip.Plan(ip.Shuffle(103, seed=0), batch_size=8, sub_epochs=3)
 
@@ -47,6 +48,7 @@ def main() -> None:
         train_dataloader=PlanLoader(dataset, PLAN),
         optimizers=torch.optim.SGD(model.parameters(), lr=0.1),
         max_duration="4ep",
+        callbacks=[KeepState()],  # a resume goes on where the loop stood, on any number of ranks
         device="cpu",
         progress_bar=False,
     )

@@ -49,6 +49,9 @@ COMMANDS: list[Command] = [
     *commands_about_files.COMMANDS,
 ]
 
+_IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"
+_IN_TRANSFORMERS = "takes a training on several ranks: tests/trainers/test_hf_resume.py"
+
 # file, function and beginning of what makes an error that is not provoked here, and why
 NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     **{
@@ -125,4 +128,39 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "Remote.sizes",
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",
+    (
+        "adapters/indexplan_torch/composer.py",
+        "KeepState.fit_start",
+        "raise IndexPlanError(f'train_dataloader must be a PlanLoader",
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/composer.py",
+        "KeepState.eval_start",
+        'raise IndexPlanError("eval_dataloader must be a loader of it',
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/composer.py",
+        "_check_whole",
+        "raise IndexPlanError(f\"an evaluation's plan must have sub_ep",
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/composer.py",
+        "refuse_counting",
+        'raise IndexPlanError(f"a resume under composer.Trainer must ',
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/transformers.py",
+        "KeepState.__init__",
+        "raise IndexPlanError(f\"trainer must have Trainer's method {l",
+    ): _IN_TRANSFORMERS,
+    (
+        "adapters/indexplan_torch/transformers.py",
+        "_Kept.set_initial_training_values",
+        "raise IndexPlanError(f'get_train_dataloader must return a Pl",
+    ): _IN_TRANSFORMERS,
+    (
+        "adapters/indexplan_torch/transformers.py",
+        "_counted",
+        'raise IndexPlanError(f"a resume under transformers.Trainer m',
+    ): _IN_TRANSFORMERS,
 }

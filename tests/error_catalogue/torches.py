@@ -288,9 +288,11 @@ CASES: list[Case] = [
     ),
     (
         "padding that metrics could not leave out",
-        lambda: GlobalPlanBatchSampler(
-            OPEN.replace(remainder="pad", batch_size=None, global_batch_size=3), world_size=2
-        ).batch_size,
+        lambda: (
+            GlobalPlanBatchSampler(
+                OPEN.replace(remainder="pad", batch_size=None, global_batch_size=3), world_size=2
+            ).batch_size
+        ),
         "plan must have one batch size that all ranks share, and batches that are not nested, for "
         "GlobalPlanBatchSampler with remainder='pad', as gather_for_metrics counts padding by it; "
         "got others; use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, "

@@ -1,0 +1,144 @@
+"""Plans under Composer: a callback that keeps a PlanLoader's state in the trainer's checkpoints.
+
+Composer resumes by drawing as many batches as it had trained on, and numbers the passes of an
+evaluation by the batches trained on so far.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+from composer import Callback  # type: ignore[import-not-found,unused-ignore]
+from composer.utils import (  # type: ignore[import-not-found,unused-ignore]
+    dist,
+    reproducibility,
+)
+
+from indexplan import IndexPlanError
+from indexplan_torch.feed import Feed
+from indexplan_torch.loader import PlanLoader
+
+
+class KeepState(Callback):  # type: ignore[misc,unused-ignore]
+    """Keeps a training's PlanLoader in its checkpoints: `Trainer(callbacks=[KeepState()])`.
+
+    A resume goes on where the loop stood, under any world size, batch size and number of workers,
+    without drawing what was read before. Passes of other lengths than the first are read whole.
+    Every evaluation reads the same epoch in the same order.
+    """
+
+    def __init__(self) -> None:
+        self._loader: PlanLoader | None = None
+        self._saved: dict[str, Any] | None = None
+        self._random: Any = None
+        self._limited: bool | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the loop stands, and every rank's random state."""
+        if self._loader is None:
+            return {}
+        # Composer has that in its checkpoint too, and puts it back while it skips batches
+        random = reproducibility.get_rng_state()
+        return {"loader": self._loader.state_dict(), "random": random}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take what `state_dict` returned, to be loaded when there is a loader."""
+        self._saved = state or None
+
+    def fit_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002 (Composer's)
+        """Load the loader's state, and have nothing skipped."""
+        loader = state.train_dataloader
+        if not isinstance(loader, PlanLoader):
+            raise IndexPlanError(
+                f"train_dataloader must be a PlanLoader, for KeepState; got {type(loader).__name__}"
+                "; use PlanLoader(dataset, plan)"
+            )
+        self._loader = loader
+        saved, self._saved = self._saved, None
+        if saved is None and int(state.timestamp.batch) and loader.feed.current is not None:
+            saved = {"loader": loader.state_dict(), "random": None}  # `fit` once more
+        if saved is not None:
+            state.dataset_resumption["train"] = True
+        if self._limited is None:  # by train_subset_num_batches
+            self._limited = state.dataloader_len is None or state.dataloader_len < len(loader)
+        if saved is not None:
+            loader.load_state_dict(saved["loader"])
+            self._begin(state)
+            self._random = saved["random"] if int(state.timestamp.batch_in_epoch) else None
+
+    def epoch_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002
+        """Have the pass read to its end, be it longer than the first."""
+        self._begin(state)
+
+    def before_dataloader(self, state: Any, logger: Any) -> None:  # noqa: ARG002
+        """Put back the random state of a pass that goes on, just before its first batch."""
+        if self._random is not None:
+            reproducibility.load_rng_state(self._random)
+            self._random = None
+
+    def eval_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002
+        """Have the evaluation read what the last one read, whatever number Composer gives it."""
+        feed = _feed(state.dataloader)
+        if feed is None:
+            return
+        if feed is _feed(state.train_dataloader):
+            raise IndexPlanError(
+                "eval_dataloader must be a loader of its own; got the training's, whose pass it "
+                "would break off; use another PlanLoader(dataset, plan)"
+            )
+        _check_whole(feed)
+        feed.pinned = True
+
+    def _begin(self, state: Any) -> None:
+        assert self._loader is not None  # noqa: S101 (fit_start comes first)
+        self._loader.set_epoch(int(state.timestamp.epoch))
+        if not self._limited and len(self._loader):
+            state.dataloader_len = len(self._loader)
+
+
+def _feed(loader: Any) -> Feed | None:
+    """Return the feed of a loader, or of its batch sampler."""
+    found = getattr(loader, "feed", None) or getattr(
+        getattr(loader, "batch_sampler", None), "feed", None
+    )
+    return found if isinstance(found, Feed) else None
+
+
+def _check_whole(feed: Feed) -> None:
+    """Raise if an evaluation would read a part of the data."""
+    if feed.plan.sub_epochs > 1:
+        raise IndexPlanError(
+            "an evaluation's plan must have sub_epochs=1 under Composer, as each evaluation is one "
+            f"pass; got sub_epochs={feed.plan.sub_epochs}; use plan.replace(sub_epochs=1)"
+        )
+
+
+def refuse_counting(feed: Feed, frame: FrameType) -> None:
+    """Refuse a training that resumes without KeepState where that would read other data.
+
+    Parameters
+    ----------
+    feed : Feed
+        Of the loader whose length is asked for, or whose pass is set.
+    frame : types.FrameType
+        Of the function of composer.trainer.trainer that does.
+    """
+    name, trainer = frame.f_code.co_name, frame.f_locals.get("self")
+    if name not in {"_eval_loop", "_train_loop", "_spin_dataloaders_to_cur_epoch"}:
+        return
+    state: Any = getattr(trainer, "state", None)
+    if feed is not _feed(getattr(state, "train_dataloader", None)):
+        if name == "_eval_loop":
+            _check_whole(feed)
+        return
+    saved = getattr(trainer, "_rng_state", None)  # of every rank; until Composer has skipped
+    if saved is None or "train" in state.dataset_resumption:
+        return
+    if len(saved) != dist.get_world_size():
+        raise IndexPlanError(
+            "a resume under composer.Trainer must load the loader's state on another number of "
+            f"ranks; got a checkpoint of {len(saved)} ranks on {dist.get_world_size()}, whose "
+            "steps Composer would skip by counting; use Trainer(callbacks=["
+            "indexplan_torch.composer.KeepState()]), in the run that saves too"
+        )

@@ -1,0 +1,38 @@
+"""Trainers that resume by counting steps: caught in the act, where they would read other data.
+
+Hugging Face Trainer and Composer load no state of a loader. They go on at the step number that they
+saved, which is right only where a pass has the same steps as before. What they have saved is in
+their own variables, so this looks at those, and only to refuse: no batch depends on it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import FrameType
+from typing import Any
+
+_DEPTH = 8  # from a sampler's method, through a loader, torch and a callback, to a trainer's own
+_TRAINERS = {
+    "transformers.trainer": "indexplan_torch.transformers",
+    "composer.trainer.trainer": "indexplan_torch.composer",
+}
+
+
+def refuse_counting(feed: Any) -> None:
+    """Let the callback's module look, if one of these trainers asks for a pass.
+
+    Raises
+    ------
+    IndexPlanError
+        If it goes on by counting steps that are not those of this plan.
+    """
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
+    for _ in range(_DEPTH):
+        if frame is None:
+            return
+        module = _TRAINERS.get(frame.f_globals.get("__name__", ""))
+        if module is not None:
+            importlib.import_module(module).refuse_counting(feed, frame)
+            return
+        frame = frame.f_back

@@ -1,0 +1,246 @@
+"""Plans under Hugging Face Trainer: a callback that keeps a PlanLoader's state in checkpoints.
+
+Trainer counts a training's steps per epoch once, and resumes by skipping as many as it had done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from transformers import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    TrainerCallback,
+    TrainerState,
+)
+
+from indexplan import IndexPlanError
+from indexplan_torch.feed import STATE_VERSION, Feed, Pass
+from indexplan_torch.loader import PlanLoader
+
+_KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
+_STATE = "trainer_state.json"
+_TESTED = "5.23"
+# what _Kept changes of a trainer
+_CHANGED = (
+    "_inner_training_loop",
+    "set_initial_training_values",
+    "_init_training_state",
+    "_run_epoch",
+    "get_batch_samples",
+    "_save_checkpoint",
+)
+
+
+class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
+    """Keeps a training's PlanLoader in its checkpoints: `trainer.add_callback(KeepState(trainer))`.
+
+    A resume goes on where the loop stood, under any world size, batch size, accumulation and number
+    of workers. Every pass has as many updates as the plan's steps make, so schedules and unequal
+    sub-epochs fit, and `num_train_epochs` ends with the last of them. In `compute_loss` and
+    `training_step`, `loader.step_size` and `loader.cursor` are those of the micro-batch at hand,
+    though Trainer fetches a whole group of them ahead.
+
+    The state lies in the checkpoint's trainer_state.json, which one process writes.
+
+    Parameters
+    ----------
+    trainer : transformers.Trainer
+        Its `get_train_dataloader` returns a PlanLoader. Its methods are extended.
+
+    Raises
+    ------
+    IndexPlanError
+        If this version of transformers has other methods than these.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        lacking = [name for name in _CHANGED if not hasattr(trainer, name)]
+        if lacking:
+            raise IndexPlanError(
+                f"trainer must have Trainer's method {lacking[0]}, for KeepState; got "
+                f"{type(trainer).__name__} without it; use transformers {_TESTED}, which this is "
+                "tested with"
+            )
+        self.trainer = trainer
+        if not isinstance(trainer, _Kept):
+            trainer.__class__ = _kept(type(trainer))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Say how much of the plan's pass is done, where Trainer counts from a resume."""
+        done = self.trainer._plan_loader.feed.current  # noqa: SLF001 (our own)
+        state.epoch = done.number + done.step / done.stop
+
+
+class _Kept:
+    """What KeepState makes of a trainer: one that runs the passes of a plan, each to its end."""
+
+    args: Any
+    state: Any
+    _plan_loader: PlanLoader
+    _plan_checkpoint: str | None = None
+    _plan_first = 0  # the pass that the training goes on with
+
+    def _inner_training_loop(
+        self, *args: Any, resume_from_checkpoint: str | None = None, **kwargs: Any
+    ) -> Any:
+        self._plan_checkpoint = resume_from_checkpoint
+        kwargs["resume_from_checkpoint"] = resume_from_checkpoint
+        return super()._inner_training_loop(*args, **kwargs)  # type: ignore[misc]
+
+    def set_initial_training_values(self, args: Any, dataloader: Any) -> Any:
+        """Load the loader's state, and count the passes and updates that are left of the run."""
+        if not isinstance(dataloader, PlanLoader):
+            raise IndexPlanError(
+                "get_train_dataloader must return a PlanLoader, for KeepState; got "
+                f"{type(dataloader).__name__}; use PlanLoader(dataset, plan)"
+            )
+        self._plan_loader = dataloader
+        done: int = 0
+        self._plan_first = 0
+        saved = _saved(self._plan_checkpoint)
+        if saved is not None:
+            done = saved.global_step
+            state = saved.stateful_callbacks.get(_KEY)
+            if state is None:
+                state = _counted(dataloader.feed, args, saved, str(self._plan_checkpoint))
+            dataloader.load_state_dict(state)
+            number = dataloader.feed.number
+            self._plan_first = number if self._steps_left(number) else number + 1
+        _, *others, _ = super().set_initial_training_values(args, dataloader)  # type: ignore[misc]
+        stop, max_steps = self._end(args, done)
+        return (stop, *others, max_steps)
+
+    def _steps_left(self, number: int) -> int:
+        """Return the steps of a pass that are not done; a micro-batch each, to Trainer."""
+        plan, _ = self._plan_loader.feed.running()
+        where = divmod(number, plan.sub_epochs)
+        return int(plan.num_steps(*where) - plan.first_step(*where))
+
+    def _updates_left(self, number: int) -> int:
+        size: int = self.args.gradient_accumulation_steps
+        return -(-self._steps_left(number) // size)
+
+    def _end(self, args: Any, done: int) -> tuple[int, int]:
+        """Return before which pass the run ends, and after how many updates."""
+        if args.max_steps > 0:
+            number, left = self._plan_first, args.max_steps - done
+            while left > 0:
+                left -= self._updates_left(number) or left  # Trainer stops at a pass of no steps
+                number += 1
+            return number, args.max_steps
+        stop = math.ceil(args.num_train_epochs)
+        updates = [self._updates_left(number) for number in range(self._plan_first, stop)]
+        if updates and stop > args.num_train_epochs:  # only a share of the last pass
+            plan, _ = self._plan_loader.feed.running()
+            where = divmod(stop - 1, plan.sub_epochs)
+            whole = math.ceil(plan.num_steps(*where) / args.gradient_accumulation_steps)
+            beyond = whole - math.ceil(whole * (args.num_train_epochs - stop + 1))
+            updates[-1] = max(0, updates[-1] - beyond)
+        return stop, done + sum(updates)
+
+    def _init_training_state(self, *args: Any, **kwargs: Any) -> tuple[int, int]:
+        """Start with the pass that goes on, and skip nothing in it."""
+        super()._init_training_state(*args, **kwargs)  # type: ignore[misc]
+        return self._plan_first, 0
+
+    def _run_epoch(self, *, epoch: int, **counts: Any) -> Any:
+        """Run a pass for as many updates as it has."""
+        counts |= {
+            "steps_in_epoch": self._steps_left(epoch),
+            "num_update_steps_per_epoch": self._updates_left(epoch),
+        }
+        return super()._run_epoch(epoch=epoch, **counts)  # type: ignore[misc]
+
+    def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
+        """Return a group of micro-batches that counts those that the loop has received."""
+        batches, num_items = super().get_batch_samples(*args, **kwargs)  # type: ignore[misc]
+        begun = self._plan_loader.feed.current
+        return batches if begun is None else _Group(batches, begun), num_items
+
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        self.state.stateful_callbacks[_KEY] = self._plan_loader.state_dict()
+        super()._save_checkpoint(*args, **kwargs)  # type: ignore[misc]
+
+
+def _kept(trainer: type) -> type:
+    return type(trainer.__name__, (_Kept, trainer), {"__module__": trainer.__module__})
+
+
+class _Group(list[Any]):
+    """Micro-batches that were fetched together; the loop receives them one by one."""
+
+    def __init__(self, batches: list[Any], begun: Pass) -> None:
+        super().__init__(batches)
+        self.begun = begun
+
+    def __iter__(self) -> Iterator[Any]:
+        fetched = self.begun.step
+        for received, batch in enumerate(super().__iter__(), 1):
+            self.begun.step = fetched - len(self) + received
+            yield batch
+
+
+def _saved(checkpoint: str | None) -> Any:
+    """Return what a checkpoint says of the trainer, or None where Trainer starts anew."""
+    file = None if checkpoint is None else Path(checkpoint) / _STATE
+    return TrainerState.load_from_json(str(file)) if file is not None and file.is_file() else None
+
+
+def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, Any]:
+    """Return the state that Trainer would go on with, by counting the steps that were saved.
+
+    Raises
+    ------
+    IndexPlanError
+        If the run that saved had passes of other steps.
+    """
+    plan, _ = feed.running()
+    steps = plan.num_steps(*feed.where)
+    size = args.gradient_accumulation_steps
+    number, updates = divmod(saved.global_step, max(1, math.ceil(steps / size)))
+    step = min(updates * size, steps)
+    passes = saved.epoch or 0.0
+    if abs(passes * steps - (number * steps + step)) > 0.5 or _of_other_world(args, checkpoint):
+        raise IndexPlanError(
+            "a resume under transformers.Trainer must load the loader's state where the steps of a "
+            f"pass are others than those saved; got {Path(checkpoint).name} of {passes:g} passes, "
+            f"which Trainer would take for {number + step / max(1, steps):g} of {args.world_size} "
+            "ranks, by counting its steps; use trainer.add_callback("
+            "indexplan_torch.transformers.KeepState(trainer)), in the run that saves too"
+        )
+    cursor = plan.cursor(*divmod(number, plan.sub_epochs), step=step)
+    return {"version": STATE_VERSION, "cursor": cursor.to_dict()}
+
+
+def _of_other_world(args: Any, checkpoint: str) -> bool:
+    """Return whether the ranks that left their random states there were others in number."""
+    files = [file.stem for file in Path(checkpoint).glob("rng_state*.pth")]
+    ranks = {int(name.rpartition("_")[2]) for name in files if name != "rng_state"}
+    if args.world_size == 1 or not ranks:
+        return bool(ranks) if args.world_size == 1 else bool(files)
+    return max(ranks) >= args.world_size or args.process_index not in ranks
+
+
+def refuse_counting(feed: Feed, frame: FrameType) -> None:
+    """Refuse a training that resumes without KeepState where that would read other data.
+
+    Parameters
+    ----------
+    feed : Feed
+        Of the loader whose length is asked for.
+    frame : types.FrameType
+        Of the function of transformers.trainer that does.
+    """
+    if frame.f_code.co_name != "set_initial_training_values":
+        return  # an evaluation, say
+    caller: FrameType | None = frame
+    while caller is not None and "resume_from_checkpoint" not in caller.f_locals:
+        caller = caller.f_back
+    checkpoint = None if caller is None else caller.f_locals["resume_from_checkpoint"]
+    trainer = frame.f_locals["self"]
+    saved = _saved(checkpoint)
+    if saved is not None and not isinstance(trainer, _Kept):
+        _counted(feed, trainer.args, saved, str(checkpoint))

@@ -1,0 +1,262 @@
+"""Hugging Face Trainer stopped on two ranks and resumed on one, two and three: nothing twice."""
+
+import math
+from collections import Counter
+from typing import Any, NamedTuple
+
+import pytest
+
+import indexplan as ip
+from tests.trainers.ranks import run_ranks
+from tests.trainers.test_hf_trainer import ON_CPU, Numbers
+
+PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
+
+
+class Run(NamedTuple):
+    """A training, and the updates after which its checkpoints were taken on two ranks."""
+
+    plan: ip.Plan
+    saved: tuple[int, ...]
+    options: dict[str, Any]
+    num_passes: int = 3
+
+
+# on two ranks a pass of PLAN has 10 steps, or 4 updates of 3, 3, 3 and 1 of them
+RUNS = {
+    "plain": Run(PLAN, (15, 20, 30), {"num_train_epochs": 3}),
+    "workers": Run(PLAN, (15, 20), {"num_train_epochs": 3, "dataloader_num_workers": 2}),
+    "accumulated": Run(PLAN, (6, 8), {"num_train_epochs": 3, "gradient_accumulation_steps": 3}),
+    # passes of 4, 3, 3, 3, 4 and 3 steps
+    "unequal": Run(PLAN.replace(batch_size=4, sub_epochs=4), (6, 10), {"num_train_epochs": 6}, 6),
+    "carry": Run(PLAN.replace(remainder="carry"), (15,), {"num_train_epochs": 3}),
+}
+WITHOUT = (
+    "a resume under transformers.Trainer must load the loader's state where the steps of a pass "
+    "are others than those saved; got checkpoint-15 of 1.5 passes, which Trainer would take for "
+    "{taken} of {world_size} ranks, by counting its steps; use "
+    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that saves "
+    "too"
+)
+
+
+NOT_OURS = (
+    "get_train_dataloader must return a PlanLoader, for KeepState; got DataLoader; use "
+    "PlanLoader(dataset, plan)"
+)
+NOT_TRAINERS = (
+    "trainer must have Trainer's method _inner_training_loop, for KeepState; got object without "
+    "it; use transformers 5.23, which this is tested with"
+)
+
+
+def trained(
+    folder: str,
+    run: Run,
+    saved: int | None = None,
+    *,
+    keep: bool = True,
+    by_sampler: bool = False,
+    **options: Any,
+) -> dict[str, Any] | str:
+    """Train, from a checkpoint or from the start; tell what the loop saw and where it ended."""
+    import torch
+    import transformers
+    from torch.utils.data import DataLoader
+
+    from indexplan_torch import PlanBatchSampler, PlanLoader
+    from indexplan_torch.transformers import KeepState
+
+    class Model(torch.nn.Module):
+        """A line that notes what it is trained on, and which random numbers it draws."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(1, 1)
+            self.seen: dict[str, list[Any]] = {"batches": [], "drawn": [], "held": []}
+
+        def forward(self, x: Any, labels: Any) -> dict[str, Any]:
+            self.seen["batches"].append(x.int().tolist())
+            self.seen["drawn"].append(torch.rand(1).item())
+            logits = self.line(x[:, None].float())[:, 0] / 100
+            return {"loss": ((logits - labels / 100) ** 2).mean(), "logits": x}
+
+    class Trainer(transformers.Trainer):
+        """The trainer as one writes it for a plan."""
+
+        def get_train_dataloader(self) -> Any:
+            if by_sampler:
+                return DataLoader(Numbers(), batch_sampler=PlanBatchSampler(run.plan))
+            num_workers = self.args.dataloader_num_workers
+            self.loader = PlanLoader(Numbers(), run.plan, num_workers=num_workers)
+            return self.loader
+
+        def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+            model.seen["held"].append([self.loader.step_size, self.loader.cursor.step])
+            return super().compute_loss(*args, **kwargs)
+
+    model = Model()
+    options = {"save_strategy": "no", "learning_rate": 1e-6, **run.options, **options}
+    arguments = transformers.TrainingArguments(
+        output_dir=folder, disable_tqdm=True, report_to=[], **options
+    )
+    trainer = Trainer(model=model, args=arguments)
+    if keep:
+        trainer.add_callback(KeepState(trainer))
+    try:
+        trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
+    except ip.IndexPlanError as error:
+        return str(error)
+    state = trainer.state
+    ended = [state.global_step, state.max_steps, state.epoch, trainer.lr_scheduler.get_last_lr()[0]]
+    return {**model.seen, "ended": ended}
+
+
+def leg(folder: str, saving: bool) -> dict[str, Any]:
+    """Save each run on two ranks, or only resume each of its checkpoints on others."""
+    import os
+
+    import torch.distributed
+
+    from indexplan_torch.transformers import KeepState
+
+    seen: dict[str, Any] = {}
+    for name, run in RUNS.items():
+        place = f"{folder}/{name}"
+        if saving:
+            every = math.gcd(*run.saved)
+            seen[name] = trained(place, run, save_strategy="steps", save_steps=every)
+        for saved in run.saved:
+            seen[f"{name} {saved}"] = trained(place, run, saved)
+    for budget in (25, 55):  # updates, however many passes those are
+        options = {"num_train_epochs": 1, "max_steps": budget}
+        seen[f"{budget} updates"] = trained(f"{folder}/plain", RUNS["plain"], 15, **options)
+    seen["without"] = trained(f"{folder}/plain", RUNS["plain"], 15, keep=False)
+    seen["refused"] = [trained(f"{folder}/plain", RUNS["plain"], by_sampler=True)]
+    try:
+        KeepState(object())
+    except ip.IndexPlanError as error:
+        seen["refused"].append(str(error))
+    if int(os.environ["WORLD_SIZE"]) > 1:
+        torch.distributed.destroy_process_group()
+    return seen
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, Any]]]:
+    """What every rank saw: of the two that saved, and of those that went on."""
+    folder = str(tmp_path_factory.mktemp("saved"))
+    function = "tests.trainers.test_hf_resume:leg"
+    return {
+        world_size: run_ranks(function, world_size, folder, world_size == 2, timeout=600, **ON_CPU)
+        for world_size in (2, 1, 3)
+    }
+
+
+def passes(plan: ip.Plan, numbers: Any, rank: int) -> list[list[int]]:
+    """The batches that a rank has to receive in some passes."""
+    where = [divmod(number, plan.sub_epochs) for number in numbers]
+    return [batch.tolist() for place in where for batch in plan.batches(*place, rank=rank)]
+
+
+def num_batches(run: Run, updates: int) -> int:
+    """The batches that so many updates on two ranks are made of."""
+    plan = run.plan.replace(world_size=2)
+    size, number, batches = run.options.get("gradient_accumulation_steps", 1), 0, 0
+    while updates:
+        steps = plan.num_steps(*divmod(number, plan.sub_epochs))
+        whole = -(-steps // size)
+        batches += steps if updates >= whole else updates * size
+        updates -= min(updates, whole)
+        number += 1
+    return batches
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_training_is_the_plans(worlds: dict[int, list[Any]], name: str) -> None:
+    """Passes are as long as the plan says, and the learning rate ends where they do."""
+    run = RUNS[name]
+    plan = run.plan.replace(world_size=2)
+    for rank, result in enumerate(worlds[2]):
+        seen = result[name]
+        assert passes(plan, range(run.num_passes), rank) == seen["batches"]
+        updates = {"accumulated": 12, "unequal": 20}.get(name, 30)
+        assert [updates, updates, float(run.num_passes), 0.0] == seen["ended"]
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("name", RUNS)
+def test_resume_reads_each_sample_once(
+    worlds: dict[int, list[Any]], name: str, world_size: int
+) -> None:
+    """Both legs together read the whole of every epoch; nothing is left at the run's end."""
+    run = RUNS[name]
+    for saved in run.saved:
+        batches = num_batches(run, saved)
+        read = [b for result in worlds[2] for b in result[name]["batches"][:batches]]
+        read += [b for each in worlds[world_size] for b in each[f"{name} {saved}"]["batches"]]
+        times = Counter(index for batch in read for index in batch)
+        epochs = run.num_passes // run.plan.sub_epochs
+        whole = dict.fromkeys(range(97), epochs)
+        if name == "unequal":  # 6 passes of 4 sub-epochs: one epoch, and half of one
+            half = run.plan.replace(world_size=1)
+            whole = Counter(i for batch in passes(half, range(6), 0) for i in batch)
+        if name == "carry":  # its last step may reach into the next epoch
+            times = Counter({index: min(n, epochs) for index, n in times.items()})
+        assert whole == times, saved
+        for result in worlds[world_size]:
+            ended = result[f"{name} {saved}"]["ended"]
+            assert ended[0] == ended[1]
+            assert [float(run.num_passes), 0.0] == ended[2:]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_resume_on_as_many_ranks_is_the_same_run(worlds: dict[int, list[Any]], name: str) -> None:
+    """On as many ranks the second leg is the first one's rest, random numbers included."""
+    run = RUNS[name]
+    for result in worlds[2]:
+        for saved in run.saved:
+            rest = slice(num_batches(run, saved), None)
+            for what in ("batches", "drawn", "held"):
+                assert result[name][what][rest] == result[f"{name} {saved}"][what]
+
+
+def test_held_is_what_the_loop_holds(worlds: dict[int, list[Any]]) -> None:
+    """In compute_loss, step_size and cursor are those of the micro-batch, not of its group."""
+    plan = PLAN.replace(world_size=2)
+    for result in worlds[2]:
+        for name in ("plain", "workers", "accumulated"):
+            places = [(epoch, step) for epoch in range(3) for step in range(10)]
+            sizes = [plan.step_size(epoch, step=step) for epoch, step in places]
+            after = [plan.cursor(epoch, step=step + 1).step for epoch, step in places]
+            assert list(map(list, zip(sizes, after, strict=True))) == result[name]["held"]
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("budget", [25, 55])
+def test_max_steps_are_updates(worlds: dict[int, list[Any]], world_size: int, budget: int) -> None:
+    """`max_steps` holds: the run goes on for what is left of it, through as many passes as that."""
+    saved = PLAN.replace(world_size=2).cursor(1, step=5)
+    plan = PLAN.replace(world_size=world_size).resume(saved)
+    for rank, result in enumerate(worlds[world_size]):
+        seen = result[f"{budget} updates"]
+        assert passes(plan, range(1, 12), rank)[: budget - 15] == seen["batches"]
+        assert [budget, budget, 0.0] == [*seen["ended"][:2], seen["ended"][3]]
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_without_the_callback(worlds: dict[int, list[Any]], world_size: int) -> None:
+    """Without it, another world size is refused, with its name; the same one reads the plan."""
+    for rank, result in enumerate(worlds[world_size]):
+        if world_size == 2:
+            expected = passes(PLAN.replace(world_size=2), range(3), rank)[15:]
+            assert expected == result["without"]["batches"]
+        else:
+            taken = {1: "0.75", 3: "2.14286"}[world_size]
+            assert WITHOUT.format(taken=taken, world_size=world_size) == result["without"]
+
+
+def test_what_it_cannot_keep_is_refused(worlds: dict[int, list[Any]]) -> None:
+    """A loader of another kind, and a trainer of another version, are errors with the cure."""
+    for result in worlds[1]:
+        assert [NOT_OURS, NOT_TRAINERS] == result["refused"]
