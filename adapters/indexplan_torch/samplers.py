@@ -387,9 +387,9 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     def batch_size(self) -> int | None:  # type: ignore[override]
         """None, as batches may differ by a unit; a rank's under "pad", where none does."""
         _check_prepare()
-        plan, _ = self.feed.running()
-        if plan.remainder != "pad":
+        if self.feed.plan.remainder != "pad":
             return None
+        plan, _ = self.feed.running()
         account = plan.account(*self.feed.where)
         size = account.max_batch_size
         if size != account.min_batch_size or len(plan.phases) > 1 or self.feed.nested:
