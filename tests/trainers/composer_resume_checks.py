@@ -18,9 +18,9 @@ LONGER = PLAN.replace(batch_size=[ip.Phase(at=0, size=8), ip.Phase(at=1, size=4)
 # a plan, the number of workers, and "epoch, batch in epoch" of its checkpoints: in mid-pass, after
 # a pass's last batch, at its end, and after the run's last batch
 RUNS = {
-    "plain": (PLAN, 0, ("1, 5", "2, 0")),
+    "plain": (PLAN, 0, ("1, 5", "0, 10", "2, 0", "2, 10")),
     "workers": (PLAN, 2, ("1, 5", "2, 0")),
-    "longer": (LONGER, 0, ("1, 5", "1, 0")),
+    "longer": (LONGER, 0, ("1, 5", "1, 0", "1, 13")),
     "carry": (PLAN.replace(remainder="carry"), 0, ("1, 5", "2, 0")),
 }
 WITHOUT = (
