@@ -57,7 +57,7 @@ def build(n: int, path: str) -> dict[str, Any]:
 def generate(n: int) -> dict[str, Any]:
     """Time the bytes of chunks and their hashes alone, without a disk; per second of CPU."""
     from indexplan.files.format import UNITS_PER_CHUNK, Build
-    from indexplan.files.xxh64 import xxh64
+    from indexplan.kernels.xxh64 import xxh64
 
     order = order_of(n)
     work = Build.of(order, [0], UNITS_PER_CHUNK, None)

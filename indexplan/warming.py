@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from indexplan.compiling import KERNELS, Origin, cpu_name
+from indexplan.kernels.compiling import KERNELS, Origin, cpu_name
 
 _NEVER_SAVED = {
     "NUMBA_BOUNDSCHECK": "checked kernels are never saved",
@@ -126,8 +126,10 @@ def warm_up() -> Warmth:
     >>> ip.warm_up().ok
     True
     """
-    from indexplan import permutation  # noqa: F401 (this makes their kernels known)
-    from indexplan.files import xxh64  # noqa: F401
+    from indexplan.kernels import (
+        permutation,  # noqa: F401 (this makes their kernels known)
+        xxh64,  # noqa: F401
+    )
 
     kernels = []
     for kernel in KERNELS:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 ANSWER = 2 * (0 + 1 + 2 + 3)
 
 MODULE = """
-from indexplan.compiling import INT64, READ_INT64, WRITE_INT64, helper, kernel
+from indexplan.kernels.compiling import INT64, READ_INT64, WRITE_INT64, helper, kernel
 
 @helper
 def twice(x):
@@ -270,7 +270,7 @@ def test_all_kernels_are_listed(folder: Folder) -> None:
     """What a file decorates is listed, in its order, before anything is compiled."""
     script = """
 import json
-from indexplan.compiling import KERNELS
+from indexplan.kernels.compiling import KERNELS
 import kernels
 print(json.dumps([[kernel.name, kernel.origin] for kernel in KERNELS]))
 """

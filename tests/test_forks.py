@@ -27,7 +27,7 @@ SCRIPT = """
 import json, os, signal, sys, threading
 from llvmlite.binding import ffi
 from numba.extending import overload
-from indexplan.compiling import INT64, kernel
+from indexplan.kernels.compiling import INT64, kernel
 
 signal.alarm(100)
 stopped, forked = threading.Event(), threading.Event()

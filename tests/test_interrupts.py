@@ -27,7 +27,7 @@ from indexplan.files.opening import open_file, read_small
 from indexplan.files.places import Folder
 from indexplan.files.publish import publish, sync_folder
 from indexplan.files.table import read_blocks, read_manifest
-from indexplan.files.xxh64 import xxh64
+from indexplan.kernels.xxh64 import xxh64
 
 FILES = str(Path(ip.__file__).parent / "files")
 CODE = (FILES, contextlib.__file__)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from indexplan import permutation
+from indexplan.kernels import permutation
 from tests import oracles
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -215,7 +215,7 @@ AT_ONCE = (
     "import multiprocessing, sys, s3fs, indexplan as ip, indexplan.files.build\n"
     "from tests.trees import PLAN\n"
     "PLAN.order.take(0, 0)\n"
-    "from indexplan.files.xxh64 import xxh64; xxh64(b'')\n"
+    "from indexplan.kernels.xxh64 import xxh64; xxh64(b'')\n"
     "url, context = sys.argv[1], multiprocessing.get_context('fork')\n"
     "all_here = context.Barrier(3)\n"
     "def work(_): all_here.wait(); return {}\n"
@@ -459,7 +459,7 @@ def test_cache_without_room(saved: str, tmp_path: Path) -> None:
     code = (
         "import resource, sys, indexplan as ip\n"
         "order = ip.Stored(sys.argv[1])\n"
-        "from indexplan.files.xxh64 import xxh64; xxh64(b'')\n"
+        "from indexplan.kernels.xxh64 import xxh64; xxh64(b'')\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
         "try: order.take(0, 300)\n"
         "except ip.PlanFileError as error: print(error)\n"

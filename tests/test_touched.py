@@ -15,7 +15,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.files.format import BLOCK_BYTES
-from indexplan.files.xxh64 import xxh64
+from indexplan.kernels.xxh64 import xxh64
 from tests.bins import Bins
 from tests.refusals import refuses
 

@@ -12,7 +12,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.compiling import KERNELS
+from indexplan.kernels.compiling import KERNELS
 from indexplan.warming import WarmKernel, Warmth
 from tests.children import NOBODY
 
@@ -22,15 +22,15 @@ NAMES = {"permute_runs", "invert", "philox4x32", "block_permute_runs", "block_in
 ASK = """
 import json
 import indexplan as ip
-from indexplan import permutation
-from indexplan.files.xxh64 import xxh64
+from indexplan.kernels import permutation
+from indexplan.kernels.xxh64 import xxh64
 plans = [ip.Plan(order, world_size=8, batch_size=16)
          for order in (ip.Shuffle(10**9), ip.BlockShuffle(10**9, 1000, 4))]
 batches = [plan.batch(0, step=5, rank=3).tolist() for plan in plans]
 places = [plan.locate(batch, 0).step.tolist() for plan, batch in zip(plans, batches)]
 permutation.philox4x32.compile()
 xxh64(b"abc")
-from indexplan.compiling import KERNELS
+from indexplan.kernels.compiling import KERNELS
 print(json.dumps([batches, places, sorted({kernel.origin for kernel in KERNELS})]))
 """
 
@@ -151,7 +151,7 @@ def copy_package(target: Path) -> None:
 READ_ONLY = """
 import json, os, sys
 import indexplan as ip
-from indexplan.compiling import KERNELS
+from indexplan.kernels.compiling import KERNELS
 ip.Shuffle(10**9).locate(0, [5])  # all modules are imported before rights are given up
 if os.geteuid() == 0 and "give up" in sys.argv:
     os.setgid({nobody})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xxhash
 
-from indexplan.files.xxh64 import xxh64
+from indexplan.kernels.xxh64 import xxh64
 
 
 def test_xxh64_of_every_short_length() -> None:

@@ -297,7 +297,7 @@ def _build_chunks(
 
 def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
     """Write one chunk file, or compare the one that is there; return its size and block hashes."""
-    from indexplan.files.xxh64 import xxh64
+    from indexplan.kernels.xxh64 import xxh64
 
     place = place_of(root)
     if not place.has(BUILD):

@@ -157,7 +157,7 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> Non
 
 def _checked(place: Place, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
     """Yield the blocks of a chunk as they come, if they are those of the block table."""
-    from indexplan.files.xxh64 import xxh64
+    from indexplan.kernels.xxh64 import xxh64
 
     with place.open(name) as stream:
         found = stream.seek(0, os.SEEK_END)

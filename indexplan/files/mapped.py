@@ -125,7 +125,7 @@ class Chunks:
                 checked[block] = True
 
     def _check_block(self, key: Key, block: int) -> None:
-        from indexplan.files.xxh64 import xxh64
+        from indexplan.kernels.xxh64 import xxh64
 
         mapped = self._mapped(key)[0]
         start = block * BLOCK_BYTES

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexplan.compiling import INT64, READ_INT64, WRITE_INT64, kernel
+from indexplan.kernels.compiling import INT64, READ_INT64, WRITE_INT64, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

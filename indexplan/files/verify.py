@@ -214,7 +214,7 @@ class _Looking:
 
     def look(self, task: Task) -> tuple[int, list[Problem]]:
         """Return how many bytes the blocks of a task have, and what is wrong with them."""
-        from indexplan.files.xxh64 import xxh64
+        from indexplan.kernels.xxh64 import xxh64
 
         chunk = task.chunk
         num_bytes = min(task.size, task.stop * BLOCK_BYTES) - task.first * BLOCK_BYTES

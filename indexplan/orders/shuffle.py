@@ -56,14 +56,14 @@ class Shuffle(Order):
         return {"algorithm": self.algorithm, "num_samples": self.num_samples, "seed": self.seed}
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan import permutation  # the first order that computes imports numba
+        from indexplan.kernels import permutation  # the first order that computes imports numba
 
         n = self.num_samples
         words = key_words(self.seed, SHUFFLE, epoch, 2 * permutation.num_rounds(n))
         permutation.permute_runs(n, words, starts, stops, out)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
-        from indexplan import permutation
+        from indexplan.kernels import permutation
 
         n = self.num_samples
         words = key_words(self.seed, SHUFFLE, epoch, 2 * permutation.num_rounds(n))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.compiling import READ_UINT8, READ_UINT64, helper, kernel
+from indexplan.kernels.compiling import READ_UINT8, READ_UINT64, helper, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from indexplan.compiling import INT64, READ_INT64, READ_UINT32, WRITE_INT64, helper, kernel
+from indexplan.kernels.compiling import INT64, READ_INT64, READ_UINT32, WRITE_INT64, helper, kernel
 
 U64: TypeAlias = np.uint64
 
