@@ -1,6 +1,6 @@
 """Kernels give right answers whatever numba's disk cache does, and repair it where they can.
 
-Every case is a fresh process with a kernel file and a cache folder of its own.
+Every case is a fresh process with two kernel files and a cache folder of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ANSWER = 2 * (0 + 1 + 2 + 3)
 
-MODULE = """
-from indexplan.kernels.compiling import INT64, READ_INT64, WRITE_INT64, helper, kernel
+HELPERS = """
+from indexplan.kernels.compiling import helper
 
 @helper
 def twice(x):
     return x + x
+"""
+
+MODULE = """
+from indexplan.kernels.compiling import INT64, READ_INT64, WRITE_INT64, kernel
+from helpers import twice
 
 @kernel(READ_INT64)
 def total(array):
@@ -57,6 +62,7 @@ class Folder:
         self.cache = path / "cache"
         self.modules.mkdir()
         (self.modules / "kernels.py").write_text(MODULE)
+        (self.modules / "helpers.py").write_text(HELPERS)
         self.environ = {
             **os.environ,
             "NUMBA_CACHE_DIR": str(self.cache),
@@ -92,6 +98,18 @@ def test_cold_and_warm(folder: Folder) -> None:
     assert COLD == folder.run()
     assert [1, 1] == [len(folder.files(suffix)) for suffix in ("nbi", "nbc")]
     assert WARM == folder.run()
+
+
+@pytest.mark.parametrize("name", ["kernels.py", "helpers.py"])
+def test_an_edit_of_any_file_recompiles_every_user(folder: Folder, name: str) -> None:
+    """A kernel is compiled anew when its own file or a helper's beside it has changed."""
+    folder.run()
+    path = folder.modules / name
+    edited = path.read_text().replace("return x + x", "return x + x + x")
+    path.write_text(edited.replace("result = 0", "result = 6"))
+    answer = {"kernels.py": ANSWER + 6, "helpers.py": ANSWER // 2 * 3}[name]
+    assert {**COLD, "answer": answer} == folder.run()
+    assert {**WARM, "answer": answer} == folder.run()
 
 
 def test_decoration_compiles_nothing(folder: Folder) -> None:

@@ -1,15 +1,18 @@
 """Turn plain functions into numba kernels, compiled at their first call, whatever the cache does.
 
-numba stamps its disk cache with the file of the kernel alone, so a kernel and the helpers that it
-calls must lie in one file: an edited helper elsewhere would go unnoticed.
+numba stamps its disk cache with the file of the kernel alone, and an edited helper in another file
+would go unnoticed. So a kernel here is stamped with every file of its folder, and may call whatever
+lies there.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numba
@@ -121,6 +124,7 @@ class Kernel:
         dispatcher = self._dispatcher()
         try:
             dispatcher.enable_caching()  # RuntimeError: no folder can be written to
+            _stamp(dispatcher._cache._cache_file, self.py_func)  # noqa: SLF001  no public way
             self.folder = dispatcher.stats.cache_path
             try:
                 dispatcher.compile(self.arguments)
@@ -129,7 +133,7 @@ class Kernel:
                 raise
             except Exception:  # a damaged file raises anything when unpickled
                 if not dispatcher.overloads:  # else it was compiled but not saved: a full disk
-                    dispatcher._cache.flush()  # noqa: SLF001  numba has no public way
+                    dispatcher._cache.flush()  # noqa: SLF001
                     dispatcher.compile(self.arguments)
                     self.origin = "saved"
         except NumbaError:
@@ -137,6 +141,26 @@ class Kernel:
         except Exception:  # a folder that cannot be read, or flushed: do without
             return dispatcher if dispatcher.overloads else None
         return dispatcher
+
+
+def _stamp(cache_file: Any, function: Callable[..., Any]) -> None:
+    """Let what the cache holds of a kernel be good for the files of its folder as they are now.
+
+    Raises AttributeError where a numba keeps no stamp, so that nothing is loaded or saved there.
+    """
+    theirs = cache_file._source_stamp  # noqa: SLF001
+    folder = Path(function.__code__.co_filename).parent
+    cache_file._source_stamp = (theirs, _sources(folder))  # noqa: SLF001
+
+
+@functools.cache
+def _sources(folder: Path) -> str:
+    """Hash the names and texts of a folder's Python files; in a zip numba stamps the whole zip."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        text = path.read_bytes()
+        digest.update(f"{path.name} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
 
 
 KERNELS: list[Kernel] = []  # of all modules that were imported
@@ -154,7 +178,7 @@ def kernel(*arguments: Any) -> Callable[[Callable[..., Any]], Kernel]:
 
 
 def helper(function: Function) -> Function:
-    """Make a function callable from the kernels of its file, which compile it as part of them.
+    """Make a function callable from the kernels of its folder, which compile it as part of them.
 
     The function itself is returned, so Python callers get the plain one.
     """
