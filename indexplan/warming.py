@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from time import perf_counter
 from typing import Any
 
+import indexplan.kernels
 from indexplan.kernels.compiling import KERNELS, Origin, cpu_name
 
 _NEVER_SAVED = {
@@ -126,10 +129,8 @@ def warm_up() -> Warmth:
     >>> ip.warm_up().ok
     True
     """
-    from indexplan.kernels import (
-        permutation,  # noqa: F401 (this makes their kernels known)
-        xxh64,  # noqa: F401
-    )
+    for module in iter_modules(indexplan.kernels.__path__, "indexplan.kernels."):
+        import_module(module.name)  # makes its kernels known
 
     kernels = []
     for kernel in KERNELS:
@@ -146,5 +147,5 @@ def _places() -> list[str]:
     """Return the folders that numba tries, in its order."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    beside = str(Path(__file__).parent / "__pycache__")
+    beside = str(Path(indexplan.kernels.__path__[0]) / "__pycache__")
     return [*([chosen] if chosen else []), beside, str(Path(home) / "numba")]

@@ -1,4 +1,4 @@
-"""Which samples were seen, a bit for each: the kernel that marks them, and what is left."""
+"""Which samples were seen, a bit for each: and what is left."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexplan.kernels.compiling import INT64, READ_INT64, WRITE_INT64, kernel
+from indexplan.kernels.seen import mark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from indexplan.orders.base import Int64
 
 SLAB = 2**16  # numbers that are widened at a time: half a MiB, which stays in the cache
 
@@ -34,7 +32,7 @@ class Seen:
         """Mark samples; int64 or uint32, flat."""
         for start in range(0, len(indices), SLAB):
             part = indices[start : start + SLAB].astype(np.int64)
-            repeated, first, outside, example = _mark(self.num_samples, part, self.words)
+            repeated, first, outside, example = mark(self.num_samples, part, self.words)
             self.num_read += len(part)
             self.num_repeated += repeated
             self.first_repeated = min(self.first_repeated, first)
@@ -62,26 +60,3 @@ class Seen:
                 f"{self.first_outside}"
             )
         return [f"epoch {epoch}: {words}" for words in said]
-
-
-@kernel(INT64, READ_INT64, WRITE_INT64)
-def _mark(n: int, indices: Int64, words: Int64) -> tuple[int, int, int, int]:
-    """Set the bits of indices in [0, n); return what was wrong.
-
-    That is how many were set before, the least of these (n if none), how many are outside [0, n),
-    and the least of these (0 if none).
-    """
-    repeated = outside = example = 0
-    first = n
-    for index in indices:
-        if index < 0 or index >= n:
-            example = index if outside == 0 else min(example, index)
-            outside += 1
-            continue
-        bit = np.int64(1) << (index & 63)
-        word = words[index >> 6]
-        if word & bit:
-            repeated += 1
-            first = min(first, index)
-        words[index >> 6] = word | bit
-    return repeated, first, outside, example
