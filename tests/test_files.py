@@ -182,6 +182,17 @@ def test_shares(large: Path, world_size: int, remainder: str) -> None:
         assert np.array_equal(expected, np.concatenate(list(read.batches(0, rank=rank))))
 
 
+def test_a_share_of_nothing(saved: Path) -> None:
+    """A rank that gets no unit in any of many steps reads nothing, as from the plan that computes.
+
+    20 steps of one unit each go to ranks 0 to 19 of 50.
+    """
+    plan = ip.load(saved).replace(world_size=50, global_batch_size=1, sub_epochs=1)
+    shares = [plan.indices(0, rank=rank, stop_step=20) for rank in range(50)]
+    assert [1] * 20 + [0] * 30 == [len(share) for share in shares]
+    assert [0] * 20 == [len(batch) for batch in plan.batches(0, rank=20, stop_step=20)]
+
+
 def test_a_share_is_not_read_run_by_run(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A share of 586 runs asks for the numbers of a chunk a few times, and not for each run."""
     asked = []

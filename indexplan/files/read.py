@@ -161,6 +161,8 @@ class Stored(Order):
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         if epoch not in self._units:
             self._computed(epoch)._fill(epoch, starts, stops, out)  # noqa: SLF001 (an order too)
+        elif not len(out):
+            return  # a rank may have no unit in any of many steps
         elif self.deals_bins or len(starts) < FEW_RUNS or len(out) >= LONG_RUN * len(starts):
             self._copy(epoch, starts, stops, out)
         elif len(out) < SHORT_RUN * len(starts):
