@@ -82,7 +82,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "adapters/indexplan_torch/__init__.py",
         "",
         "raise ModuleNotFoundError('indexplan_torch needs torch, whic",
-    ): "takes a process without torch: tests/trainers/test_torch_bad_input.py",
+    ): "takes a process without torch: tests/adapters/test_torch_bad_input.py",
     (
         "indexplan/cli/engines.py",
         "engine",

@@ -9,7 +9,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler
-from tests.trainers.small import ME, Identity, as_they_are, of_plan
+from tests.adapters.small import ME, Identity, as_they_are, of_plan
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated"),  # torchdata calls it

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, recorded, seed_rank
-from tests.trainers.small import as_they_are
+from tests.adapters.small import as_they_are
 
 # numpy.random.SeedSequence(seed, spawn_key=(3, epoch, rank, worker)).generate_state(1, uint64)
 KNOWN = [

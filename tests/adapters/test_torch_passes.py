@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanSampler
-from tests.trainers.small import ME, PLAN, Identity, loader_of, of_plan
+from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan
 
 
 class Deadly(Identity):

@@ -15,7 +15,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
-from tests.trainers.small import Identity, as_they_are
+from tests.adapters.small import Identity, as_they_are
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 

@@ -17,7 +17,7 @@ from indexplan_torch import (
     discover,
     recorded,
 )
-from tests.trainers.small import ME, ORDER, PLAN, Identity, as_they_are, loader_of, of_plan
+from tests.adapters.small import ME, ORDER, PLAN, Identity, as_they_are, loader_of, of_plan
 
 # 12 full units, then 192 pixels and 8 units from the middle of epoch 1 on
 PHASES = ip.Plan(

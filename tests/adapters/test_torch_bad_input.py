@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader, IterableDataset
 import indexplan as ip
 from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
+from tests.adapters.small import Identity, of_plan
 from tests.trainers.ranks import ROOT
-from tests.trainers.small import Identity, of_plan
 
 OPEN = ip.Plan(ip.Shuffle(10, seed=1), batch_size=2)
 OF_TWO = OPEN.replace(world_size=2)

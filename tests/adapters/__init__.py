@@ -1,0 +1,1 @@
+"""Tests of the torch adapters in one process."""
