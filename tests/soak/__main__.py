@@ -55,7 +55,11 @@ def main(arguments: Sequence[str]) -> int:
     length += [f"--legs {given.legs}"] if given.legs is not None else []
     options = [*length, f"--jobs {given.jobs}", f"--first {given.first}"]
     command = f"python -m tests.soak {' '.join(options)}"
-    text = summary(counts, time.perf_counter() - start, begun, command, told)
+    seconds = time.perf_counter() - start
+    late = given.seconds is not None and seconds >= given.seconds
+    if not late and (given.legs is None or counts["", "legs"] < given.legs):
+        command += "  # ended early, by Ctrl-C or as all jobs died"
+    text = summary(counts, seconds, begun, command, told)
     say(text)
     if given.output is not None:
         write(given.output, text)

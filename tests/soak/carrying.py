@@ -16,12 +16,14 @@ import indexplan as ip
 class Saved(NamedTuple):
     """Where a run stands: a cursor, or the state of a loader of a kind that loads it again.
 
-    `inside` tells of a state that the loop took while it held the last batch of a pass.
+    `inside` tells of a state that the loop took while it held the last batch of a pass, `number` in
+    which pass, counted in sub-epochs through the run.
     """
 
     kind: str
     value: Any
     inside: bool = False
+    number: int = 0
 
     @property
     def cursor(self) -> ip.Cursor:

@@ -75,11 +75,12 @@ class Setting:
     named: bool  # whether the plan names the world size
     by_state: bool  # whether a state is loaded, where there is one, rather than its cursor
     explicit: bool  # whether the loop calls set_epoch
+    again: bool  # and begins with the pass that the run was stopped in, finished or not
     breaks: bool  # whether a loop leaves a pass with its last batch, and asks for no more
 
     def __str__(self) -> str:
         words = [self.kind, f"{self.workers['num_workers']} workers", *self.form]
-        words += ["set_epoch"] * self.explicit + ["break"] * self.breaks
+        words += ["set_epoch"] * self.explicit + ["again"] * self.again + ["break"] * self.breaks
         return ", ".join(words)
 
 
@@ -87,7 +88,7 @@ def setting(random: Random, *, workers: bool) -> Setting:
     """Draw the setting of a leg."""
     kind = random.choices(list(KINDS), [5, 2, 1, 3])[0]
     options: dict[str, Any] = {"num_workers": 0}
-    if workers and kind == "PlanLoader":
+    if workers and kind in ("PlanLoader", "StatefulDataLoader"):
         options = {
             "num_workers": random.randint(1, 2),
             "prefetch_factor": random.randint(1, 4),
@@ -102,6 +103,7 @@ def setting(random: Random, *, workers: bool) -> Setting:
         named=random.random() < 0.3,
         by_state=random.random() < 0.8,
         explicit=random.random() < 0.5,
+        again=random.random() < 0.5,
         breaks=random.random() < 0.5,
     )
 
@@ -113,6 +115,9 @@ class Loader:
         world_size = plan.world_size
         given = plan.replace(world_size=world_size if chosen.named else None)
         load = chosen.by_state and saved.kind == KINDS[chosen.kind]
+        if load and saved.kind == "torchdata":  # which takes states of as many workers only
+            snapshot = saved.value.get("_snapshot", {}).get("_main_snapshot", {})
+            load = snapshot.get("_num_workers", 0) == chosen.workers["num_workers"]
         if not load:
             given = given.resume(saved.cursor)
         self.sampler: Any
@@ -136,17 +141,26 @@ class Loader:
         self.chosen, self.plan = chosen, plan
         # torchdata ends a pass that the loop did not see the end of: it has nothing left
         self.ends_first = load and saved.kind == "torchdata" and saved.inside
-        self.inside = False
+        self.inside, self.number = False, 0
+        self.begins = saved.number if load and chosen.explicit and chosen.again else None
         self.ranks = world_size or 0 if chosen.kind == "GlobalPlanBatchSampler" else 1
 
     def run(self, part: Part, *, last: bool) -> list[list[int]]:
         """Return the batches of a part: of one rank, or of all in turn."""
+        self.number = part.epoch * self.plan.sub_epochs + part.sub_epoch
+        if self.begins is not None and self.begins < self.number:
+            self.sampler.set_epoch(self.begins)
+            if left := list(self.loader):
+                raise WrongError(f"pass {self.begins} was finished, and has {left} again")
+        self.begins = None
         if self.chosen.explicit:
-            self.sampler.set_epoch(part.epoch * self.plan.sub_epochs + part.sub_epoch)
+            self.sampler.set_epoch(self.number)
         num_batches = (part.stop - part.start) * self.ranks
-        self.batches: Iterator[Any] = iter(self.loader)  # kept, as a loop keeps it
         self.inside = part.whole and self.chosen.breaks and num_batches > 0 and last
         most = None if part.whole and not self.inside else num_batches
+        if most == 0 and self.chosen.kind == "StatefulDataLoader":
+            return []  # its cursor is ahead between `iter` and the first batch, where workers draw
+        self.batches: Iterator[Any] = iter(self.loader)  # kept, as a loop keeps it
         found = [samples_of(batch) for batch in islice(self.batches, most)]
         if self.ends_first and num_batches and not found:
             self.batches = iter(self.loader)
@@ -157,7 +171,7 @@ class Loader:
     def saved(self) -> Saved:
         """Return where the run stands."""
         state = copy.deepcopy(self.loader.state_dict())
-        return Saved(KINDS[self.chosen.kind], state, inside=self.inside)
+        return Saved(KINDS[self.chosen.kind], state, inside=self.inside, number=self.number)
 
 
 def read(
