@@ -66,7 +66,7 @@ def sub_epochs(random: Random, num_units: int, *, huge: bool) -> int:
 
 def world_size(random: Random, most: int = MOST_RANKS) -> int:
     """Return a number of ranks: mostly few, any up to 200."""
-    return min(most, random.randint(1, random.choices([8, 32, MOST_RANKS], [80, 14, 6])[0]))
+    return min(most, random.randint(1, random.choices([6, 32, MOST_RANKS], [92, 6, 2])[0]))
 
 
 def size(random: Random, most: int) -> Any:

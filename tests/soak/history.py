@@ -20,15 +20,15 @@ from tests.soak.reading import WAYS, Read, WrongError
 
 # Of a hundred histories, those with what takes long; the others are read as arrays.
 PER_CENT = {
-    "huge orders": 4,
-    "plan directories": 4,
-    "killed runs": 2,
-    "loaders": 5,
-    "loaders with workers": 0.2,
+    "huge orders": 3,
+    "plan directories": 1.5,
+    "killed runs": 0.5,
+    "loaders": 1.5,
+    "loaders with workers": 0.05,
 }
 MOST_LEGS = 30
 MOST_LOADERS = 6  # ranks that have a loader each
-MOST_CALLS = 400  # of batch, in a leg that asks for every one
+MOST_CALLS = 60  # of batch, in a leg that asks for every one
 LATEST = drawing.LAST_EPOCH - 10**6  # of the epochs in which a history begins
 Counts = Counter  # of (group, name)
 
