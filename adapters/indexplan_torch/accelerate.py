@@ -14,6 +14,7 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
 )
 
 from indexplan_torch.loader import PlanLoader, handed_over
+from indexplan_torch.versions import lacking
 
 
 class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
@@ -97,7 +98,13 @@ def prepare(accelerator: Any, *objects: Any) -> Any:
     >>> [batch.tolist() for batch in prepare(Accelerator(cpu=True), loader)]
     [[0, 1, 2], [3, 4, 5]]
     """
-    return accelerator.prepare(*(_taken(accelerator, each) for each in objects))
+    taken = [_taken(accelerator, each) for each in objects]
+    prepared = accelerator.prepare(*taken)
+    results = prepared if isinstance(prepared, tuple) else (prepared,)
+    for each, result in zip(taken, results, strict=True):
+        if isinstance(each, PreparedLoader) and result is not each:
+            raise lacking("accelerate", "prepare that leaves alone what is prepared")
+    return prepared
 
 
 def _taken(accelerator: Any, each: Any) -> Any:

@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import torch.distributed
-from torch.distributed.device_mesh import DeviceMesh
 
 from indexplan import IndexPlanError
+from indexplan_torch.versions import private
 
 # words of which the names of dimensions are made: dp_replicate, data_parallel, tensor_parallel
 _DATA = {"dp", "ddp", "data", "fsdp", "hsdp", "replicate", "shard"}
@@ -37,6 +37,8 @@ def ranks_in(mesh: Any) -> tuple[int, int]:
         If it is no mesh, this rank is not in it, or the names do not tell which dimensions are
         data-parallel.
     """
+    from torch.distributed.device_mesh import DeviceMesh  # which some builds of torch lack
+
     if not isinstance(mesh, DeviceMesh):
         raise IndexPlanError(
             f"mesh must be a torch DeviceMesh, or a dimension of one; got {mesh!r}; pass "
@@ -103,10 +105,10 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
 
 def _dimensions() -> dict[str, tuple[int, int]]:
     """Return this rank's place and the size of each dimension of the meshes that run, by name."""
-    groups = torch.distributed.distributed_c10d._world.pg_map  # noqa: SLF001 (no public list)
+    groups = private("torch", torch.distributed.distributed_c10d, "_world", "pg_map")
     dims: dict[str, tuple[int, int]] = {}
     for group in groups:
-        kind, _, name = group.group_desc.partition("_")
+        kind, _, name = str(getattr(group, "group_desc", "")).partition("_")  # torch 2.4 or newer
         if kind != "mesh" or name == "default":
             continue
         place = group.rank(), group.size()

@@ -5,12 +5,14 @@ into a folder that PYTHONPATH names; what it imports of torchvision needs no com
 """
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import indexplan as ip
+from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import ROOT, run_ranks
 
 EPOCHS = 3
@@ -128,6 +130,11 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     path = os.pathsep.join(str(part) for part in parts)
     folder = str(tmp_path_factory.mktemp("saved"))
     return run_ranks("tests.trainers.composer_checks:every", 2, folder, PYTHONPATH=path)
+
+
+def test_the_version_is_the_one_of_the_table() -> None:
+    """What runs here is what docs/trainers.md calls tested."""
+    assert TESTED["mosaicml"][1] == version("mosaicml")
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
