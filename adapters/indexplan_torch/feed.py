@@ -13,10 +13,13 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch.distributed
 from torch.utils.data import get_worker_info
 
 from indexplan import Cursor, IndexPlanError, Phase, Plan
+from indexplan_torch.agreeing import compare
 from indexplan_torch.counting import refuse_counting
+from indexplan_torch.cuts import Cuts
 from indexplan_torch.ranks import discover
 
 Item = Callable[[int, Phase], Any]
@@ -63,6 +66,8 @@ class Feed:
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        partial: bool = False,
+        compare: bool = True,
     ) -> None:
         if not isinstance(plan, Plan):
             raise IndexPlanError(
@@ -76,14 +81,18 @@ class Feed:
         _check_item(item)
         self.given = plan
         self.plan = plan
+        self._readers: tuple[int, ...] | None = None  # of the process group, if a mesh tells
         if mesh is not None:  # which stays as it is, and does not travel to workers
             rank, world_size = discover(rank, world_size, mesh=mesh)
+            self._readers = tuple(sorted(mesh.mesh.flatten().tolist()))
+        self._to_compare = compare
         self.rank, self.world_size = rank, world_size
         self.nested, self.item, self.as_array = nested, item, as_array
         self.number = self._number(plan.start)
         self.current: Pass | None = None
         self.handed: Pass | None = None  # begun and counted by a loader, for its sampler to draw
         self.pinned = False
+        self.cuts = Cuts(partial)
         self._shift = 0  # what a trainer's numbers lack to the run's
         self._lag = 0  # what the number named last would add to that, once it is read
         self._named: int | None = None
@@ -163,6 +172,7 @@ class Feed:
         number = _count("epoch", number)
         self._asked, self._overruled = ("set_epoch", number), None
         self._once_more = False
+        self.cuts.named = True
         self._lag = 0
         if not self.pinned:
             self.number = number
@@ -199,11 +209,14 @@ class Feed:
         IndexPlanError
             If a rank would get an empty batch in it, which datasets and models do not take.
         """
+        left = self.current
         if self._once_more and self.coming > self.number:
             self._once_more = False
             self.current = Pass(self.number, 0, 0)
             return self.current
         self.number = self.coming if number is None else number
+        left_at = None if left is None else self._place(left.number)
+        self.cuts.begin(left, left_at, self.number, self._place(self.number))
         self._shift, self._lag = self._shift + self._lag, 0
         self._named_read, self._named_before_load = self._named, None
         self._asked = self._overruled = None
@@ -211,6 +224,7 @@ class Feed:
             self.current = Pass(self.number, 0, 0)
             return self.current
         plan, _ = self.running()
+        self._compare(plan)
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
             epoch, sub_epoch = self.where
@@ -229,6 +243,22 @@ class Feed:
         current = self.current
         read = current is not None and current.finished and current.number == self.number
         return self.number + (read and not self.pinned)
+
+    def _compare(self, plan: Plan) -> None:
+        """Compare the plan with that of the other ranks, once, in their main processes.
+
+        Ranks that somebody gave by hand are compared if they are those of the process group.
+        """
+        if not self._to_compare or get_worker_info() is not None:
+            return
+        self._to_compare = False
+        distributed = torch.distributed
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return
+        readers = self._readers or tuple(range(distributed.get_world_size()))
+        all_of_them = self.rank is None or self.world_size == len(readers)
+        if len(readers) > 1 and (self._readers or all_of_them):
+            compare(plan, self.where, readers)
 
     def __len__(self) -> int:
         refuse_counting(self)
@@ -302,7 +332,16 @@ class Feed:
 
         That is, in what the loop has received; or in what was drawn, for loaders that keep the
         state of each batch until the loop receives it.
+
+        Raises
+        ------
+        IndexPlanError
+            If it stands in a pass after one that was left, whose rest nobody would ever read.
         """
+        left = self.current
+        if left is not None and standing is None:
+            places = self._place(left.number), self._place(self.number)
+            self.cuts.check(left, places[0], self.number, places[1])
         standing = self._standing() if standing is None else standing
         number = standing if isinstance(standing, int) else standing.number
         cursor = self._cursor(standing, drawn=drawn)
@@ -376,6 +415,7 @@ class Feed:
         """Return a feed that reads the pass that is set in every epoch, beside this one."""
         feed = copy.copy(self)
         feed.pinned, feed.current, feed.handed = True, None, None
+        feed.cuts = Cuts(partial=True)
         return feed
 
     def __copy__(self) -> Feed:

@@ -1,28 +1,43 @@
-"""A Lightning callback for plans whose passes differ in length; import it where you use it.
+"""A Lightning callback for plans whose passes differ in length.
 
-Lightning counts a training's steps per epoch once, before it loads a checkpoint's state.
+Lightning counts a training's steps per epoch once, before it loads a checkpoint's state. Its
+trainers put the callback in by themselves, by an entry point of the installed package; import it
+only to name it.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-try:
-    from lightning.pytorch import Callback
-except ImportError:  # the same class under the name of the other package
-    from pytorch_lightning import Callback
+if "lightning.pytorch" not in sys.modules and "pytorch_lightning" in sys.modules:
+    from pytorch_lightning import Callback  # the same class under the name of the other package
+else:
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:
+        from pytorch_lightning import Callback
 
+from indexplan import IndexPlanError
+from indexplan_torch.feed import Feed
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.versions import private
+
+_PACKAGE = "lightning" if Callback.__module__.startswith("lightning.") else "pytorch-lightning"
 
 
 class RefreshStepCounts(Callback):
-    """Counts the steps of each epoch anew: `Trainer(callbacks=[RefreshStepCounts()])`.
+    """Counts the steps of each epoch anew; does nothing to a training without plans.
 
-    Needed where passes differ in length: sub-epochs that are not all equal, phases that change
-    the batch size, a resume under another world size. Without it Lightning cuts longer epochs, and
-    skips validation in shorter ones. It also loads the state of a `PlanLoader` from checkpoints of
-    an epoch's end, where Lightning leaves it out; remainder="carry" under another world size needs
-    that. `limit_train_batches`, `val_check_interval` and `accumulate_grad_batches` hold as ever.
+    Trainers have it without being told where this package was installed with its entry points;
+    else pass `Trainer(callbacks=[RefreshStepCounts()])`. It is needed where passes differ in
+    length: sub-epochs that are not all equal, phases that change the batch size, a resume under
+    another world size. Without it Lightning cuts longer epochs, and skips validation in shorter
+    ones. It also loads the state of a `PlanLoader` from checkpoints of an epoch's end, where
+    Lightning leaves it out; remainder="carry" under another world size needs
+    that. `limit_train_batches`, `val_check_interval` and `accumulate_grad_batches` hold as ever;
+    loaders are told of limits, so that they take a pass that is cut by one as meant. And it holds
+    each loader's rank against the strategy's.
     """
 
     def __init__(self) -> None:
@@ -31,18 +46,22 @@ class RefreshStepCounts(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (Lightning's)
         """Load what Lightning left out, and count the steps of the epoch that goes on."""
         loop = trainer.fit_loop
+        if not _tell_feeds(trainer, loop, trainer.limit_train_batches):
+            return
         if loop.restarted_on_epoch_end:
             # By max_steps Lightning would end a finished epoch again, and count it twice. By
             # max_epochs it does what this does.
             loop.epoch_progress.increment_completed()
-            loop.reset_restart_stage()
+            private(_PACKAGE, loop, "reset_restart_stage")()
             loop.epoch_loop.restarting = False
         _load(loop)
         _refresh(trainer)
         # After a checkpoint of an epoch's last batch, Lightning tells by the epoch's steps that it
         # is over, and may announce the next one to nobody.
         ended = loop.epoch_loop.batch_progress
-        self._unannounced = loop.epoch_loop.restarting and ended.is_last_batch
+        self._unannounced = (
+            private(_PACKAGE, loop, "epoch_loop", "restarting") and ended.is_last_batch
+        )
         if self._unannounced:
             _tell(trainer, ended.current.ready)
 
@@ -51,6 +70,20 @@ class RefreshStepCounts(Callback):
         self._unannounced = False
         _refresh(trainer)
 
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Tell loaders how much of a pass is meant to be read."""
+        fitting = trainer.state.fn == "fit"
+        loop = trainer.fit_loop.epoch_loop.val_loop if fitting else trainer.validate_loop
+        _tell_feeds(trainer, loop, trainer.limit_val_batches)
+
+    def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Tell loaders how much of a pass is meant to be read."""
+        _tell_feeds(trainer, trainer.test_loop, trainer.limit_test_batches)
+
+    def on_predict_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Tell loaders how much of a pass is meant to be read."""
+        _tell_feeds(trainer, trainer.predict_loop, trainer.limit_predict_batches)
+
     def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
         """Count the steps of an epoch that was not announced."""
         if self._unannounced:
@@ -58,10 +91,46 @@ class RefreshStepCounts(Callback):
             _refresh(trainer)
 
 
+def callbacks() -> list[Any]:
+    """Return what Lightning's trainers put in by themselves: its `callbacks_factory`."""
+    return [RefreshStepCounts()]
+
+
+def _loaders(loop: Any) -> list[Any]:
+    """Return the loaders of a loop, in Lightning's order."""
+    combined = private(_PACKAGE, loop, "_combined_loader")
+    return [] if combined is None else list(private(_PACKAGE, combined, "flattened"))
+
+
+def _feed(loader: Any) -> Feed | None:
+    """Return the feed of a PlanLoader, or of a loader around one of our batch samplers."""
+    feed = getattr(loader, "feed", None) or getattr(
+        getattr(loader, "batch_sampler", None), "feed", None
+    )
+    return feed if isinstance(feed, Feed) else None
+
+
+def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
+    """Tell feeds what is meant, and hold their ranks against the strategy's; are there any?"""
+    feeds = [feed for loader in _loaders(loop) if (feed := _feed(loader)) is not None]
+    given = trainer.distributed_sampler_kwargs or {}
+    for feed in feeds:
+        feed.cuts.limited = isinstance(limit, int) or limit < 1
+        if feed.rank is None and given:
+            plan, rank = feed.running()
+            if (rank, plan.world_size) != (given["rank"], given["num_replicas"]):
+                raise IndexPlanError(
+                    f"rank and world_size must be the strategy's, {given['rank']} and "
+                    f"{given['num_replicas']}; got {rank} and {plan.world_size}; pass "
+                    "rank= and world_size= to the loader"
+                )
+    return bool(feeds)
+
+
 def _load(loop: Any) -> None:
     """Load the plans' states that Lightning has kept back."""
-    states = loop._combined_loader_states_to_load  # noqa: SLF001 (here and below: no public way)
-    loaders = loop._combined_loader.flattened  # noqa: SLF001
+    states = private(_PACKAGE, loop, "_combined_loader_states_to_load")
+    loaders = _loaders(loop)
     stateful = [loader for loader in loaders if hasattr(loader, "load_state_dict")]
     for loader, state in zip(stateful, states, strict=False):
         if isinstance(loader, PlanLoader):
@@ -71,10 +140,18 @@ def _load(loop: Any) -> None:
 def _refresh(trainer: Any) -> None:
     """Count as Lightning's `_FitLoop.setup_data` does, and put it where that does."""
     loop = trainer.fit_loop
-    combined = loop._combined_loader  # noqa: SLF001
-    lengths = [_limited(loader, trainer.limit_train_batches) for loader in combined.flattened]
-    combined.limits = combined._iterator.limits = lengths  # noqa: SLF001
-    loop._data_fetcher.length = len(combined)  # noqa: SLF001
+    loaders = _loaders(loop)
+    if not any(map(_feed, loaders)):
+        return
+    combined = loop._combined_loader  # noqa: SLF001 (which _loaders has found)
+    lengths = [_limited(loader, trainer.limit_train_batches) for loader in loaders]
+    iterator = private(_PACKAGE, combined, "_iterator")
+    private(_PACKAGE, combined, "limits")
+    private(_PACKAGE, iterator, "limits")
+    combined.limits = iterator.limits = lengths
+    fetcher = private(_PACKAGE, loop, "_data_fetcher")
+    private(_PACKAGE, fetcher, "length")
+    fetcher.length = len(combined)
     _tell(trainer, len(combined))
 
 

@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from indexplan import Cursor, IndexPlanError, Plan
+from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Item
 from indexplan_torch.ranks import refuse_num_replicas
@@ -30,7 +31,7 @@ class PlanLoader(DataLoader[Any]):
         Map-style; as long as the plan's order has samples.
     plan : Plan
         With the running world_size, or, better, an open one.
-    rank, world_size, mesh, nested, item, as_array
+    rank, world_size, mesh, nested, item, as_array, partial, compare
         As for `PlanBatchSampler`.
     **options
         DataLoader's: num_workers, collate_fn, persistent_workers and so on. `worker_init_fn` is by
@@ -61,6 +62,8 @@ class PlanLoader(DataLoader[Any]):
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        partial: bool = False,
+        compare: bool = True,
         batch_sampler: Any = None,
         **options: Any,
     ) -> None:
@@ -84,6 +87,8 @@ class PlanLoader(DataLoader[Any]):
                 nested=nested,
                 item=item,
                 as_array=as_array,
+                partial=partial,
+                compare=compare,
             )
         else:  # a trainer builds the loader anew, around what it made of our batch sampler
             options = {k: v for k, v in options.items() if k not in _THE_PLANS_OWN}
@@ -108,6 +113,7 @@ class PlanLoader(DataLoader[Any]):
         # By the names of the parameters, so that a trainer can build the loader anew from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
+        self.partial, self.compare = partial, compare
         options.setdefault("worker_init_fn", None)
         if options["worker_init_fn"] is None or isinstance(options["worker_init_fn"], SeedWorker):
             options["worker_init_fn"] = SeedWorker(self.feed)
@@ -154,9 +160,13 @@ class PlanLoader(DataLoader[Any]):
         batches = super().__iter__()
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here
             torch.set_rng_state(random)
+        step = begun.first  # the count of this loader, whose wrapper may look ahead of the loop
         for batch in batches:
+            step += 1
             begun.step += 1
+            check_received(begun, step)
             yield batch
+        check_received(begun, step, ended=True)
 
     def set_epoch(self, epoch: int) -> None:
         """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""

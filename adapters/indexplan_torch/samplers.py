@@ -146,6 +146,12 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         phase's parameters to workers, persistent ones too.
     as_array : bool, default False
         Yield int64 arrays, for datasets with `__getitems__` that take them.
+    partial : bool, default False
+        Say that the loop leaves passes before their end, on purpose: else a later pass after one
+        that was left is an error, as its samples are lost.
+    compare : bool, default True
+        Compare the plan with that of the other ranks, when all begin their first pass, where a
+        process group runs. Switch it off for a loader that only some of them read.
 
     Other Parameters
     ----------------
@@ -180,6 +186,8 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        partial: bool = False,
+        compare: bool = True,
         sampler: Any = None,
         num_replicas: None = None,
     ) -> None:
@@ -201,6 +209,8 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                 nested=nested,
                 item=item,
                 as_array=as_array,
+                partial=partial,
+                compare=compare,
             )
         if isinstance(injected, SequentialSampler):
             feed = feed.pin()  # overfit_batches: the same batches in every epoch
@@ -252,6 +262,8 @@ class PlanSampler(PlanView):
         Discovered at first use if left out.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
         Instead of these: a mesh, or its data-parallel dimension.
+    partial, compare : bool
+        As for `PlanBatchSampler`.
 
     Raises
     ------
@@ -274,10 +286,13 @@ class PlanSampler(PlanView):
         rank: int | None = None,
         world_size: int | None = None,
         mesh: Any = None,
+        partial: bool = False,
+        compare: bool = True,
         num_replicas: None = None,
     ) -> None:
         refuse_num_replicas(num_replicas)
-        super().__init__(Feed(plan, rank=rank, world_size=world_size, mesh=mesh))
+        ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
+        super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
         if plan.remainder == "spread" or len(plan.phases) > 1 or plan.batch_size is None:
             raise IndexPlanError(
                 "plan must have batches that are all full, for PlanSampler; got remainder="
@@ -337,8 +352,10 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         Discovered at first use if left out.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
         Instead of it: a mesh, or its data-parallel dimension.
-    item, as_array
+    item, as_array, partial
         As for `PlanBatchSampler`.
+    compare : bool, default False
+        As for `PlanBatchSampler`; off, since Accelerate may read it on one process only.
 
     Raises
     ------
@@ -364,6 +381,8 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        partial: bool = False,
+        compare: bool = False,
         num_replicas: None = None,
     ) -> None:
         refuse_num_replicas(num_replicas)
@@ -371,6 +390,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         if mesh is not None:
             rank, world_size = discover(rank, world_size, mesh=mesh)
         form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
+        form |= {"partial": partial, "compare": compare}
         super().__init__(plan, rank=rank, world_size=world_size, **form)
 
     @property

@@ -68,6 +68,25 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             ),
         ]
     },
+    **{
+        ("adapters/indexplan_torch/agreeing.py", "compare", text): (
+            "takes several ranks: tests/trainers/test_agreeing.py"
+        )
+        for text in [
+            'raise IndexPlanError(f"ranks must begin their first pass tog',
+            "raise IndexPlanError(f'ranks must read the same plan; got {_",
+        ]
+    },
+    (
+        "adapters/indexplan_torch/lightning.py",
+        "_tell_feeds",
+        'raise IndexPlanError(f"rank and world_size must be the strat',
+    ): "takes a trainer of several ranks: tests/trainers/test_lightning.py",
+    (
+        "adapters/indexplan_torch/accelerate.py",
+        "prepare",
+        "raise lacking('accelerate', 'prepare that leaves alone what ",
+    ): "takes a release of Accelerate that prepares again what is prepared",
     (
         "indexplan/files/publish.py",
         "_write",

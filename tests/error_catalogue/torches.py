@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
+import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 import indexplan as ip
@@ -17,6 +18,7 @@ from indexplan_torch import (
     PlanSampler,
     discover,
 )
+from indexplan_torch.versions import private
 from tests.error_catalogue.made import Case
 
 OPEN = ip.Plan(ip.Sequential(10), batch_size=2)
@@ -56,6 +58,26 @@ def a_pass_that_is_over() -> None:
     sampler.feed.load_at_iter(state)
     sampler.set_epoch(0)
     sampler.feed.check_nothing_dropped(snapshot_interval=2)
+
+
+class Dealt:
+    """A wrapper that gives a rank every second of its batches."""
+
+    def __init__(self) -> None:
+        self.batch_sampler = PlanBatchSampler(OPEN)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self.batch_sampler)[::2])
+
+
+def next_after_a_cut() -> None:
+    """Leave a pass, and go on with the next."""
+    left = loader()
+    for step, _ in enumerate(left):
+        if step == 1:
+            break
+    left.set_epoch(1)
+    first(left)
 
 
 def no_rank() -> None:
@@ -252,6 +274,27 @@ CASES: list[Case] = [
         "each step must hold a unit for every rank; got steps of fewer than world_size=3 units "
         "in epoch 0, sub-epoch 0, under remainder='spread'; use a larger batch size, "
         "remainder='pad' or fewer ranks",
+    ),
+    (
+        "a pass that was left",
+        next_after_a_cut,
+        "a pass must be read whole before a later one begins; got 2 of 5 steps of epoch 0, "
+        "sub-epoch 0, and then epoch 1, sub-epoch 0; under Lightning use RefreshStepCounts(), or "
+        "pass partial=True if passes are left on purpose",
+    ),
+    (
+        "batches that are dealt out again",
+        lambda: list(loader(batch_sampler=Dealt())),
+        "a pass must give the loop the 5 batches that the plan deals to this rank; got 3; look "
+        "for what stands between the plan and the loop, such as a wrapper of the batch sampler "
+        "that deals it out again",
+    ),
+    (
+        "a trainer that has lost what it kept to itself",
+        lambda: private("torch", OPEN, "_lost"),
+        "torch must have Plan._lost, which indexplan_torch leans on; got torch "
+        f"{torch.__version__}, which has not; pip install 'torch>=2.2,<=2.13.0', the versions "
+        "that have",
     ),
     (
         "a step's size before the first",

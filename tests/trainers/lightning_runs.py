@@ -12,8 +12,10 @@ import lightning.pytorch as pl
 import pytorch_lightning
 import torch
 from lightning.pytorch.callbacks import BasePredictionWriter, ModelCheckpoint
+from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
+import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from indexplan_torch.lightning import RefreshStepCounts
 from tests.trainers import test_lightning as given
@@ -35,6 +37,7 @@ class Recording:
         self.layer = torch.nn.Linear(1, 1)
         self.story: list[Any] = []
         self.validated: list[Any] = []
+        self.refused = ""
         if make is not None:
             self.train_dataloader = make
 
@@ -95,13 +98,38 @@ def trainer(package: Any = pl, **options: Any) -> Any:
 
 
 def fit(
-    make: Any, *, inside: bool = False, validate: bool = True, ckpt: Any = None, **options: Any
+    make: Any,
+    *,
+    inside: bool = False,
+    validate: bool = True,
+    ckpt: Any = None,
+    alone: bool = False,
+    **options: Any,
 ) -> Recorder:
-    """Train with what `make` returns, inside the hook or outside; return the model."""
+    """Train with what `make` returns, inside the hook or outside; return the model.
+
+    `alone` leaves out the callback that trainers put in by themselves.
+    """
     model = Recorder(make if inside else None)
     valid = loader(given.VALID) if validate else None
-    trainer(**options).fit(model, None if inside else make(), valid, ckpt_path=ckpt)
+    fitting = trainer(**options)
+    if alone:
+        others = [each for each in fitting.callbacks if not isinstance(each, RefreshStepCounts)]
+        fitting.callbacks = others
+    try:
+        fitting.fit(model, None if inside else make(), valid, ckpt_path=ckpt)
+    except ip.IndexPlanError as error:
+        model.refused = str(error)
     return model
+
+
+class Elsewhere(DDPStrategy):
+    """A strategy that deals data to fewer ranks than run, and tells Lightning's samplers alone."""
+
+    @property
+    def distributed_sampler_kwargs(self) -> dict[str, Any]:
+        """All ranks are peers."""
+        return {"num_replicas": 1, "rank": 0}
 
 
 def checkpoints(folder: str, name: str) -> list[Any]:
@@ -178,7 +206,7 @@ def train(folder: str) -> dict[str, Any]:
             options = {"ckpt": path, "max_steps": 16, "validate": validate}
             model = fit(lambda: loader(given.PLAN), callbacks=[RefreshStepCounts()], **options)
             stories[f"max_steps {name} {validate}"] = model.story
-    model = fit(lambda: loader(given.PLAN), ckpt=path, max_steps=16)
+    model = fit(lambda: loader(given.PLAN), ckpt=path, max_steps=16, alone=True)
     stories["max_steps not refreshed"] = model.story
     return stories
 
@@ -234,7 +262,19 @@ def changing(folder: str) -> dict[str, Any]:
     for name, _ in given.CHANGING_RESUMES:
         counted(f"resume {name}", ckpt=f"{folder}/changing-{name}.ckpt")
     model = fit(lambda: loader(given.CHANGING), max_epochs=4)
-    stories["changing not refreshed"] = [model.story, model.trainer.global_step]
+    stories["changing by itself"] = [model.story, model.trainer.global_step]
+    model = fit(lambda: loader(given.CHANGING), max_epochs=4, limit_train_batches=5)
+    stories["changing at most 5, by itself"] = [model.story, model.trainer.global_step]
+    for kind in ("loader", "plain"):
+        make = loader(given.CHANGING, plain=kind == "plain")
+        model = fit(lambda make=make: make, max_epochs=4, alone=True)
+        stories[f"changing not refreshed {kind}"] = [model.story, model.refused]
+    limits = {"limit_val_batches": 1, "limit_train_batches": 2, "num_sanity_val_steps": 1}
+    model = fit(lambda: loader(given.PLAN), max_epochs=3, **limits)
+    stories["limited"] = [model.story, model.validated, model.refused]
+    stories["another strategy"] = fit(
+        lambda: loader(given.PLAN), max_epochs=1, strategy=Elsewhere()
+    ).refused
     carrying = checkpoints(folder, "carry")
     fit(lambda: loader(given.CARRY), max_epochs=2, callbacks=carrying, enable_checkpointing=True)
 

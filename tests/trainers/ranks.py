@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def run_ranks(
-    function: str, world_size: int, *arguments: Any, timeout: float = 300, **environment: str
+    function: str, world_size: int, *arguments: Any, timeout: float = 900, **environment: str
 ) -> list[Any]:
     """Call `package.module:name` in every rank's own process; return what each returned.
 

@@ -245,7 +245,7 @@ def test_validation_repeats_itself_within_an_epoch(told: list[Any]) -> None:
         assert [expected, 3 * passes(valid, rank, 0, 1)[0]] == told[rank]["validated twice"]
 
 
-@pytest.mark.parametrize("name", ["refreshed", "workers", "plain", "older name"])
+@pytest.mark.parametrize("name", ["by itself", "refreshed", "workers", "plain", "older name"])
 def test_refreshed_counts_follow_the_schedule(told: list[Any], name: str) -> None:
     """With the callback every step of longer and shorter passes is taken, and each validated."""
     plan = CHANGING.replace(world_size=2)
@@ -268,7 +268,8 @@ def test_refreshed_counts_respect_limits(told: list[Any]) -> None:
     plan = CHANGING.replace(world_size=2)
     for rank in RANKS:
         whole = passes(plan, rank, 0, 4)
-        assert [story([b[:5] for b in whole]), 20] == told[rank]["changing at most 5"]
+        for name in ("changing at most 5", "changing at most 5, by itself"):
+            assert [story([b[:5] for b in whole]), 20] == told[rank][name]
         assert [story([b[: len(b) // 2] for b in whole]), 18] == told[rank]["changing half"]
 
 
@@ -299,12 +300,37 @@ def test_refreshed_counts_resume(told: list[Any], name: str, where: tuple[int, i
         assert [expected, 38] == told[rank][f"changing resume {name}"]
 
 
-def test_lightning_alone_counts_the_first_pass_only(told: list[Any]) -> None:
-    """Without the callback Lightning cuts each longer pass to the steps of the first."""
+@pytest.mark.parametrize("kind", ["loader", "plain"])
+def test_a_pass_that_lightning_cuts_is_an_error(told: list[Any], kind: str) -> None:
+    """Without the callback Lightning cuts longer passes to the first's steps: seen at the next."""
     plan = CHANGING.replace(world_size=2)
     for rank in RANKS:
-        expected = story([batches[:6] for batches in passes(plan, rank, 0, 4)])
-        assert [expected, 24] == told[rank]["changing not refreshed"]
+        expected = story([batches[:6] for batches in passes(plan, rank, 0, 2)])
+        message = (
+            "a pass must be read whole before a later one begins; got 6 of 9 steps of epoch 1, "
+            "sub-epoch 0, and then epoch 2, sub-epoch 0; under Lightning use RefreshStepCounts(), "
+            "or pass partial=True if passes are left on purpose"
+        )
+        assert [expected, message] == told[rank][f"changing not refreshed {kind}"]
+
+
+def test_limits_of_the_trainer_are_meant(told: list[Any]) -> None:
+    """With limits for training and validation each pass gives its first batches, in silence."""
+    plan, valid = PLAN.replace(world_size=2), VALID.replace(world_size=2)
+    for rank in RANKS:
+        expected = story([batches[:2] for batches in passes(plan, rank, 0, 3)])
+        once = [passes(valid, rank, number, number + 1)[0][0] for number in (0, 0, 1, 2)]
+        assert [expected, once, ""] == told[rank]["limited"]
+
+
+def test_a_strategy_that_deals_data_otherwise_is_an_error(told: list[Any]) -> None:
+    """Ranks that the strategy gives to Lightning's own samplers are held against the loader's."""
+    for rank in RANKS:
+        expected = (
+            f"rank and world_size must be the strategy's, 0 and 1; got {rank} and 2; pass rank= "
+            "and world_size= to the loader"
+        )
+        assert expected == told[rank]["another strategy"]
 
 
 @pytest.fixture(scope="module", params=[1, 3])

@@ -25,9 +25,11 @@ def plan_of(num_steps: int) -> ip.Plan:
     return ip.Plan(ip.Shuffle(8 * num_steps, seed=3), world_size=2, batch_size=2, sub_epochs=2)
 
 
-def loader_of(plan: ip.Plan, kind: Any = StatefulDataLoader, **options: Any) -> Any:
+def loader_of(
+    plan: ip.Plan, kind: Any = StatefulDataLoader, *, partial: bool = False, **options: Any
+) -> Any:
     """Rank 1's loader of a plan, in torchdata's class or torch's."""
-    sampler = PlanBatchSampler(plan, **ME)
+    sampler = PlanBatchSampler(plan, partial=partial, **ME)
     data = Identity(plan.order.num_samples)
     return kind(data, batch_sampler=sampler, collate_fn=as_they_are, **options)
 
@@ -79,7 +81,7 @@ def test_a_pass_that_is_broken_off_starts_again(
 ) -> None:
     """However far the workers have drawn ahead; a pass of which the loop has all is finished."""
     plan = plan_of(num_steps)
-    loader = loader_of(plan, kind, num_workers=num_workers)
+    loader = loader_of(plan, kind, num_workers=num_workers, partial=True)
     for stop in {1, num_steps - 1}:
         assert of_plan(plan, 0)[:stop] == list(islice(loader, stop))
     assert of_plan(plan, 0) == list(islice(loader, num_steps))

@@ -1,0 +1,76 @@
+"""Do all ranks read the same plan? Compared once, when they begin their first pass together.
+
+The ranks meet in the store through which their process group found each other, not in a collective:
+that needs no device, and disturbs no communicator. A rank asks and answers a few times, however
+many there are.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import torch.distributed
+
+from indexplan import IndexPlanError, Plan
+from indexplan_torch.versions import private
+
+_SWITCH = "pass compare=False to a loader that not all ranks read"
+
+
+def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
+    """Wait for all of some ranks, and check that each begins the same pass of the same plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        With its world_size.
+    place : (int, int)
+        (epoch, sub_epoch) of the pass that begins.
+    ranks : tuple of int
+        Who reads the plan, as ranks of the process group.
+
+    Raises
+    ------
+    IndexPlanError
+        On all of them, if they do not agree, or do not all come before the store's timeout.
+    """
+    store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
+    me = torch.distributed.get_rank()
+    group = f"indexplan/{zlib.crc32(repr(ranks).encode()):08x}"
+    meeting = f"{group}/{store.add(f'{group}/rank-{me}', 1)}"  # this rank's first, second, ...
+    mine = f"{plan.fingerprint} {place}"
+    details = json.dumps({"rank": me, "pass": place, **plan.to_dict()})
+    if store.add(f"{meeting}/first", 1) == 1:
+        store.set(f"{meeting}/details", details)
+        store.set(f"{meeting}/plan", mine)
+    elif store.get(f"{meeting}/plan").decode() != mine:
+        store.set(f"{meeting}/other", details)
+    came = store.add(f"{meeting}/came", 1)
+    if came == len(ranks):
+        store.set(f"{meeting}/all", "")
+    try:
+        store.wait([f"{meeting}/all"])
+    except RuntimeError:  # of its timeout; TCP stores raise a kind of it
+        raise IndexPlanError(
+            f"ranks must begin their first pass together, to compare plans; got "
+            f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of the process "
+            f"group; {_SWITCH}"
+        ) from None
+    if store.check([f"{meeting}/other"]):
+        one, other = (json.loads(store.get(f"{meeting}/{key}")) for key in ("details", "other"))
+        raise IndexPlanError(
+            f"ranks must read the same plan; got {_difference(one, other)}; make the plan of the "
+            f"same arguments on every rank, or {_SWITCH}"
+        )
+
+
+def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """Return what differs between two ranks, as far as it is short."""
+    names = [name for name in one if name != "rank" and one[name] != other[name]]
+    first, second = (
+        ", ".join(f"{name}={each[name]!r:.200}" for name in names) + f" on rank {each['rank']}"
+        for each in (one, other)
+    )
+    return f"{first}, and {second}"

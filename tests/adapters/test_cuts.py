@@ -1,0 +1,165 @@
+"""Passes that a loop or a trainer leaves: no sample goes unread, or is read twice, in silence."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from indexplan_torch import PlanBatchSampler, PlanSampler
+from tests.adapters.small import ME, PLAN, Identity, as_they_are, loader_of, of_plan
+
+FULL = PLAN.replace(remainder="drop")  # 3 steps a pass, as a PlanSampler takes them
+CURE = "under Lightning use RefreshStepCounts(), or pass partial=True if passes are left on purpose"
+CUT = (
+    "a pass must be read whole before a later one begins; got {steps} of {all} steps of epoch 0, "
+    "sub-epoch 1, and then epoch 0, sub-epoch 2; " + CURE
+)
+NEXT = "name the pass that comes next with set_epoch, or pass partial=True if this is meant"
+
+
+def sampler_of(plan: ip.Plan, **options: Any) -> PlanBatchSampler:
+    """Return rank 1's batch sampler."""
+    return PlanBatchSampler(plan, **ME, **options)
+
+
+def batches_of_singles(plan: ip.Plan, **options: Any) -> Any:
+    """Return rank 1's sampler of single indices."""
+    return PlanSampler(plan, **ME, **options)
+
+
+def read(samples: Any, steps: int | None = None) -> list[Any]:
+    """Read a pass, or its first steps."""
+    return list(islice(samples, steps))
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+@pytest.mark.parametrize("tell", ["loader", "sampler"])
+def test_a_cut_pass_is_an_error_at_the_next(make: Callable[..., Any], tell: str) -> None:
+    """A pass that was left after two of four steps cannot be followed by a later one."""
+    samples = make(PLAN)
+    samples.set_epoch(1)
+    assert of_plan(PLAN, 1)[:2] == read(samples, 2)
+    (samples if tell == "loader" else samples.sampler).set_epoch(2)
+    message = re.escape(CUT.format(steps=2, all=4))
+    for _ in range(2):  # however often it is asked
+        with pytest.raises(ip.IndexPlanError, match=f"^{message}$"):
+            read(samples)
+
+
+def test_a_cut_pass_is_an_error_with_workers() -> None:
+    """What counts is what the loop received, not what workers have drawn ahead."""
+    loader = loader_of(PLAN, num_workers=2)
+    loader.set_epoch(1)
+    read(loader, 2)
+    loader.set_epoch(2)
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4))}$"):
+        read(loader)
+
+
+def test_single_indices_are_held_against_the_plan() -> None:
+    """A PlanSampler notices a cut too."""
+    sampler = batches_of_singles(FULL)
+    sampler.set_epoch(1)
+    read(sampler, 11)
+    sampler.set_epoch(2)
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=3))}$"):
+        read(sampler)
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+def test_a_state_after_a_cut_is_an_error(make: Callable[..., Any]) -> None:
+    """A checkpoint that would go on with the pass after a cut one is not made."""
+    samples = make(PLAN)
+    samples.set_epoch(1)
+    read(samples, 2)
+    state = samples.state_dict()  # in the pass itself, the state has the rest of it
+    samples.set_epoch(2)
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4))}$"):
+        samples.state_dict()
+    samples.load_state_dict(state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert of_plan(PLAN, 1, start=2) == read(samples)
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+def test_passes_that_are_left_on_purpose_say_so(make: Callable[..., Any]) -> None:
+    """With partial=True passes may be left, begun again and followed by others, without a word."""
+    samples = make(PLAN, partial=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number in (0, 1, 2, 2):
+            samples.set_epoch(number)
+            for _ in range(2):
+                assert of_plan(PLAN, number)[:2] == read(samples, 2)
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+def test_a_pass_that_starts_again_warns_once(make: Callable[..., Any]) -> None:
+    """A loop that breaks and iterates again gets the same batches, and hears so, once."""
+    samples = make(PLAN)
+    assert of_plan(PLAN, 0)[:2] == read(samples, 2)
+    message = (
+        "epoch 0, sub-epoch 0: the loop received 2 of 4 steps, and it starts again from its first "
+        f"batch; {NEXT}"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        again = [read(samples, 2) for _ in range(2)]
+    assert [of_plan(PLAN, 0)[:2]] * 2 == again
+    assert 1 == len(caught)
+    assert of_plan(PLAN, 0) == read(samples)
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+def test_a_pass_that_is_named_may_start_again(make: Callable[..., Any]) -> None:
+    """`set_epoch` is a word for it: the same pass again, or an earlier one, in silence."""
+    samples = make(PLAN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number in (2, 2, 1, 0):
+            samples.set_epoch(number)
+            assert of_plan(PLAN, number)[:3] == read(samples, 3)
+        samples.set_epoch(0)
+        assert of_plan(PLAN, 0) == read(samples)
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+def test_a_look_at_the_first_batch_costs_nothing(make: Callable[..., Any]) -> None:
+    """One batch may be looked at before the pass is read, in silence; a later one warns."""
+    samples = make(PLAN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            assert of_plan(PLAN, 0)[:1] == read(samples, 1)
+    samples.set_epoch(1)
+    message = "epoch 0, sub-epoch 0: the loop received 1 of 4 steps, and the rest is left; " + NEXT
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        assert of_plan(PLAN, 1) == read(samples)
+
+
+@pytest.mark.parametrize(("times", "got"), [(1, "2"), (8, "more")])
+def test_batches_that_are_dealt_out_again_are_an_error(times: int, got: str) -> None:
+    """Fewer or more batches than the plan deals to the rank never pass for a whole pass."""
+
+    class Dealt:
+        batch_sampler = sampler_of(PLAN)
+
+        def __iter__(self) -> Any:
+            for batch in list(self.batch_sampler)[::2]:
+                yield from times * [batch]
+
+    shard = Dealt()
+    loader = loader_of(PLAN, batch_sampler=shard, dataset=Identity(), collate_fn=as_they_are)
+    message = (
+        f"a pass must give the loop the 4 batches that the plan deals to this rank; got {got}; "
+        "look for what stands between the plan and the loop, such as a wrapper of the batch "
+        "sampler that deals it out again"
+    )
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        read(loader)

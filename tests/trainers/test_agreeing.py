@@ -1,0 +1,65 @@
+"""Ranks that should read the same plan: compared once, by two real ranks."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.trainers.ranks import run_ranks
+
+SWITCH = "pass compare=False to a loader that not all ranks read"
+CURE = f"make the plan of the same arguments on every rank, or {SWITCH}"
+
+
+def order(seed: int) -> str:
+    """How the order of a seed is shown."""
+    return f"{{'algorithm': 'shuffle-v1', 'num_samples': 103, 'seed': {seed}}}"
+
+
+# what the first to come says of itself and of the other, in either order
+DIFFER = {
+    "seeds": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
+    "batch sizes": ("batch_size=6 on rank 0", "batch_size=5 on rank 1"),
+    "passes": ("pass=[0, 0] on rank 0", "pass=[1, 0] on rank 1"),
+    "seeds, given ranks": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
+    "seeds, a mesh": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
+    "seeds, a sampler": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What two ranks read, or the words of their errors, by name."""
+    folder = tmp_path_factory.mktemp("stores")
+    return run_ranks("tests.trainers.agreeing_runs:everything", 2, str(folder))
+
+
+@pytest.mark.parametrize("name", DIFFER)
+def test_ranks_that_differ_all_say_how(told: list[Any], name: str) -> None:
+    """Another seed, batch size or pass on one rank is the same error on both, at the first pass."""
+    here, there = map(re.escape, DIFFER[name])
+    shown = f"({here}, and {there}|{there}, and {here})"
+    pattern = f"ranks must read the same plan; got {shown}; {re.escape(CURE)}"
+    assert told[0][name] == told[1][name]
+    assert re.fullmatch(pattern, told[0][name])
+
+
+@pytest.mark.parametrize("name", ["equal", "equal, twice", "in workers"])
+def test_ranks_that_agree_read(told: list[Any], name: str) -> None:
+    """Equal plans are read as ever, each loader compared on its own."""
+    assert ["read", "read"] == [each[name] for each in told]
+
+
+@pytest.mark.parametrize("name", ["switched off", "one rank, given"])
+def test_what_only_one_rank_reads_waits_for_nobody(told: list[Any], name: str) -> None:
+    """A loader with compare=False, or that is told to be the only rank, goes on alone."""
+    assert ["read", "idle"] == [each[name] for each in told]
+
+
+def test_a_rank_that_waits_in_vain_says_for_whom(told: list[Any]) -> None:
+    """If the others never begin, it is an error after the group's timeout, and no hang."""
+    expected = (
+        "ranks must begin their first pass together, to compare plans; got 1 of 2 before the "
+        f"timeout of the process group; {SWITCH}"
+    )
+    assert [expected, "idle"] == [each["alone"] for each in told]
