@@ -107,16 +107,22 @@ def _find_in(
     )
     first = max(0, bisect_right(steps.spans, low, key=lambda span: span.start) - 1)
     for span in steps.spans[first : bisect_right(steps.spans, high, key=lambda span: span.start)]:
-        # Distances from the span's start are small where places might pass 2**63.
-        offsets = positions[members] - (span.start - distance)
-        inside = (offsets >= 0) & (offsets < span.length)
-        chosen, offsets = members[inside], offsets[inside]
+        start = span.start - distance  # of the span, counted as the positions are
+        last = min(start + span.length, 2**63) - 1
+        inside = (positions[members] >= max(start, 0)) & (positions[members] <= last)
+        chosen = members[inside]
+        # uint64, as a step under "carry" may end past 2**63 - 1 places from the span's start
+        offsets = positions[chosen].astype(np.uint64) + np.uint64(-start % 2**64)
         local = part_of(span.length, span.num_steps, offsets)
         size, num_large = divmod(span.length, span.num_steps)
-        starts = local * size + np.minimum(local, num_large)
+        starts = local * np.uint64(size) + np.minimum(local, np.uint64(num_large))
         sizes = size + (local < num_large)
-        residues = (starts % world_size + (span.start + steps.origin) % world_size) % world_size
-        ranks, slots = _ranks(world_size, residues, sizes, offsets - starts)
+        ahead = np.uint64((span.start + steps.origin) % world_size)
+        residues = ((starts % np.uint64(world_size) + ahead) % np.uint64(world_size)).astype(
+            np.int64
+        )
+        ranks, slots = _ranks(world_size, residues, sizes, (offsets - starts).astype(np.int64))
+        local = local.astype(np.int64)
         result.epoch[chosen] = steps.epoch
         result.sub_epoch[chosen] = steps.sub_epoch
         result.step[chosen] = span.step + local

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from indexplan.schedule import At
 from indexplan.seeds import EPOCH_STOP
 
 Int64 = NDArray[np.int64]
+Integer = TypeVar("Integer", np.int64, np.uint64)
 
 REMAINDERS = ("drop", "pad", "spread", "carry")
 
@@ -35,14 +36,19 @@ def split(total: int, parts: int, part: int) -> int:
     return part * (total // parts) + min(part, total % parts)
 
 
-def part_of(total: int, parts: int, things: Int64) -> Int64:
-    """Return the part, by the rule of `split`, that holds each of `things`; int64, same shape."""
+def part_of(total: int, parts: int, things: NDArray[Integer]) -> NDArray[Integer]:
+    """Return the part, by the rule of `split`, that holds each of `things`; their type and shape.
+
+    That is int64 or uint64.
+    """
     if parts == 1:
         return np.zeros_like(things)
+    as_theirs = things.dtype.type
     small, num_large = divmod(total, parts)
-    bound = num_large * (small + 1)
-    after = num_large + (things - bound) // max(small, 1)
-    return np.where(things < bound, things // (small + 1), after)
+    bound = as_theirs(num_large * (small + 1))
+    after = as_theirs(num_large) + (things - bound) // as_theirs(max(small, 1))
+    found: NDArray[Integer] = np.where(things < bound, things // as_theirs(small + 1), after)
+    return found
 
 
 class Resume(NamedTuple):

@@ -50,6 +50,20 @@ def huge_plans(draw: st.DrawFn) -> ip.Plan:
     return ip.Plan(order, sub_epochs=sub_epochs, **fields)
 
 
+def test_a_step_that_ends_past_2_to_the_63_from_its_span_is_located() -> None:
+    """The last step of an epoch of 2**63 - 1 samples reads two of the next: the third is found."""
+    phases = [ip.Phase(0, 1), ip.Phase(5, 2), ip.Phase(3 * (2**63 - 1) + 1, 3)]
+    plan = ip.Plan(ip.Sequential(2**63 - 1), world_size=1, batch_size=phases, remainder="carry")
+    epoch, step = LAST_EPOCH - 1, 2**63 // 3
+    assert [2**63 - 2, 0, 1] == plan.batch(epoch, step=step, rank=0).tolist()
+    found = plan.locate([0, 1], epoch + 1)
+    assert ([epoch] * 2, [step] * 2, [1, 2]) == (
+        found.epoch.tolist(),
+        found.step.tolist(),
+        found.slot.tolist(),
+    )
+
+
 @given(huge_plans(), st.data())
 def test_any_batch_is_located_where_it_was_read(plan: ip.Plan, data: st.DataObject) -> None:
     """`locate` inverts `batch` from the first step to the last, and a resume reads on there."""
