@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.cold import ROOT
 from benchmarks.report import surroundings
 from benchmarks.torture import page
+from benchmarks.torture.counting import merged
 from benchmarks.torture.histories import history
 from benchmarks.torture.loaders import LOADERS, Entry
 
@@ -28,27 +29,36 @@ HOURS = 6
 """What a loader has the time for, as every leg has its own limit."""
 
 
-def run(entry: Entry, plain: int, with_workers: int) -> dict[str, Any]:
-    """Torture a loader in a process of its own."""
+def run(entry: Entry, plain: int, with_workers: int, jobs: int) -> dict[str, Any]:
+    """Torture a loader in processes of its own, which share the histories."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
-        output = str(Path(folder) / "tallies.json")
-        call = f"main({entry.name!r}, {plain}, {with_workers}, {output!r})"
         # a file, as loaders that spawn their workers import the main module again
         script = Path(folder) / "torture.py"
-        lines = ["from benchmarks.torture.arena import main", f"if __name__ == '__main__': {call}"]
-        script.write_text("\n".join(lines))
-        command = [sys.executable, "-W", "ignore", str(script)]
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        with (Path(folder) / "said").open("w+") as said:
-            done = subprocess.run(
-                command, check=False, cwd=ROOT, stderr=said, env=env, timeout=HOURS * 3600
-            )
-            if done.returncode:
-                said.seek(0)
-                raise RuntimeError(f"{entry.name}:\n{said.read()[-5000:]}")
-        result: dict[str, Any] = json.loads(Path(output).read_text())
-    return result
+        script.write_text(
+            "import json, sys\n"
+            "from benchmarks.torture.arena import main\n"
+            "if __name__ == '__main__': main(*json.loads(sys.argv[1]))\n"
+        )
+        parts: list[dict[str, Any]] = []
+        running = []
+        for job in range(jobs):
+            call = json.dumps([entry.name, job, jobs, plain, with_workers, f"{folder}/{job}.json"])
+            command = [sys.executable, "-W", "ignore", str(script), call]
+            with (Path(folder) / f"{job}.said").open("w") as said:
+                running.append(subprocess.Popen(command, cwd=ROOT, env=env, stderr=said))
+        try:
+            for job, process in enumerate(running):
+                if process.wait(HOURS * 3600):
+                    text = (Path(folder) / f"{job}.said").read_text()
+                    raise RuntimeError(f"{entry.name}:\n{text[-5000:]}")
+                parts.append(json.loads((Path(folder) / f"{job}.json").read_text()))
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+    return merged(parts)
 
 
 def wrong(name: str, record: dict[str, Any]) -> list[str]:
@@ -70,6 +80,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a few histories, and no page")
     parser.add_argument("--only", action="append", help="a loader; may be repeated")
     parser.add_argument("--histories", type=int, help="at most so many of each loader")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share them; default: 1")
     parser.add_argument("--json", type=Path, help="where to keep the counts")
     parser.add_argument("--render", type=Path, help="render counts kept before; run nothing")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "torture.md")
@@ -86,8 +97,8 @@ def main() -> int:
     for name in asked:
         entry = next(entry for entry in LOADERS if name in {entry.name, entry.module})
         most = QUICK if options.quick else options.histories or 10**9
-        with_workers = 0 if options.quick else min(entry.with_workers, most)
-        record = run(entry, min(entry.histories, most), with_workers)
+        with_workers = 0 if options.quick else min(entry.with_workers, most // 10)
+        record = run(entry, min(entry.histories, most), with_workers, options.jobs)
         data = {**data, **surroundings()}
         data["loaders"][entry.name] = record
         print(f"{entry.name}: {record.get('missing') or page.summary(record)}", flush=True)

@@ -32,8 +32,8 @@ def torture(entry: Entry, loader: ModuleType, histories: Iterable[History]) -> d
     return tallies
 
 
-def main(name: str, plain: int, with_workers: int, output: str) -> None:
-    """Write the counts of one loader as JSON."""
+def main(name: str, job: int, jobs: int, plain: int, with_workers: int, output: str) -> None:
+    """Write the counts of one loader as JSON; of every `jobs`-th history, from `job` on."""
     import torch
 
     torch.set_num_threads(1)
@@ -48,7 +48,8 @@ def main(name: str, plain: int, with_workers: int, output: str) -> None:
         return
     result: dict[str, Any] = {"version": version, "missing": ""}
     for key, count in {"plain": plain, "with_workers": with_workers}.items():
-        dealt = (history(number, with_workers=key == "with_workers") for number in range(count))
+        numbers = range(job, count, jobs)
+        dealt = (history(number, with_workers=key == "with_workers") for number in numbers)
         tallies = torture(entry, loader, dealt)
         result[key] = {kind: tally.to_dict() for kind, tally in tallies.items()}
     Path(output).write_text(json.dumps(result))

@@ -70,4 +70,25 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as JSON types."""
-        return {**vars(self), "reasons": dict(self.reasons.most_common(5))}
+        return {**vars(self), "reasons": dict(self.reasons)}
+
+
+def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sum of records, each of which has counts by kind, of some of the histories."""
+    result: dict[str, Any] = {**parts[0]}
+    for key in ("plain", "with_workers"):
+        if key in result:
+            result[key] = {kind: summed([p[key][kind] for p in parts]) for kind in result[key]}
+    return result
+
+
+def summed(tallies: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sum of counts: numbers are added, lists are joined."""
+    result: dict[str, Any] = {}
+    for name, value in tallies[0].items():
+        values = [tally[name] for tally in tallies]
+        if name == "reasons":
+            result[name] = dict(sum((Counter(each) for each in values), Counter()))
+        else:
+            result[name] = sum(values, [] if isinstance(value, list) else 0)
+    return result

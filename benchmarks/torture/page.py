@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 from benchmarks.tables import markdown
+from benchmarks.torture.counting import Tally, summed
 from benchmarks.torture.histories import (
     EPOCHS,
     KINDS,
@@ -32,14 +33,8 @@ def total(record: Record, kinds: list[str]) -> Record:
         for kind in kinds
         if kind in record.get(key, {})
     ]
-    sums: Record = {name: sum(tally[name] for tally in tallies) for name in SUMS}
-    sums["seconds"] = [second for tally in tallies for second in tally["seconds"]]
-    sums["reasons"] = {}
-    for tally in tallies:
-        for reason, count in tally["reasons"].items():
-            sums["reasons"][reason] = sums["reasons"].get(reason, 0) + count
-    sums["examples"] = [example for tally in tallies for example in tally["examples"]]
-    return sums
+    none = Tally().to_dict()
+    return summed([none, *tallies])
 
 
 def summary(record: Record) -> str:
@@ -140,7 +135,7 @@ def refusals(data: Record) -> list[str]:
     cells = []
     for name, record in rows(data):
         reasons = sorted(total(record, list(KINDS))["reasons"].items(), key=lambda item: -item[1])
-        cells += [(name, f"{count:,}", f"`{plain(reason)[:200]}`") for reason, count in reasons[:4]]
+        cells += [(name, f"{count:,}", f"`{plain(reason)[:160]}`") for reason, count in reasons[:4]]
     head, _, *lines = markdown("loader | histories | raised", cells)
     return [head, "| --- | ---: | --- |", *lines]
 

@@ -6,6 +6,7 @@ import atexit
 import gc
 import multiprocessing
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -115,11 +116,11 @@ class Outcome:
 
 
 def said(error: BaseException) -> str:
-    """Return a refusal in one line."""
+    """Return a refusal in one line, with N for its numbers."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     # an error of a worker process has its own as the last line
     text = lines[-1] if lines and "Caught" in lines[0] else " ".join(lines)
-    return f"{type(error).__name__}: {text}"[:300]
+    return re.sub(r"\d+", "N", f"{type(error).__name__}: {text}"[:300])
 
 
 def train(
@@ -135,23 +136,23 @@ def train(
     """
     ran = Ran(np.zeros((EPOCHS, history.n), np.int64))
     batches, done = (saved.batches, 0) if saved else (0, 0)
+    start = perf_counter()
     for epoch in range(saved.epoch if saved else 0, EPOCHS):
         ran.entered.add(epoch)
-        start = perf_counter()
         running = [iter(loader.batches(epoch)) for loader in loaders]
         over = [False] * len(running)
         while True:
             some, none = False, False
             for i, iterator in enumerate(running):
                 batch = None if over[i] else next(iterator, None)
-                if i == 0 and ran.seconds is None:
+                if i == 0 and ran.seconds is None and batch is not None:
                     ran.seconds = perf_counter() - start
                 over[i] = batch is None
                 some, none = some or not over[i], none or over[i]
                 if batch is not None:
                     # a loader that counts its passes itself is taken at its word
                     own = getattr(loaders[i], "epoch", epoch)
-                    np.add.at(ran.reads[own], np.asarray(batch, np.int64).ravel(), 1)
+                    ran.reads[own] += np.bincount(np.asarray(batch).ravel(), minlength=history.n)
             if not anywhere(some):
                 break
             ran.uneven |= anywhere(none)
@@ -202,7 +203,7 @@ def in_process(make: Make, history: History, leg: Leg, saved: Saved | None, fold
         with patience(PATIENCE):
             pairs = [made(make, place, saved) for place in places(history, leg, folder)]
             ran = train([loader for loader, _ in pairs], history, leg, saved, bool)
-            ran.seconds = pairs[0][1] + (ran.seconds or 0)
+            ran.seconds = None if ran.seconds is None else pairs[0][1] + ran.seconds
     except Exception as error:  # whatever it is, it is a refusal
         ran = Ran(np.zeros((EPOCHS, history.n), np.int64), refused=said(error))
     if leg.workers:
@@ -234,7 +235,7 @@ def _rank(
     try:
         loader, seconds = made(make, place, saved)
         ran = train([loader], history, leg, saved, anywhere)
-        ran.seconds = seconds + (ran.seconds or 0)
+        ran.seconds = None if ran.seconds is None else seconds + ran.seconds
     except Exception as error:
         ran = Ran(np.zeros((EPOCHS, history.n), np.int64), refused=said(error))
     to.send(ran)
