@@ -82,8 +82,8 @@ def overview(data: Record) -> list[str]:
             )
         )
     header = (
-        "loader | histories | lost, nothing changes | twice | refused "
-        "| lost, something changes | twice | refused | resume, median"
+        "loader | histories | nothing changes: lost | read twice | refused "
+        "| something changes: lost | read twice | refused | time to resume, median"
     )
     return markdown(header, cells)
 
@@ -106,7 +106,7 @@ def of_kind(data: Record, kind: str) -> list[str]:
             )
         )
     header = (
-        "loader | histories | lost | twice | refused | exact, of those that went through "
+        "loader | histories | lost | read twice | refused | exact, of those that went through "
         "| dropped by policy | padded by policy | with uneven ranks"
     )
     return [f"### {KINDS[kind][0].upper()}{KINDS[kind][1:]}", "", *markdown(header, cells)]

@@ -5,9 +5,11 @@ https://github.com/Lightning-AI/litData/blob/main/README.md (pause and resume): 
 keeps the ranks in step, where some have batches to spare without it, and states check it.
 """
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
+os.environ["LITDATA_DISABLE_VERSION_CHECK"] = "1"  # it asks the network at each construction
 from litdata import StreamingDataLoader, StreamingDataset
 from litdata.streaming.cache import Cache
 
