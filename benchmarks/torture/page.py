@@ -88,6 +88,31 @@ def overview(data: Record) -> list[str]:
     return markdown(header, cells)
 
 
+def in_words(data: Record) -> list[str]:
+    """Say who was exact, by what changes."""
+    lines = []
+    for kind, words in KINDS.items():
+        groups: dict[str, list[str]] = {}
+        for name, record in rows(data):
+            sums = total(record, [kind])
+            wrong, policy = sums["lost"] + sums["twice"], sums["dropped"] + sums["padded"]
+            group = (
+                "not dealt"
+                if not sums["histories"]
+                else "lost or read twice"
+                if wrong
+                else "refused all"
+                if sums["refused"] == sums["histories"]
+                else f"right{' but for their policy' * (policy > 0)}"
+                + " where they did not refuse" * (sums["refused"] > 0)
+            )
+            groups.setdefault(group, []).append(name)
+        groups.pop("not dealt", None)
+        found = "; ".join(f"**{group}**: {', '.join(names)}" for group, names in groups.items())
+        lines.append(f"- Where {words}: {found}.")
+    return [*lines, ""]
+
+
 def of_kind(data: Record, kind: str) -> list[str]:
     """Return the table of one kind of change."""
     cells = []
@@ -114,7 +139,7 @@ def of_kind(data: Record, kind: str) -> list[str]:
 
 def plain(text: str) -> str:
     """Return text that a table's cell can hold."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    return text.replace("|", "\\|").replace("\n", " ").replace("`", "'").replace("_", "\\_")
 
 
 def set_up(data: Record) -> list[str]:
@@ -135,7 +160,7 @@ def refusals(data: Record) -> list[str]:
     cells = []
     for name, record in rows(data):
         reasons = sorted(total(record, list(KINDS))["reasons"].items(), key=lambda item: -item[1])
-        cells += [(name, f"{count:,}", f"`{plain(reason)[:160]}`") for reason, count in reasons[:4]]
+        cells += [(name, f"{count:,}", f"{plain(reason)[:160]}") for reason, count in reasons[:4]]
     head, _, *lines = markdown("loader | histories | raised", cells)
     return [head, "| --- | ---: | --- |", *lines]
 
@@ -216,6 +241,7 @@ def render(data: Record) -> str:
         "go on either.",
         "",
         *overview(data),
+        *in_words(data),
         *RULES.strip().splitlines(),
         "",
         "## By what changes",

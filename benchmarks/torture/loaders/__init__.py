@@ -26,12 +26,12 @@ def nothing(n: int, legs: Sequence[Leg]) -> tuple[int, int]:  # noqa: ARG001
 
 def pads_ranks(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
     """Repeat samples until all ranks have as many."""
-    return 0, -n % legs[-1].world
+    return 0, max(-n % leg.world for leg in legs)
 
 
 def drops_ranks(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
     """Drop samples until all ranks have as many."""
-    return n % legs[-1].world, 0
+    return max(n % leg.world for leg in legs), 0
 
 
 def pads_each_leg(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
@@ -42,7 +42,7 @@ def pads_each_leg(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
 
 def pads_batches(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
     """Repeat samples until all ranks have as many full batches."""
-    return 0, -n % (legs[-1].world * legs[-1].batch)
+    return 0, max(-n % (leg.world * leg.batch) for leg in legs)
 
 
 def drops_batches(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
