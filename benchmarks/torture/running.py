@@ -219,6 +219,7 @@ def _rank(
     import torch.distributed as dist
 
     atexit._clear()  # noqa: SLF001 (the parent's)
+    tempfile.tempdir = str(Path(store).parent)  # where loaders leave locks
     here = {"RANK": place.rank, "LOCAL_RANK": place.rank, "GLOBAL_RANK": place.rank}
     all_ranks = {"WORLD_SIZE": place.world, "LOCAL_WORLD_SIZE": place.world}
     os.environ.update({key: str(value) for key, value in {**here, **all_ranks}.items()})

@@ -32,6 +32,7 @@ name_package()
 from streaming.base.dataloader import StreamingDataLoader  # noqa: E402 (needs the name above)
 from streaming.base.dataset import StreamingDataset  # noqa: E402
 from streaming.base.format import MDSWriter  # noqa: E402
+from streaming.base.util import clean_stale_shared_memory  # noqa: E402
 
 SHARD_BYTES = 1024
 
@@ -47,6 +48,7 @@ class Loader:
     """One rank's, in a process of its own."""
 
     def __init__(self, place: Place, saved: Saved | None) -> None:
+        clean_stale_shared_memory()  # of a leg that was ended, as its errors say to
         dataset = StreamingDataset(
             local=place.folder,
             batch_size=place.batch,
