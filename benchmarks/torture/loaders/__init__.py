@@ -155,7 +155,7 @@ LOADERS = (
         "the same ranks and workers, which it checks",
         drops_ranks,
         histories=600,
-        with_workers=24,
+        with_workers=12,
     ),
     Entry(
         "Grain ElasticIterator",
@@ -167,7 +167,7 @@ LOADERS = (
         "any world size and global batch that it divides; drops what does not fill a global batch",
         drops_batches,
         histories=1_000,
-        with_workers=24,
+        with_workers=12,
     ),
     Entry(
         "MosaicML Streaming",
