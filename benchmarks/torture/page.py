@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
+from collections import Counter
 from typing import Any
 
 from benchmarks.tables import markdown
@@ -88,28 +90,32 @@ def overview(data: Record) -> list[str]:
     return markdown(header, cells)
 
 
+RIGHT, BY_POLICY = "nothing lost or read twice", "nothing but by policy"
+GROUPS = (RIGHT, BY_POLICY, f"{RIGHT}, some refused", f"{BY_POLICY}, some refused")
+GROUPS += ("all refused", "samples lost or read twice")
+
+
+def group(sums: Record) -> str:
+    """Return what a loader's counts come to."""
+    if sums["lost"] or sums["twice"]:
+        return GROUPS[-1]
+    if sums["refused"] == sums["histories"]:
+        return GROUPS[-2]
+    right = BY_POLICY if sums["dropped"] or sums["padded"] else RIGHT
+    return f"{right}{', some refused' * (sums['refused'] > 0)}"
+
+
 def in_words(data: Record) -> list[str]:
-    """Say who was exact, by what changes."""
+    """Say who was right, by what changes."""
     lines = []
     for kind, words in KINDS.items():
-        groups: dict[str, list[str]] = {}
-        for name, record in rows(data):
-            sums = total(record, [kind])
-            wrong, policy = sums["lost"] + sums["twice"], sums["dropped"] + sums["padded"]
-            group = (
-                "not dealt"
-                if not sums["histories"]
-                else "lost or read twice"
-                if wrong
-                else "refused all"
-                if sums["refused"] == sums["histories"]
-                else f"right{' but for their policy' * (policy > 0)}"
-                + " where they did not refuse" * (sums["refused"] > 0)
-            )
-            groups.setdefault(group, []).append(name)
-        groups.pop("not dealt", None)
-        found = "; ".join(f"**{group}**: {', '.join(names)}" for group, names in groups.items())
-        lines.append(f"- Where {words}: {found}.")
+        sums = {name: total(record, [kind]) for name, record in rows(data)}
+        found = {
+            each: [name for name in sums if sums[name]["histories"] and group(sums[name]) == each]
+            for each in GROUPS
+        }
+        texts = [f"**{each}**: {', '.join(names)}" for each, names in found.items() if names]
+        lines.append(f"- Where {words}: {'; '.join(texts)}.")
     return [*lines, ""]
 
 
@@ -159,8 +165,11 @@ def refusals(data: Record) -> list[str]:
     """Return what was raised, most often first."""
     cells = []
     for name, record in rows(data):
-        reasons = sorted(total(record, list(KINDS))["reasons"].items(), key=lambda item: -item[1])
-        cells += [(name, f"{count:,}", f"{plain(reason)[:160]}") for reason, count in reasons[:4]]
+        shown: Counter[str] = Counter()
+        for reason, count in total(record, list(KINDS))["reasons"].items():
+            text = reason if reason.partition(": ")[2] else f"{reason.rstrip(': ')}, without a word"
+            shown[textwrap.shorten(plain(text), 170, placeholder=" ...")] += count
+        cells += [(name, f"{count:,}", reason) for reason, count in shown.most_common(4)]
     head, _, *lines = markdown("loader | histories | raised", cells)
     return [head, "| --- | ---: | --- |", *lines]
 

@@ -261,7 +261,7 @@ def in_processes(make: Make, history: History, leg: Leg, saved: Saved | None, fo
             ranks.append(rank)
         rans = _received(ends)
         for rank in ranks:
-            rank.join(0 if any(ran.refused for ran in rans) else 10)
+            rank.join(0 if any(ran.refused for ran in rans) else PATIENCE)
             if rank.is_alive():
                 rank.kill()
                 rank.join()

@@ -117,7 +117,7 @@ LOADERS = (
         ours=True,
     ),
     Entry(
-        "torch DistributedSampler, skipping",
+        "torch DistributedSampler and skipping",
         "torch_skip",
         "torch",
         "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler",
@@ -127,11 +127,12 @@ LOADERS = (
         pads_ranks,
     ),
     Entry(
-        "torchdata StatefulDataLoader, StatefulDistributedSampler",
+        "torchdata StatefulDataLoader",
         "torchdata_loader",
         "torchdata",
         "https://github.com/meta-pytorch/data/blob/v0.11.0/torchdata/stateful_dataloader/README.md",
-        "Each rank loads the state that it saved; new ranks load rank 0's.",
+        "Over its StatefulDistributedSampler; each rank loads the state that it saved, new ranks "
+        "load rank 0's.",
         "the same ranks: state is handled across workers, not across ranks",
         pads_ranks,
     ),
@@ -146,12 +147,12 @@ LOADERS = (
         pads_batches,
     ),
     Entry(
-        "Grain DataLoader, IndexSampler",
+        "Grain DataLoader",
         "grain_loader",
         "grain",
         "https://google-grain.readthedocs.io/en/latest/tutorials/data_loader_tutorial.html",
-        "One loader for each epoch, `drop_remainder=False`; each rank sets the state that it got, "
-        "new ranks rank 0's.",
+        "Over its IndexSampler, one for each epoch, `drop_remainder=False`; each rank sets the "
+        "state that it got, new ranks rank 0's.",
         "the same ranks and workers, which it checks",
         drops_ranks,
         histories=600,
