@@ -155,7 +155,10 @@ class PlanLoader(DataLoader[Any]):
 
         A generator, so that a trainer may ask for it before it has set the epoch.
         """
-        begun = self.feed.handed = self.feed.begin()
+        begun = self.feed.begin()
+        if begun.first == begun.stop:
+            return  # starts no workers, and draws no seed that an uninterrupted run would not
+        self.feed.handed = begun
         random = torch.get_rng_state() if begun.step else None
         batches = super().__iter__()
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here
