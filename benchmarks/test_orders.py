@@ -13,7 +13,7 @@ import pytest
 import indexplan as ip
 from benchmarks.conftest import Effort
 from benchmarks.rivals import Rival, present
-from indexplan.dealing import fill_in_threads
+from indexplan.plan.draw import fill_in_threads
 
 WORLD, BATCH, RANK = 64, 256, 7
 WHOLE = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)

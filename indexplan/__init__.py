@@ -3,27 +3,27 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from indexplan.accounting import Account
-from indexplan.cursor import Cursor
 from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle, register
-from indexplan.plan import Location, Plan
-from indexplan.schedule import Phase, parse_schedule
+from indexplan.partition.account import Account
+from indexplan.partition.schedule import Phase, parse_schedule
+from indexplan.plan.cursor import Cursor
+from indexplan.plan.plan import Location, Plan
 from indexplan.seeds import worker_seed
 from indexplan.version import __version__
 
 if TYPE_CHECKING:
     from indexplan import plot
-    from indexplan.benching.measuring import bench
-    from indexplan.benching.rows import Bench
-    from indexplan.checks import Check, Report, verify
     from indexplan.dataset import Dataset
-    from indexplan.differing import Difference, diff
-    from indexplan.explaining import Reading, explain
     from indexplan.files.build import Saved, finish, save
     from indexplan.files.export import Exported, export
     from indexplan.files.read import Stored, load
-    from indexplan.warming import Warmth, warm_up
+    from indexplan.reports.bench.measuring import bench
+    from indexplan.reports.bench.rows import Bench
+    from indexplan.reports.diff import Difference, diff
+    from indexplan.reports.explain import Reading, explain
+    from indexplan.reports.verify import Check, Report, verify
+    from indexplan.reports.warm_up import Warmth, warm_up
 
 __all__ = [
     "Account",
@@ -65,14 +65,14 @@ __all__ = [
 
 # What touches files is imported at first use: it brings in a third of the standard library.
 _AT_FIRST_USE = {
-    **dict.fromkeys(("Check", "Report", "verify"), "indexplan.checks"),
+    **dict.fromkeys(("Check", "Report", "verify"), "indexplan.reports.verify"),
     **dict.fromkeys(("Saved", "finish", "save"), "indexplan.files.build"),
     **dict.fromkeys(("Stored", "load"), "indexplan.files.read"),
-    **dict.fromkeys(("Difference", "diff"), "indexplan.differing"),
-    **dict.fromkeys(("Reading", "explain"), "indexplan.explaining"),
-    "Bench": "indexplan.benching.rows",
-    "bench": "indexplan.benching.measuring",
-    **dict.fromkeys(("Warmth", "warm_up"), "indexplan.warming"),
+    **dict.fromkeys(("Difference", "diff"), "indexplan.reports.diff"),
+    **dict.fromkeys(("Reading", "explain"), "indexplan.reports.explain"),
+    "Bench": "indexplan.reports.bench.rows",
+    "bench": "indexplan.reports.bench.measuring",
+    **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),
     "Dataset": "indexplan.dataset",
     **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
 }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import indexplan as ip
-from indexplan.accounting import changes
+from indexplan.partition.account import changes
 from tests.strategies import EPOCHS, epochs_of, plans, start_of
 
 COUNTS = ("units", "read", "dropped", "finished", "padded", "steps")

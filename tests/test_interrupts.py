@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.files.cache import fetch
 from indexplan.files.format import header
 from indexplan.files.mapped import Chunks
-from indexplan.files.opening import open_file, read_small
-from indexplan.files.places import Folder
-from indexplan.files.publish import publish, sync_folder
+from indexplan.files.stores.cache import fetch
+from indexplan.files.stores.opening import open_file, read_small
+from indexplan.files.stores.places import Folder
+from indexplan.files.stores.publish import publish, sync_folder
 from indexplan.files.table import read_blocks, read_manifest
 from indexplan.kernels.xxh64 import xxh64
 

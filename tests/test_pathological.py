@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan import accounting, checks, locating
 from indexplan.canonical import MOST_MARKS, parse_json_object
-from indexplan.showing import show_plan
+from indexplan.partition import account as accounting
+from indexplan.partition import locate as locating
+from indexplan.reports import verify as checks
+from indexplan.reports.show import show_plan
 from tests.children import in_child
 
 MANY = 2**31 - 1  # ranks, of which an array would take 16 GiB

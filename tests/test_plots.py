@@ -12,7 +12,7 @@ import pytest
 
 import indexplan as ip
 from indexplan import plot
-from indexplan.partition import REMAINDERS
+from indexplan.partition.steps import REMAINDERS
 from indexplan.plot.drawing import evenly, labelled, rounded, sample, short, ticks
 from tests.bins import Bins
 from tests.figures import BLUE, PLAN, RAMP, bars, notes, segments, shares

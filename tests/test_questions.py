@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan import dealing
+from indexplan.plan import draw as dealing
 from tests.strategies import EPOCHS, epochs_of, plans, steps_of, sub_epochs_of
 
 

@@ -21,8 +21,8 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.files.cache import cache_folder
-from indexplan.files.places import place_of
+from indexplan.files.stores.cache import cache_folder
+from indexplan.files.stores.places import place_of
 from tests.s3_server import KEY
 from tests.trees import PLAN, tree
 

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan import partition, plan, shares
 from indexplan.files.read import Stored
+from indexplan.partition import ranks as shares
+from indexplan.partition import steps as partition
+from indexplan.plan import plan
 from indexplan_torch.feed import Feed, Pass
 from tests.soak.history import PER_CENT, tell
 

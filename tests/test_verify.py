@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 import indexplan as ip
-from indexplan import checks, shares
-from indexplan.partition import Partition, layout
+from indexplan.partition import ranks as shares
+from indexplan.partition.steps import Partition, layout
+from indexplan.reports import verify as checks
 from tests.strategies import plans
 
 

@@ -13,7 +13,7 @@ import pytest
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.kernels.compiling import KERNELS
-from indexplan.warming import WarmKernel, Warmth
+from indexplan.reports.warm_up import WarmKernel, Warmth
 from tests.children import NOBODY
 
 ROOT = Path(__file__).parents[1]

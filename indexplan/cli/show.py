@@ -15,7 +15,7 @@ from indexplan.cli.common import (
     open_plan,
 )
 from indexplan.errors import IndexPlanError
-from indexplan.showing import show_batch, show_plan, show_step
+from indexplan.reports.show import show_batch, show_plan, show_step
 
 
 def add(verbs: Any) -> None:

@@ -24,13 +24,13 @@ from indexplan.files.format import (
     Chunk,
 )
 from indexplan.files.parts import UnfinishedError, check_part, missing, record, share
-from indexplan.files.places import Place, place_of
-from indexplan.files.publish import explained
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
+from indexplan.files.stores.places import Place, place_of
+from indexplan.files.stores.publish import explained
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
-from indexplan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 
 Progress = Callable[[int, int], None]

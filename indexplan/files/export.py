@@ -16,14 +16,14 @@ from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
-from indexplan.files.opening import open_file, read_small
-from indexplan.files.places import folder_of, shown
-from indexplan.files.publish import explained, publish
-from indexplan.files.temporary import sweep
+from indexplan.files.stores.opening import open_file, read_small
+from indexplan.files.stores.places import folder_of, shown
+from indexplan.files.stores.publish import explained, publish
+from indexplan.files.stores.temporary import sweep
 from indexplan.orders.base import Int64
-from indexplan.plan import Plan, check_plan
+from indexplan.partition.ranks import below
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
-from indexplan.shares import below
 
 EXPORT = "export.json"
 STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two slabs of indices

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import PlanFileError
-from indexplan.files.cache import cache_folder, fetch
 from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, MANIFEST, Chunk, Manifest, header
-from indexplan.files.opening import open_file
-from indexplan.files.places import Folder, place_of
-from indexplan.files.publish import explained
+from indexplan.files.stores.cache import cache_folder, fetch
+from indexplan.files.stores.opening import open_file
+from indexplan.files.stores.places import Folder, place_of
+from indexplan.files.stores.publish import explained
 from indexplan.files.table import check_digest, read_blocks
 from indexplan.once import once
 from indexplan.orders.base import Int64

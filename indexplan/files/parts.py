@@ -29,8 +29,8 @@ from indexplan.files.format import (
     Build,
     sha256_of,
 )
-from indexplan.files.places import Place
-from indexplan.partition import part_of, split
+from indexplan.files.stores.places import Place
+from indexplan.partition.steps import part_of, split
 
 Hashes = NDArray[np.uint64]
 

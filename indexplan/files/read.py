@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from indexplan.dataset import Dataset, check_dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.mapped import Chunks, manifest_status
-from indexplan.files.places import place_of
+from indexplan.files.stores.places import place_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, Traits, order_from_dict
 from indexplan.orders.sequential import expand
-from indexplan.plan import Plan
+from indexplan.plan.plan import Plan
 from indexplan.seeds import check_seed
 
 CHECKS = ("opened", "touched")

@@ -20,7 +20,7 @@ from indexplan.files.format import (
     Manifest,
     header,
 )
-from indexplan.files.places import Place
+from indexplan.files.stores.places import Place
 
 MESSAGE = 1000  # a message quotes no more of a file than this
 

@@ -24,10 +24,10 @@ from indexplan.files.format import (
     Manifest,
     header,
 )
-from indexplan.files.places import Place, place_of
-from indexplan.files.publish import explained
 from indexplan.files.read import Stored
 from indexplan.files.running import run
+from indexplan.files.stores.places import Place, place_of
+from indexplan.files.stores.publish import explained
 from indexplan.files.table import other_build, read_blocks
 from indexplan.machine import num_cores
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle

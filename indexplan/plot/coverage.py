@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.errors import IndexPlanError
-from indexplan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREY, RED, new_figure, of_many, sample, short
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, path_text
-from indexplan.partition import Int64
+from indexplan.partition.steps import Int64
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

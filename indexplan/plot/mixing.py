@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, whole
 from indexplan.orders.base import Order
-from indexplan.partition import Layout
-from indexplan.plan import Plan, check_plan
+from indexplan.partition.steps import Layout
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREY, new_figure, of_many, sample, short
 
 if TYPE_CHECKING:

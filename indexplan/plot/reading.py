@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.partition import Layout
-from indexplan.plan import Plan, check_plan
+from indexplan.partition.ranks import share
+from indexplan.partition.steps import Layout
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
     LIGHT,
     RED,
@@ -21,7 +22,6 @@ from indexplan.plot.drawing import (
     short,
     ticks,
 )
-from indexplan.shares import share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.partition import part_of
-from indexplan.plan import Plan, check_plan
+from indexplan.partition.schedule import Phase
+from indexplan.partition.steps import part_of
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREEN, GREY, LIGHT, evenly, new_figure, of_many
-from indexplan.schedule import Phase
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 if TYPE_CHECKING:

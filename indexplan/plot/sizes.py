@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import IndexPlanError
-from indexplan.locating import find_place
-from indexplan.partition import REMAINDERS, Layout
-from indexplan.plan import Plan, check_plan
+from indexplan.partition.locate import find_place
+from indexplan.partition.ranks import share
+from indexplan.partition.steps import REMAINDERS, Layout
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
     BLUE,
     GREY,
@@ -22,7 +23,6 @@ from indexplan.plot.drawing import (
     short,
     ticks,
 )
-from indexplan.shares import share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -88,7 +88,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise lacking('accelerate', 'prepare that leaves alone what ",
     ): "takes a release of Accelerate that prepares again what is prepared",
     (
-        "indexplan/files/publish.py",
+        "indexplan/files/stores/publish.py",
         "_write",
         "raise _SweptError",
     ): "nobody meets it: the file is made again; tests/test_leftovers.py",
@@ -113,37 +113,37 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "explained('readable', path)",
     ): "takes a disk that breaks while it is read",
     (
-        "indexplan/files/remote.py",
+        "indexplan/files/stores/remote.py",
         "Remote._size",
         "raise PlanFileError(f'{self.path}/{name} {rule}; choose anot",
     ): "takes a web server that does not tell how long its files are",
     (
-        "indexplan/files/places.py",
+        "indexplan/files/stores/places.py",
         "Folder.kind",
         "explained('readable', self.root)",
     ): "looking for a file in the folder comes first, and fails",
     (
-        "indexplan/files/places.py",
+        "indexplan/files/stores/places.py",
         "Folder.names",
         "explained('readable', self.root)",
     ): "reading build.json comes first, and fails",
     (
-        "indexplan/files/places.py",
+        "indexplan/files/stores/places.py",
         "Folder.settle",
         "explained('synced', folder)",
     ): "comparing the files of the folder comes first, and fails; takes a disk that breaks",
     (
-        "indexplan/files/remote.py",
+        "indexplan/files/stores/remote.py",
         "Remote.publish",
         "raise PlanFileError(str(error)) from None",
     ): "takes an S3 server that answers 409 four times, and 6 seconds",
     (
-        "indexplan/files/remote.py",
+        "indexplan/files/stores/remote.py",
         "Remote._upload",
         "raise _Collision(_said(f'{self.path}/{name}', 'written', err",
     ): "takes an S3 server that answers 409: tests/test_remote.py",
     (
-        "indexplan/files/remote.py",
+        "indexplan/files/stores/remote.py",
         "Remote.sizes",
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",

@@ -9,10 +9,10 @@ from indexplan.dataset import Dataset
 from indexplan.errors import printable
 from indexplan.files.format import Manifest
 from indexplan.orders import Order
-from indexplan.plan import Plan
-from indexplan.schedule import Phase
+from indexplan.partition.ranks import share
+from indexplan.partition.schedule import Phase
+from indexplan.plan.plan import Plan
 from indexplan.seeds import EPOCH_STOP
-from indexplan.shares import share
 
 SHOWN = 12  # epochs, or ranks, of many
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each

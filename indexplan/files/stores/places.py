@@ -12,9 +12,9 @@ from typing import Protocol
 
 from indexplan.errors import PlanFileError, path_text
 from indexplan.files.format import BUILD
-from indexplan.files.opening import check_kind, open_file, read_small
-from indexplan.files.publish import explained, publish, sync_folder
-from indexplan.files.temporary import sweep
+from indexplan.files.stores.opening import check_kind, open_file, read_small
+from indexplan.files.stores.publish import explained, publish, sync_folder
+from indexplan.files.stores.temporary import sweep
 
 
 class Place(Protocol):
@@ -73,7 +73,7 @@ def place_of(path: str | os.PathLike[str]) -> Place:
     """
     folder = folder_of(path)
     if folder is None:
-        from indexplan.files.remote import Remote
+        from indexplan.files.stores.remote import Remote
 
         return Remote(os.fspath(path))
     return Folder(folder)

@@ -1,6 +1,6 @@
 """What `bench` measures in a process of its own: a first batch from the start, torch's sampler.
 
-Run as `python -m indexplan.benching.child JOB '{...}'`; it prints one JSON object.
+Run as `python -m indexplan.reports.bench.child JOB '{...}'`; it prints one JSON object.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SMALL = 10**6  # what torch's time for more samples is extrapolated from
 
 def first_batch(plan: str) -> None:
     """Say when the first batch was there, and how much memory another such plan adds to that."""
-    from indexplan.plan import Plan
+    from indexplan.plan.plan import Plan
 
     whole = Plan.from_json(plan)
     start = whole.start

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from indexplan.plan import Plan
+from indexplan.plan.plan import Plan
 from indexplan.version import __version__
 
 

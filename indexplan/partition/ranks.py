@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.partition import Int64, Layout
+from indexplan.partition.steps import Int64, Layout
 
 # The last step may end past 2**63, by less than a global batch: there int64 would not do.
 UInt64 = NDArray[np.uint64]

@@ -14,9 +14,9 @@ from typing import Any
 
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.format import BLOCK_BYTES, BUILD
-from indexplan.files.opening import SMALL_BYTES
-from indexplan.files.places import shown
-from indexplan.files.publish import explained, write_all
+from indexplan.files.stores.opening import SMALL_BYTES
+from indexplan.files.stores.places import shown
+from indexplan.files.stores.publish import explained, write_all
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # a request's; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3

@@ -9,7 +9,7 @@ from math import gcd
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.partition import Partition, layout, part_of
+from indexplan.partition.steps import Partition, layout, part_of
 
 MOST_SHARES = 2**20  # different shares of sub-epochs that are added up: 100 MB
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
-from indexplan.partition import layout
-from indexplan.plan import Plan, check_plan
-from indexplan.schedule import Phase
+from indexplan.partition.schedule import Phase
+from indexplan.partition.steps import layout
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 Step = tuple[int, int, int]

@@ -11,7 +11,7 @@ from typing import Any
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.orders.base import Order
-from indexplan.partition import Resume, split
+from indexplan.partition.steps import Resume, split
 from indexplan.seeds import check_epoch
 
 _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")

@@ -9,9 +9,9 @@ import numpy as np
 
 from indexplan.errors import whole
 from indexplan.files.read import Stored
-from indexplan.locating import find_place
-from indexplan.partition import Layout, layout, part_of
-from indexplan.plan import Location, Plan, check_plan
+from indexplan.partition.locate import find_place
+from indexplan.partition.steps import Layout, layout, part_of
+from indexplan.plan.plan import Location, Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from indexplan.orders.base import Order
-from indexplan.partition import Int64, Layout, split
-from indexplan.shares import Runs, runs, shares
+from indexplan.partition.ranks import Runs, runs, shares
+from indexplan.partition.steps import Int64, Layout, split
 
 # Units per kernel call of `draw`: few at first, as somebody waits for the first batch, and then
 # twice as many each time, up to some 40 microseconds of work.

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from indexplan.accounting import Account, account
-from indexplan.bounds import Bounds
-from indexplan.cursor import Cursor
-from indexplan.dealing import MicroBatches, cut, deal, deal_in_threads, deal_offsets, draw
 from indexplan.errors import whole, wrong
-from indexplan.locating import find
-from indexplan.partition import Int64, Resume
-from indexplan.schedule import Phase
+from indexplan.partition.account import Account, account
+from indexplan.partition.locate import find
+from indexplan.partition.ranks import Runs, batch_runs, runs, share, shares
+from indexplan.partition.schedule import Phase
+from indexplan.partition.steps import Int64, Resume
+from indexplan.plan.bounds import Bounds
+from indexplan.plan.cursor import Cursor
+from indexplan.plan.draw import MicroBatches, cut, deal, deal_in_threads, deal_offsets, draw
 from indexplan.seeds import check_epoch
-from indexplan.shares import Runs, batch_runs, runs, share, shares
 
 
 class Location(NamedTuple):

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from indexplan.accounting import changes
 from indexplan.errors import check_callable
 from indexplan.files.read import Stored
 from indexplan.files.verify import Findings, check_files
-from indexplan.partition import Int64, Layout, Partition, layout
-from indexplan.plan import Plan, check_plan
+from indexplan.partition.account import changes
+from indexplan.partition.ranks import share
+from indexplan.partition.steps import Int64, Layout, Partition, layout
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
-from indexplan.shares import share
 
 T = TypeVar("T")
 

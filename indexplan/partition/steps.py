@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError
 from indexplan.once import once
-from indexplan.schedule import At
+from indexplan.partition.schedule import At
 from indexplan.seeds import EPOCH_STOP
 
 Int64 = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from indexplan.partition import Int64, Layout, Partition, layout, part_of, stream_phases
+from indexplan.partition.steps import Int64, Layout, Partition, layout, part_of, stream_phases
 
 
 class Places(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from indexplan.errors import whole, wrong
-from indexplan.partition import Layout, layout
+from indexplan.partition.steps import Layout, layout
+from indexplan.plan.spec import Spec
 from indexplan.seeds import check_epoch
-from indexplan.spec import Spec
 
 
 @dataclass(frozen=True)

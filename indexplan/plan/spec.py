@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.cursor import Cursor
 from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.once import once
 from indexplan.orders.base import Order, order_from_dict
-from indexplan.partition import REMAINDERS, Partition, Resume
-from indexplan.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
+from indexplan.partition.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
+from indexplan.partition.steps import REMAINDERS, Partition, Resume
+from indexplan.plan.cursor import Cursor
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from indexplan import machine
-from indexplan.benching.rows import Bench, Row, show_memory, show_time
 from indexplan.errors import IndexPlanError, check_callable, wrong
-from indexplan.partition import Int64
-from indexplan.plan import Plan, check_plan
+from indexplan.partition.steps import Int64
+from indexplan.plan.plan import Plan, check_plan
+from indexplan.reports.bench.rows import Bench, Row, show_memory, show_time
 
 SHARE = 2**22  # indices of a rank's share that are drawn: 10 ms of work
 ROUNDS = 30  # of each small question, of which the median is kept
@@ -216,7 +216,7 @@ def _compared(rows: list[Row]) -> Iterator[Row]:
 
 def _child(job: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return what a process of its own measures."""
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])  # what holds the package
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(  # noqa: S603 (this interpreter, and a module of this package)
         [sys.executable, "-m", f"{__package__}.child", job, json.dumps(options)],

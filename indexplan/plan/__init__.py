@@ -1,0 +1,5 @@
+"""The plan: an order after a partition."""
+
+from indexplan.plan.plan import Location, Plan
+
+__all__ = ["Location", "Plan"]

@@ -1,0 +1,1 @@
+"""Answers that print: what a plan promises, holds, costs and changes."""
