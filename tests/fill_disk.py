@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import indexplan as ip
-from tests.builders import KINDS, check_finished, digests
+from tests.support.builders import KINDS, check_finished, digests
 
 KIND = KINDS["large"]
 STEP = 256  # KiB

@@ -21,8 +21,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.builders import KINDS, answer, check_finished, digests, ended, fork, looked_at, warm
-from tests.refused_calls import refuse
+from tests.errors.refused_calls import refuse
+from tests.support.builders import (
+    KINDS,
+    answer,
+    check_finished,
+    digests,
+    ended,
+    fork,
+    looked_at,
+    warm,
+)
 
 KIND = KINDS["tiny"]
 Call = tuple[str, str]  # its name, and the path that it opens, makes or removes

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.builders import (
+from tests.support.builders import (
     KINDS,
     Kind,
     answer,

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 import indexplan as ip
-from tests.bins import Bins, ChangingBins, Drawn
-from tests.trees import tree
+from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.trees import tree
 
 PLANS = {
     "bins": ip.Plan(Bins(20), world_size=2, batch_size=2, remainder="carry"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import xxhash
 
-from tests import oracles
+from tests.support import oracles
 
 NUM_SAMPLES, SEED, EPOCHS, UNITS_PER_CHUNK = 1000, 5, 2, 256
 

@@ -1,8 +1,9 @@
 """Write plans.json, the known answers of whole plans: `python -m tests.golden.make_golden_plans`.
 
-The only script that writes them. They come from tests/model.py and tests/oracles.py, the design's
-words in plain Python, and not from the library, of which nothing is imported. Other answers from
-the same spec are another algorithm, with another name: do not write this file again for less.
+The only script that writes them. They come from model.py and oracles.py of tests/support, the
+design's words in plain Python, and not from the library, of which nothing is imported. Other
+answers from the same spec are another algorithm, with another name: do not write this file again
+for less.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tests import model, oracles
+from tests.support import model, oracles
 
 EPOCHS = 2
 PHASES = [

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import indexplan as ip
-from tests.bins import Bins, ChangingBins
+from tests.support.bins import Bins, ChangingBins
 
 MOST_RANKS = 200
 MOST_SUB_EPOCHS = 130

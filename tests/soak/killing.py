@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 import indexplan as ip
-from tests.builders import ended, fork
 from tests.kill_at_calls import watch
 from tests.soak.carrying import Saved
 from tests.soak.drawing import Part
 from tests.soak.reading import Int64, Read, WrongError, flat
+from tests.support.builders import ended, fork
 
 MOMENTS = (
     "before the next step",

@@ -1,0 +1,345 @@
+"""The command line: what it prints, to people and to programs, and how it exits."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.cli import main
+from tests.support.terminal import seen_at_a_terminal
+
+BUILD = ["--num-samples", "1000", "--world-size", "3", "--batch-size", "16", "--sub-epochs", "2"]
+PLAN = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=16, sub_epochs=2)
+
+
+@pytest.fixture
+def path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """A plan directory made by the command line."""
+    made = str(tmp_path / "a.plan")
+    assert 0 == main(["build", made, *BUILD, "--epochs", "2"])
+    said = capsys.readouterr()
+    assert f"{made}: 8,256 bytes; 2 chunks written, 0 were there already\n" == said.out
+    assert "" == said.err
+    return made
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command that succeeds prints."""
+    assert 0 == main(words)
+    return capsys.readouterr().out
+
+
+def fails(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
+    """The one line that a command that fails prints."""
+    assert code == main(words)
+    said = capsys.readouterr()
+    assert "" == said.out
+    assert said.err.startswith("indexplan: ")
+    assert 1 == said.err.count("\n")
+    return said.err[len("indexplan: ") : -1]
+
+
+def test_build(path: str) -> None:
+    """What the command builds is what the library does."""
+    assert PLAN == ip.load(path)
+    assert (0, 1) == ip.load(path).order.manifest.build.epochs
+
+
+def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second build keeps what is there, and tells programs so."""
+    said = json.loads(run(capsys, "build", path, *BUILD, "--epochs", "2", "--json"))
+    assert {
+        "path": path,
+        "num_bytes": 8256,
+        "num_written": 0,
+        "num_kept": 2,
+        "finished": True,
+        "fingerprint": PLAN.fingerprint,
+    } == said
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--batch-size", "5x3"], ip.Plan(ip.Shuffle(100), batch_size=(5, 3))),
+        (
+            ["--order", "block-shuffle", "--block-size", "10", "--window", "3", "--seed", "7",
+             "--global-batch-size", "0:8 50:16:resolution=192,name=x", "--remainder", "pad"],
+            ip.Plan(
+                ip.BlockShuffle(100, 10, window=3, seed=7),
+                global_batch_size=[
+                    ip.Phase(0, 8),
+                    ip.Phase(50, 16, {"resolution": 192, "name": "x"}),
+                ],
+                remainder="pad",
+            ),
+        ),
+        (
+            ["--order", "sequential", "--batch-size", "0:4 1/2:8", "--sub-epochs", "3"],
+            ip.Plan(
+                ip.Sequential(100),
+                batch_size=[ip.Phase(0, 4), ip.Phase((1, 2), 8)],
+                sub_epochs=3,
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_build_options(tmp_path: Path, options: list[str], expected: ip.Plan) -> None:
+    """Every option of build reaches the plan."""
+    assert 0 == main(["build", str(tmp_path / "a"), "--num-samples", "1e2", *options])
+    assert expected == ip.load(tmp_path / "a")
+
+
+def begun(rank: int) -> str:
+    """The start of a rank's first batch."""
+    return " ".join(map(str, PLAN.batch(0, 0, step=0, rank=rank)[:6]))
+
+
+def rows(said: str) -> list[list[str]]:
+    """The rows of the table of epochs."""
+    return [line.split() for line in said.splitlines() if line.strip()[:1].isdigit()]
+
+
+def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan in words: its spec, its files, and what becomes of each epoch's units."""
+    header = (
+        " epoch     steps              read   dropped    padded     batches               per rank"
+    )
+    row = "       22             1,000         0         0    15 to 16             333 to 334"
+    assert (
+        "order        1,000 samples, shuffle-v1, seed 0\n"
+        "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"
+        "remainder    spread: every unit is read once; steps differ by at most one unit\n"
+        "dataset      none remembered\n"
+        "files        2 epochs, 8,256 bytes\n"
+        f"fingerprint  {PLAN.fingerprint}\n"
+        "\n"
+        f"{header}\n"
+        f"     0 {row}\n"
+        f"     1 {row}\n"
+        "\n"
+        f"epoch 0, sub-epoch 0, step 0, rank 0: {begun(0)} ...\n"
+        f"epoch 0, sub-epoch 0, step 0, rank 1: {begun(1)} ...\n"
+        f"epoch 0, sub-epoch 0, step 0, rank 2: {begun(2)} ...\n"
+        "\n"
+        "to go on after t steps, with any number of ranks: "
+        f"plan = indexplan.load({path!r})\n"
+        "    plan.replace(world_size=...).resume(plan.cursor(epoch=e, sub_epoch=s, step=t))\n"
+    ) == run(capsys, "show", path)
+    data = json.loads(run(capsys, "show", path, "--json"))
+    assert PLAN == ip.Plan.from_dict(data["plan"])
+    assert [1000, 1000] == [account["num_read"] for account in data["accounts"]]
+
+
+def test_show_many_epochs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of many epochs the first are shown, and the rest is counted."""
+    run(capsys, "build", str(tmp_path / "a"), *BUILD, "--epochs", "15")
+    assert "   ... 3 more; show one with --epoch\n" in run(capsys, "show", str(tmp_path / "a"))
+
+
+def test_show_sub_epoch(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sub-epoch has its own account."""
+    said = run(capsys, "show", path, "--epoch", "1", "--sub-epoch", "1")
+    assert [["1", "11", "500", "0", "0", "15", "to", "16", "166", "to", "167"]] == rows(said)
+    assert "epoch 1, sub-epoch 1, step 0, rank 0: " in said
+
+
+def test_show_step(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step in words and as JSON, with the cursor to resume from."""
+    where = ["show", path, "--epoch", "1", "--sub-epoch", "0", "--step", "4"]
+    assert (
+        "units over all ranks  46\nunits of ranks 0, 1,  15 16 15\nphase                 16\n"
+    ) == run(capsys, *where)
+    data = json.loads(run(capsys, *where, "--json"))
+    assert PLAN.cursor(1, 0, step=4) == ip.Cursor.from_dict(data["cursor"])
+
+
+def test_show_batch(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A batch is its indices."""
+    where = ["--epoch", "1", "--sub-epoch", "1", "--step", "4", "--rank", "2"]
+    batch = PLAN.batch(1, 1, step=4, rank=2).tolist()
+    assert " ".join(map(str, batch)) + "\n" == run(capsys, "show", path, *where)
+    data = json.loads(run(capsys, "show", path, *where, "--json"))
+    assert {"indices": batch, "num_valid": len(batch)} == data
+
+
+def test_locate(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The step and rank that read a sample, in words and as JSON."""
+    where = PLAN.locate(123, 1)
+    assert (
+        f"epoch 1, sub-epoch {where.sub_epoch}, step {where.step}, rank {where.rank}, "
+        f"slot {where.slot}\n"
+    ) == run(capsys, "locate", path, "--index", "123", "--epoch", "1")
+    data = json.loads(run(capsys, "locate", path, "--index", "123", "--epoch", "1", "--json"))
+    assert where._asdict() == data
+
+
+def test_locate_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sample that nobody reads is said to be so."""
+    made = str(tmp_path / "a")
+    run(capsys, "build", made, *BUILD, "--remainder", "drop", "--order", "sequential")
+    assert "no step reads sample 999 in epoch 0\n" == (
+        run(capsys, "locate", made, "--index", "999", "--epoch", "0")
+    )
+
+
+def test_verify(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that is right exits with 0, and one byte changed with 1."""
+    assert "ok  every byte of every chunk is what the order generates (8,256)\n" in (
+        run(capsys, "verify", path)
+    )
+    chunk = Path(path) / "epoch-00001/chunk-00000.npy"
+    data = bytearray(chunk.read_bytes())
+    data[128] ^= 1
+    chunk.write_bytes(data)
+    assert 1 == main(["verify", path])
+    assert "BAD every byte of every chunk" in capsys.readouterr().out
+    assert 1 == main(["verify", path, "--json"])
+    assert not json.loads(capsys.readouterr().out)["ok"]
+
+
+def test_verify_open_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that leaves its world size open is verified all the same."""
+    run(capsys, "build", str(tmp_path / "a"), "--num-samples", "50", "--batch-size", "4")
+    assert "ok " in run(capsys, "verify", str(tmp_path / "a"))
+    said = run(capsys, "show", str(tmp_path / "a"))
+    assert "\nworld_size is open: to see steps, name one with --world-size\n" in said
+    said = run(capsys, "show", str(tmp_path / "a"), "--world-size", "2")
+    assert [["0", "7", "50", "0", "0", "3", "to", "4", "25"]] == rows(said)
+    where = ["--index", "7", "--epoch", "0"]
+    assert "must be set" in fails(capsys, 2, "locate", str(tmp_path / "a"), *where)
+    run(capsys, "locate", str(tmp_path / "a"), *where, "--world-size", "2")
+
+
+def test_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder gives the number of samples, names a batch's files, and is watched for changes."""
+    root = tmp_path / "data"
+    root.mkdir()
+    for number in range(10):
+        (root / f"{number}.txt").write_text("x" * number)
+    (root / "notes.md").write_text("")
+    made, dataset = str(tmp_path / "a"), ["--dataset", str(root)]
+    run(
+        capsys,
+        "build",
+        made,
+        *dataset,
+        "--pattern",
+        "*.txt",
+        "--world-size",
+        "2",
+        "--batch-size",
+        "5",
+    )
+    assert "dataset      10 files by *.txt, 45 bytes\n" in run(capsys, "show", made, *dataset)
+    batch = ["--epoch", "0", "--step", "0", "--rank", "1"]
+    expected = ip.load(made).batch(0, step=0, rank=1).tolist()
+    said = run(capsys, "show", made, *dataset, *batch)
+    assert [f"{index}  {index}.txt" for index in expected] == [s.strip() for s in said.splitlines()]
+    assert "ok " in run(capsys, "verify", made, *dataset)
+    (root / "5.txt").write_text("rewritten")
+    for verb in ("show", "verify"):
+        said = fails(capsys, 1, verb, made, *dataset)
+        assert "sizes of files changed; it had 45 bytes, has 49" in said
+
+
+def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A .npy file gives its number of rows."""
+    np.save(tmp_path / "rows.npy", np.zeros((30, 2)))
+    made = str(tmp_path / "a")
+    run(capsys, "build", made, "--dataset", str(tmp_path / "rows.npy"), "--batch-size", "5")
+    assert 30 == ip.load(made).order.num_samples
+    assert "dataset      30 rows, dtype <f8, shape (30, 2), row-major, 608 bytes\n" in (
+        run(capsys, "show", made)
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--batch-size", "2"],
+            "exactly one of --num-samples and --dataset must be given; got neither; samples of a "
+            "--dataset are counted for you",
+        ),
+        (
+            ["--num-samples", "9"],
+            "one of --batch-size and --global-batch-size must be given; got neither; "
+            "--batch-size counts a rank's units, --global-batch-size all ranks'",
+        ),
+        (
+            ["--num-samples", "9", "--batch-size", "2", "--pattern", "*"],
+            "--pattern needs --dataset; name the folder it is about, too",
+        ),
+        (
+            ["--num-samples", "9", "--batch-size", "2", "--window", "2"],
+            "--window needs --order block-shuffle; got shuffle; name that order, or leave "
+            "--window out",
+        ),
+        (
+            ["--num-samples", "9", "--batch-size", "2", "--order", "block-shuffle"],
+            "--order block-shuffle needs --block-size; give it the number of samples of a shard",
+        ),
+        (
+            ["--num-samples", "9", "--batch-size", "2", "--epochs", "0"],
+            "--epochs must be from 1 to 2**32; got 0; leave it out for one",
+        ),
+        (
+            ["--num-samples", "0", "--batch-size", "2"],
+            "num_samples must be an integer from 1 to 2**63 - 1; got 0; pass len(dataset)",
+        ),
+        (
+            ["--num-samples", "9", "--batch-size", "2", "--global-batch-size", "2"],
+            "exactly one of batch_size and global_batch_size must be given; got both; "
+            "batch_size counts a rank's units, global_batch_size all ranks'",
+        ),
+        (
+            ["--num-samples", "9", "--batch-size", "x"],
+            "a batch size must be a size such as 256 or 5x3; got 'x'; write digits",
+        ),
+    ],
+)
+def test_wrong_builds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    """A wrong build exits with 2, says in one line what is wrong, and writes nothing."""
+    assert said == fails(capsys, 2, "build", str(tmp_path / "a"), *words)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_wrong_questions(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong questions exit with 2, plans that are none with 1."""
+    said = fails(capsys, 2, "show", path, "--epoch", "0", "--rank", "1")
+    assert "--rank needs --step; give both, or leave --rank out" == said
+    said = fails(capsys, 2, "show", path, "--epoch", "0", "--step", "1")
+    rule = "sub_epoch must be an integer from 0 to 1; got None"
+    assert f"{rule}; name one of the plan's 2 sub-epochs" == said
+    said = fails(capsys, 2, "locate", path, "--index", "1000", "--epoch", "0")
+    assert "index must be from 0 to 999; got 1000; name one of the order's 1000 samples" == said
+    assert "must be a plan directory; got nothing there" in fails(capsys, 1, "show", f"{path}x")
+
+
+@pytest.mark.parametrize("words", [[], ["frobnicate"], ["show"], ["locate", "x", "--index", "1.5"]])
+def test_wrong_words(words: list[str]) -> None:
+    """Words that are no command exit with 2."""
+    with pytest.raises(SystemExit) as exit_:
+        main(words)
+    assert 2 == exit_.value.code
+
+
+def test_as_a_program(path: str) -> None:
+    """`python -m indexplan` is the same command line, and stops quietly when its reader does."""
+    command = f"{sys.executable} -m indexplan show {path} --json | head -c 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)  # noqa: S602
+    assert ("{", "") == (done.stdout, done.stderr)
+
+
+def test_progress(tmp_path: Path) -> None:
+    """Somebody at a terminal sees how far a build is, how fast, and how long it will take."""
+    said = seen_at_a_terminal("build", str(tmp_path / "a"), *BUILD)
+    assert "building: 100%" in said
+    assert "idx/s]" in said

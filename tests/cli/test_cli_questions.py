@@ -1,0 +1,117 @@
+"""The command line's answers about plans that are not stored, samples, and differences."""
+
+import json
+import pathlib
+from pathlib import Path
+
+import pytest
+
+import indexplan as ip
+from indexplan.cli import main
+from tests.cli.test_cli import fails, rows, run
+
+PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="drop")
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> str:
+    """A file that holds a plan alone."""
+    path = tmp_path / "plan.json"
+    path.write_text(PLAN.to_json())
+    return str(path)
+
+
+def test_show_a_spec(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that is not stored is shown as far as it goes, with the code that reads it."""
+    said = run(capsys, "show", spec)
+    assert "files        none: a spec alone\n" in said
+    assert ["2", "2", "8", "3", "0", "2", "4"] == rows(said)[-1]
+    code = said.splitlines()[-2].partition("plan = ")[2]
+    assert PLAN == eval(code, {"indexplan": ip, "pathlib": pathlib})  # noqa: S307 (what people are told to copy)
+    data = json.loads(run(capsys, "show", spec, "--json"))
+    assert [0, 1] == data["first_batches"][0]["indices"]
+    assert [3, 3, 3] == [account["num_dropped"] for account in data["accounts"]]
+
+
+def test_show_a_resumed_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that goes on shows from where."""
+    path = tmp_path / "rest.json"
+    path.write_text(PLAN.resume(PLAN.cursor(0, step=1)).to_json())
+    said = run(capsys, "show", str(path))
+    assert "1 sub-epoch an epoch, resumed at epoch 0, sub-epoch 0, step 1\n" in said
+    assert "\nepoch 0, step 1, rank 0: 4 5\n" in said
+
+
+def test_show_what_is_far_away_or_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan resumed in a late epoch shows that; of a batch of 1e12 only the start is drawn."""
+    path = tmp_path / "late.json"
+    path.write_text(PLAN.resume(PLAN.cursor(5, step=1)).to_json())
+    assert ["5", "6", "7"] == [row[0] for row in rows(run(capsys, "show", str(path)))]
+    said = run(capsys, "explain", str(path), "--index", "5")
+    assert ["epoch 5", "epoch 6", "epoch 7"] == [s.partition(",")[0] for s in said.splitlines()]
+    path = tmp_path / "large.json"
+    path.write_text(ip.Plan(ip.Sequential(10**12), world_size=1, batch_size=10**12).to_json())
+    assert "epoch 0, step 0, rank 0: 0 1 2 3 4 5 ...\n" in run(capsys, "show", str(path))
+
+
+def test_show_a_plan_without_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all is dropped there is no batch to show."""
+    path = tmp_path / "empty.json"
+    path.write_text(PLAN.replace(batch_size=100).to_json())
+    assert "rank 0:" not in run(capsys, "show", str(path))
+    assert [] == json.loads(run(capsys, "show", str(path), "--json"))["first_batches"]
+
+
+def test_explain(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sample's life, in words and as JSON."""
+    dropped = 'dropped: the last 3 of 11 units do not fill a global batch, and remainder is "drop"'
+    assert f"epoch 0, position 9: {dropped}\n" == run(
+        capsys, "explain", spec, "--index", "9", "--epochs", "1"
+    )
+    assert (
+        "epoch 2, position 3: step 0, rank 1, slot 1"
+        == (run(capsys, "explain", spec, "--index", "3").splitlines()[-1])
+    )
+    data = json.loads(run(capsys, "explain", spec, "--index", "3", "--json"))
+    assert {"epoch": 0, "sub_epoch": 0, "step": 0, "rank": 1, "slot": 1} == (
+        data["readings"][0]["where"]
+    )
+    said = run(capsys, "explain", spec, "--index", "3", "--epochs", "1", "--world-size", "4")
+    assert "epoch 0, position 3: step 0, rank 1, slot 1\n" == said
+
+
+def test_explain_reads_the_stored_epochs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a plan directory, the epochs that are stored."""
+    ip.save(PLAN, tmp_path / "a.plan", epochs=[1, 4])
+    said = run(capsys, "explain", str(tmp_path / "a.plan"), "--index", "3")
+    assert ["epoch 1", "epoch 4"] == [line.partition(",")[0] for line in said.splitlines()]
+
+
+def test_diff(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A spec against a plan directory: what differs, in words and as JSON; the exit code is 0."""
+    ip.save(PLAN.replace(remainder="spread"), tmp_path / "b.plan")
+    said = run(capsys, "diff", spec, str(tmp_path / "b.plan"))
+    assert "global batches   other from epoch 0, sub-epoch 0, step 2 on\n" in said
+    data = json.loads(run(capsys, "diff", spec, spec, "--json", "--epochs", "2"))
+    assert data["same"]
+    assert ["epoch 0", "epoch 1"] == [w[:7] for w in data["words"] if w.startswith("epoch")]
+
+
+def test_wrong_specs(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is no plan, a spec asked for its dataset, and no epochs."""
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}")
+    assert fails(capsys, 1, "show", str(broken)).startswith(f"{broken}: a plan must ")
+    rule = "--dataset needs a plan directory, which remembers its dataset"
+    assert f"{rule}; got {spec}; leave --dataset out" == (
+        fails(capsys, 2, "show", spec, "--dataset", str(tmp_path))
+    )
+    assert "--epochs must be an integer from 1 to 4294967296; got 0; leave it out" in (
+        fails(capsys, 2, "diff", spec, spec, "--epochs", "0")
+    )
+    assert "must be a plan directory; got nothing there" in (
+        fails(capsys, 1, "explain", f"{spec}x.json", "--index", "0")
+    )
+    assert main(["explain", spec, "--index", "11"]) == 2

@@ -1,0 +1,185 @@
+"""Every error that somebody can meet: what provokes it, and its whole message.
+
+In messages, {here} stands for the current folder, {host} for the machine's name, and {orders} for
+the algorithms that are registered.
+"""
+
+from __future__ import annotations
+
+from tests.errors.catalogue import (
+    builds,
+    commands,
+    commands_about_files,
+    commands_about_plans,
+    exports,
+    finishes,
+    manifests,
+    opening,
+    questions,
+    remotes,
+    saves,
+    specs,
+    torches,
+)
+from tests.errors.catalogue.made import Command, Provoke
+
+_MODULES = (
+    specs,
+    saves,
+    questions,
+    builds,
+    finishes,
+    exports,
+    opening,
+    manifests,
+    remotes,
+    commands_about_files,
+    torches,
+)
+
+CASES: dict[str, tuple[Provoke, str]] = {
+    f"{module.__name__.rpartition('.')[2]}: {name}": (provoke, message)
+    for module in _MODULES
+    for name, provoke, message in module.CASES
+}
+
+COMMANDS: list[Command] = [
+    *commands.COMMANDS,
+    *commands_about_plans.COMMANDS,
+    *commands_about_files.COMMANDS,
+]
+
+_IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"
+_IN_TRANSFORMERS = "takes a training on several ranks: tests/trainers/test_hf_resume.py"
+
+# file, function and beginning of what makes an error that is not provoked here, and why
+NOT_PROVOKED: dict[tuple[str, str, str], str] = {
+    **{
+        ("adapters/indexplan_torch/meshes.py", *where): (
+            "takes several ranks: tests/trainers/test_meshes.py"
+        )
+        for where in [
+            ("ranks_in", "raise IndexPlanError(f'mesh must hold this rank, {torch.dist"),
+            ("ranks_in", "raise IndexPlanError(_rule_of('of the data-parallel dimensio"),
+            ("ranks_in", "raise IndexPlanError(_rule_of('of dimensions whose names say"),
+            (
+                "ranks_of_meshes_that_run",
+                "raise IndexPlanError(_rule_of('told to a loader that runs in",
+            ),
+        ]
+    },
+    **{
+        ("adapters/indexplan_torch/agreeing.py", "compare", text): (
+            "takes several ranks: tests/trainers/test_agreeing.py"
+        )
+        for text in [
+            'raise IndexPlanError(f"ranks must begin their first pass tog',
+            "raise IndexPlanError(f'ranks must read the same plan; got {_",
+        ]
+    },
+    (
+        "adapters/indexplan_torch/lightning.py",
+        "_tell_feeds",
+        'raise IndexPlanError(f"rank and world_size must be the strat',
+    ): "takes a trainer of several ranks: tests/trainers/test_lightning.py",
+    (
+        "adapters/indexplan_torch/accelerate.py",
+        "prepare",
+        "raise lacking('accelerate', 'prepare that leaves alone what ",
+    ): "takes a release of Accelerate that prepares again what is prepared",
+    (
+        "indexplan/files/stores/publish.py",
+        "_write",
+        "raise _SweptError",
+    ): "nobody meets it: the file is made again; tests/files/test_leftovers.py",
+    (
+        "indexplan/files/running.py",
+        "_submitted",
+        "raise IndexPlanError(f'{rule}; got {str(error)!r}; {cure}') ",
+    ): "takes a machine that gives no more threads: tests/laws/test_limits.py",
+    (
+        "adapters/indexplan_torch/__init__.py",
+        "",
+        "raise ModuleNotFoundError('indexplan_torch needs torch, whic",
+    ): "takes a process without torch: tests/adapters/test_torch_bad_input.py",
+    (
+        "indexplan/cli/engines.py",
+        "engine",
+        "raise IndexPlanError(f'{rule}; got {_first_line(error)!r}; {",
+    ): "takes a Dask cluster whose workers are killed: tests/files/test_executors.py",
+    (
+        "indexplan/files/export.py",
+        "_next",
+        "explained('readable', path)",
+    ): "takes a disk that breaks while it is read",
+    (
+        "indexplan/files/stores/remote.py",
+        "Remote._size",
+        "raise PlanFileError(f'{self.path}/{name} {rule}; choose anot",
+    ): "takes a web server that does not tell how long its files are",
+    (
+        "indexplan/files/stores/places.py",
+        "Folder.kind",
+        "explained('readable', self.root)",
+    ): "looking for a file in the folder comes first, and fails",
+    (
+        "indexplan/files/stores/places.py",
+        "Folder.names",
+        "explained('readable', self.root)",
+    ): "reading build.json comes first, and fails",
+    (
+        "indexplan/files/stores/places.py",
+        "Folder.settle",
+        "explained('synced', folder)",
+    ): "comparing the files of the folder comes first, and fails; takes a disk that breaks",
+    (
+        "indexplan/files/stores/remote.py",
+        "Remote.publish",
+        "raise PlanFileError(str(error)) from None",
+    ): "takes an S3 server that answers 409 four times, and 6 seconds",
+    (
+        "indexplan/files/stores/remote.py",
+        "Remote._upload",
+        "raise _Collision(_said(f'{self.path}/{name}', 'written', err",
+    ): "takes an S3 server that answers 409: tests/files/test_remote.py",
+    (
+        "indexplan/files/stores/remote.py",
+        "Remote.sizes",
+        "self._explained('readable')",
+    ): "fsspec lists what a local folder lets it see; takes a server that goes away",
+    (
+        "adapters/indexplan_torch/composer.py",
+        "KeepState.fit_start",
+        "raise IndexPlanError(f'train_dataloader must be a PlanLoader",
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/composer.py",
+        "KeepState.eval_start",
+        'raise IndexPlanError("eval_dataloader must be a loader of it',
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/composer.py",
+        "_check_whole",
+        "raise IndexPlanError(f\"an evaluation's plan must have sub_ep",
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/composer.py",
+        "refuse_counting",
+        'raise IndexPlanError(f"a resume under composer.Trainer must ',
+    ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/transformers.py",
+        "KeepState.__init__",
+        "raise IndexPlanError(f\"trainer must have Trainer's method {l",
+    ): _IN_TRANSFORMERS,
+    (
+        "adapters/indexplan_torch/transformers.py",
+        "_Kept.set_initial_training_values",
+        "raise IndexPlanError(f'get_train_dataloader must return a Pl",
+    ): _IN_TRANSFORMERS,
+    (
+        "adapters/indexplan_torch/transformers.py",
+        "_counted",
+        'raise IndexPlanError(f"a resume under transformers.Trainer m',
+    ): _IN_TRANSFORMERS,
+}

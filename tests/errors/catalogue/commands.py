@@ -1,0 +1,229 @@
+"""Errors of the command line: the command, its exit code, the last line on stderr, what is there.
+
+Before the last line of a wrong word, argparse says how the verb is used.
+"""
+
+from __future__ import annotations
+
+from tests.errors.catalogue.made import (
+    Command,
+    nothing,
+    saved,
+    written,
+)
+
+BUILD = "build a.plan --num-samples 9 --batch-size 2"
+
+COMMANDS: list[Command] = [
+    # words
+    ("", 2, "indexplan: error: the following arguments are required: VERB", nothing),
+    (
+        "frobnicate",
+        2,
+        "indexplan: error: argument VERB: invalid choice: 'frobnicate' (choose from 'build', "
+        "'finish', 'show', 'plot', 'locate', 'explain', 'diff', 'verify', 'export', 'bench', "
+        "'warm-up')",
+        nothing,
+    ),
+    (
+        "show a.plan --colour red",
+        2,
+        "indexplan: error: unrecognized arguments: --colour red",
+        nothing,
+    ),
+    # build
+    ("build", 2, "indexplan build: error: the following arguments are required: PLAN", nothing),
+    (
+        "build a.plan --batch-size 2",
+        2,
+        "indexplan: exactly one of --num-samples and --dataset must be given; got neither; "
+        "samples of a --dataset are counted for you",
+        nothing,
+    ),
+    (
+        f"{BUILD} --dataset data",
+        2,
+        "indexplan: exactly one of --num-samples and --dataset must be given; got both; samples "
+        "of a --dataset are counted for you",
+        lambda: written("data/a.txt"),
+    ),
+    (
+        "build a.plan --num-samples 9",
+        2,
+        "indexplan: one of --batch-size and --global-batch-size must be given; got neither; "
+        "--batch-size counts a rank's units, --global-batch-size all ranks'",
+        nothing,
+    ),
+    (
+        "build a.plan --num-samples many --batch-size 2",
+        2,
+        "indexplan build: error: argument --num-samples: must be an integer, such as 1000000 or "
+        "1e6; got 'many'",
+        nothing,
+    ),
+    (
+        "build a.plan --num-samples 0 --batch-size 2",
+        2,
+        "indexplan: num_samples must be an integer from 1 to 2**63 - 1; got 0; pass len(dataset)",
+        nothing,
+    ),
+    (
+        "build a.plan --num-samples 9 --batch-size x",
+        2,
+        "indexplan: a batch size must be a size such as 256 or 5x3; got 'x'; write digits",
+        nothing,
+    ),
+    (
+        "build a.plan --dataset data --batch-size 2",
+        2,
+        "indexplan: dataset must be a folder or a .npy file; got 'data'; check the path",
+        nothing,
+    ),
+    (
+        "build a.plan --dataset data --pattern *.jpg --batch-size 2",
+        2,
+        "indexplan: pattern must be one that matches files of data; got '*.jpg'; check both, or "
+        "leave it out for all files",
+        lambda: written("data/a.txt"),
+    ),
+    (
+        f"{BUILD} --pattern *.jpg",
+        2,
+        "indexplan: --pattern needs --dataset; name the folder it is about, too",
+        nothing,
+    ),
+    (
+        f"{BUILD} --global-batch-size 2",
+        2,
+        "indexplan: exactly one of batch_size and global_batch_size must be given; got both; "
+        "batch_size counts a rank's units, global_batch_size all ranks'",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order random",
+        2,
+        "indexplan build: error: argument --order: invalid choice: 'random' (choose from "
+        "'shuffle', 'block-shuffle', 'sequential')",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order block-shuffle",
+        2,
+        "indexplan: --order block-shuffle needs --block-size; give it the number of samples of "
+        "a shard",
+        nothing,
+    ),
+    (
+        f"{BUILD} --window 2",
+        2,
+        "indexplan: --window needs --order block-shuffle; got shuffle; name that order, or "
+        "leave --window out",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order sequential --block-size 2",
+        2,
+        "indexplan: --block-size needs --order block-shuffle; got sequential; name that order, "
+        "or leave --block-size out",
+        nothing,
+    ),
+    (
+        f"{BUILD} --seed x",
+        2,
+        "indexplan build: error: argument --seed: must be an integer, such as 1000000 or 1e6; "
+        "got 'x'",
+        nothing,
+    ),
+    (
+        f"{BUILD} --seed -1",
+        2,
+        "indexplan: seed must be an integer from 0 to 2**128 - 1; got -1; hash other seeds to "
+        "such an integer first",
+        nothing,
+    ),
+    (
+        f"{BUILD} --world-size 1.5",
+        2,
+        "indexplan build: error: argument --world-size: must be an integer, such as 1000000 or "
+        "1e6; got '1.5'",
+        nothing,
+    ),
+    (
+        f"{BUILD} --world-size 0",
+        2,
+        "indexplan: world_size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
+        "keep it open",
+        nothing,
+    ),
+    (
+        f"{BUILD} --sub-epochs 0",
+        2,
+        "indexplan: sub_epochs must be an integer from 1 to 2**63 - 1; got 0; leave it out for "
+        "one sub-epoch an epoch",
+        nothing,
+    ),
+    (
+        f"{BUILD} --remainder wrap",
+        2,
+        "indexplan build: error: argument --remainder: invalid choice: 'wrap' (choose from "
+        "'spread', 'drop', 'pad', 'carry')",
+        nothing,
+    ),
+    (
+        f"{BUILD} --epochs 0",
+        2,
+        "indexplan: --epochs must be from 1 to 2**32; got 0; leave it out for one",
+        nothing,
+    ),
+    (
+        f"{BUILD} --epochs",
+        2,
+        "indexplan build: error: argument --epochs: expected one argument",
+        nothing,
+    ),
+    (
+        f"{BUILD} --part 2",
+        2,
+        "indexplan: --part must be a part and how many there are, such as 1/4; got '2'; write "
+        "it so, or leave it out to build all",
+        nothing,
+    ),
+    (
+        f"{BUILD} --part 5/4",
+        2,
+        "indexplan: part must be from 1/4 to 4/4; got '5/4'; count from 1, in a job array with "
+        "--array=1-4",
+        nothing,
+    ),
+    (
+        f"{BUILD} --dask scheduler",
+        2,
+        "indexplan: --dask must be the address of a running Dask scheduler, or local; got "
+        "'scheduler' (missing port number in address 'scheduler'); start a scheduler there with "
+        "`dask scheduler`, or check the address",
+        nothing,
+    ),
+    (
+        "build no/a.plan --num-samples 9 --batch-size 2",
+        1,
+        "indexplan: no/a.plan must be a folder that can be made; got 'No such file or "
+        "directory'; check the path",
+        nothing,
+    ),
+    (
+        "build zz://a.plan --num-samples 9 --batch-size 2",
+        2,
+        "indexplan: path must be a folder, or a URL of a kind that fsspec knows; got "
+        "'zz://...'; check its first letters",
+        nothing,
+    ),
+    (
+        BUILD,
+        1,
+        "indexplan: a.plan must be a build of the same order and epochs; got one with order "
+        "{'algorithm': 'sequential-v1', 'num_samples': 1000}, not {'algorithm': 'shuffle-v1', "
+        "'num_samples': 9, 'seed': 0}; num_samples 1000, not 9; num_units [1000], not [9]; "
+        "units_per_chunk 256, not 67108864; choose another path",
+        saved,
+    ),
+]

@@ -1,0 +1,149 @@
+"""Errors of the commands that read and write files, as in `commands`; what cannot be typed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from indexplan.cli.common import open_either
+from indexplan.cli.engines import engine
+from tests.errors.catalogue.made import (
+    OPEN,
+    Case,
+    Command,
+    edited,
+    locked,
+    nothing,
+    parts,
+    saved,
+    spec_file,
+    without,
+    written,
+)
+
+
+def on_dask() -> None:
+    """Connect to workers, as `build --dask local` does."""
+    with engine(SimpleNamespace(dask="local")):
+        pass
+
+
+BENCH = "bench --num-samples 9 --batch-size 2"
+
+COMMANDS: list[Command] = [
+    # finish
+    ("finish", 2, "indexplan finish: error: the following arguments are required: PLAN", nothing),
+    (
+        "finish a.plan",
+        1,
+        "indexplan: a.plan must be a plan directory; got nothing there; check the path, or "
+        "build it with `indexplan build`",
+        nothing,
+    ),
+    (
+        "finish a.plan",
+        1,
+        "indexplan: a.plan must have all of its chunks; got no record of chunks 1 and 3 of epoch "
+        "0; run parts 2/4 and 4/4 again",
+        lambda: parts(1, 3),
+    ),
+    (
+        "finish a.plan",
+        1,
+        "indexplan: a.plan: epochs must be a list of integers; got 5; restore the file, or "
+        "build the plan again at another path",
+        lambda: edited("build.json", epochs=5),
+    ),
+    # verify
+    ("verify", 2, "indexplan verify: error: the following arguments are required: PLAN", nothing),
+    (
+        "verify a.plan --world-size 0",
+        2,
+        "indexplan: world_size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
+        "keep it open",
+        saved,
+    ),
+    (
+        "verify a.plan",
+        1,
+        "indexplan: {here}/a.plan must be a plan directory; got nothing there; check the path, "
+        "or build it with `indexplan build`",
+        nothing,
+    ),
+    # export
+    (
+        "export plan.json out",
+        2,
+        "indexplan export: error: the following arguments are required: --per-rank",
+        spec_file,
+    ),
+    (
+        "export plan.json --per-rank",
+        2,
+        "indexplan export: error: the following arguments are required: OUT",
+        spec_file,
+    ),
+    (
+        "export plan.json out --per-rank --epoch -1",
+        2,
+        "indexplan: epoch must be an integer from 0 to 2**32 - 1; got -1; count from 0; a run "
+        "ends with epoch 2**32 - 1",
+        spec_file,
+    ),
+    (
+        "export plan.json out --per-rank",
+        2,
+        "indexplan: world_size must be set for an export, which has files for each rank; got "
+        "None; use plan.replace(world_size=...), or --world-size",
+        lambda: spec_file(OPEN),
+    ),
+    (
+        "export plan.json out --per-rank",
+        1,
+        "indexplan: out must be new, empty or an export of the same plan; got a file; choose "
+        "another path",
+        lambda: (spec_file(), written("out")),
+    ),
+    # bench
+    (
+        "bench --batch-size 2",
+        2,
+        "indexplan bench: error: the following arguments are required: --num-samples",
+        nothing,
+    ),
+    (
+        f"{BENCH} --plot a.gif",
+        2,
+        "indexplan: the end of --plot must be one of .png, .svg, .pdf; got 'a.gif'; end it with "
+        ".png",
+        nothing,
+    ),
+    (
+        f"{BENCH} --plot a.png",
+        2,
+        "indexplan: --plot must be a new file; got 'a.png'; choose another path, or delete the "
+        "file",
+        lambda: written("a.png"),
+    ),
+    (
+        f"{BENCH} --remainder drop --world-size 9",
+        2,
+        "indexplan: the number of steps to measure must be at least 1; got 0; bench more "
+        "samples, fewer ranks or a smaller batch",
+        nothing,
+    ),
+    # warm-up
+    ("warm-up now", 2, "indexplan: error: unrecognized arguments: now", nothing),
+]
+
+CASES: list[Case] = [
+    (
+        "no Dask",
+        lambda: without("dask", on_dask),
+        "--dask needs dask.distributed; pip install 'indexplan[dask]'",
+    ),
+    (
+        "a spec that is locked",
+        lambda: (spec_file(), locked({"plan.json": 0}, lambda: open_either("plan.json"))),
+        "plan.json must be readable; got 'Permission denied'; check its permissions",
+    ),
+]

@@ -1,0 +1,190 @@
+"""What the errors of the catalogue are provoked with: plans, files, and who may not touch them.
+
+Each is provoked in an empty folder of its own, the current one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import indexplan as ip
+from tests.support.children import NOBODY
+from tests.support.forging import rewritten
+
+Provoke = Callable[[], Any]
+Case = tuple[str, Provoke, str]  # its name, what provokes it, its message
+# what is typed, its exit code, the last line that it says, what lies in the folder before
+Command = tuple[str, int, str, Provoke]
+
+PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2, sub_epochs=2)
+WHOLE = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+OPEN = ip.Plan(ip.Sequential(10), batch_size=2)
+CARRY = ip.Plan(ip.Sequential(10), world_size=1, batch_size=3, remainder="carry")
+EMPTY = ip.Plan(ip.Sequential(2), world_size=1, batch_size=5, remainder="drop")
+RESUMED = PLAN.resume(PLAN.cursor(1, 1, step=1))
+CURSOR = PLAN.cursor(0, 1, step=1)
+STORED = ip.Plan(ip.Sequential(1000), world_size=3, batch_size=16)
+CHUNK = "epoch-00000/chunk-00001.npy"
+
+
+def spec(**changes: Any) -> Any:
+    """Read a plan whose saved form was edited."""
+    return ip.Plan.from_dict({**PLAN.to_dict(), **changes})
+
+
+def cursor(**changes: Any) -> Any:
+    """Read a cursor whose saved form was edited."""
+    return ip.Cursor.from_dict({**CURSOR.to_dict(), **changes})
+
+
+def saved(path: str = "a.plan", plan: ip.Plan = STORED, **options: Any) -> Path:
+    """Build a plan directory of one epoch in 4 chunks."""
+    ip.save(plan, path, **{"units_per_chunk": 256, **options})
+    return Path(path)
+
+
+def parts(*numbers: int, of: int = 4) -> Path:
+    """Build some parts of that plan."""
+    for number in numbers:
+        saved(part=(number, of))
+    return Path("a.plan")
+
+
+def written(name: str, content: bytes | str = b"") -> Path:
+    """Write a file, and the folder that it lies in."""
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def damaged(path: Path, at: int = 200) -> None:
+    """Change a byte of a file."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def edited(name: str = "manifest.json", **changes: Any) -> Path:
+    """Edit a JSON file of a plan directory, and nothing else."""
+    path = saved() / name
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    return path.parent
+
+
+def forged(**changes: Any) -> Path:
+    """Edit a manifest and make its digests right again."""
+    root = saved()
+    rewritten(root, lambda manifest: {**manifest, **changes})
+    return root
+
+
+def load_edited(**changes: Any) -> None:
+    """Open a plan whose manifest was edited."""
+    ip.load(edited(**changes))
+
+
+def load_forged(**changes: Any) -> None:
+    """Open a plan whose manifest was edited with care."""
+    ip.load(forged(**changes))
+
+
+@contextlib.contextmanager
+def nobody(modes: dict[str, int]) -> Iterator[None]:
+    """Give some paths other modes, and be somebody without rights while that lasts."""
+    paths = {Path(path).absolute(): mode for path, mode in modes.items()}  # "." has no way back
+    before = {path: path.stat().st_mode for path in paths}
+    for path, mode in paths.items():
+        path.chmod(mode)
+    root = os.geteuid() == 0  # to whom permissions mean nothing
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for path, mode in reversed(before.items()):
+            path.chmod(mode)
+
+
+def locked(modes: dict[str, int], do: Provoke) -> None:
+    """Do something as somebody whom the modes of some paths keep from it."""
+    with nobody(modes):
+        do()
+
+
+def without(package: str, do: Provoke) -> None:
+    """Do something where a package is not installed."""
+    names = [name for name in sys.modules if name.split(".")[0] == package]
+    with patch.dict(sys.modules), patch.object(sys, "meta_path", [Lost(package), *sys.meta_path]):
+        for name in names:
+            del sys.modules[name]
+        do()
+
+
+class Lost(MetaPathFinder):
+    """Finds that a package is not installed."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        """Raise what an import of the package raises."""
+        if name == self.package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+class Elsewhere(Executor):
+    """An executor that is no pool of threads: whatever it runs has travelled."""
+
+    def __init__(self, lost: str = "") -> None:
+        self.lost = lost
+
+    def submit(self, task: Any, *arguments: Any, **options: Any) -> Future[Any]:
+        """Run a task at once, where a module is not there."""
+        here = sys.modules.pop(self.lost, None)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(task(*arguments, **options))
+        except Exception as error:
+            future.set_exception(error)
+        if here is not None:
+            sys.modules[self.lost] = here
+        return future
+
+
+def array(name: str, values: Any) -> str:
+    """Write a .npy file."""
+    np.save(name, values)
+    return name
+
+
+def nothing() -> None:
+    """Leave the folder empty."""
+
+
+def spec_file(plan: ip.Plan = WHOLE) -> None:
+    """Write a plan's JSON."""
+    written("plan.json", plan.to_json())
+
+
+def stores() -> Any:
+    """The memory of fsspec, empty."""
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    store.store.clear()
+    store.pseudo_dirs[:] = [""]
+    return store

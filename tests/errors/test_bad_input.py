@@ -1,0 +1,306 @@
+"""A spec that breaks a rule is refused where it is made: orders, plans and phases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from tests.support.refusals import refuses
+
+
+def a_plan(**fields: Any) -> ip.Plan:
+    """Return a plan that is right but for what is given."""
+    sizes = {} if {"batch_size", "global_batch_size"} & set(fields) else {"batch_size": 2}
+    return ip.Plan(**{"order": ip.Sequential(10), "sub_epochs": 2, **sizes, **fields})
+
+
+NOT_INTEGERS = [1.0, 10.5, True, "10", None, np.float64(5), np.True_, np.array([3])]
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, 2**63, np.int64(-3), np.uint64(2**63), *NOT_INTEGERS], ids=repr
+)
+@pytest.mark.parametrize("kind", [ip.Sequential, ip.Shuffle, lambda n: ip.BlockShuffle(n, 4)])
+def test_num_samples(kind: Callable[[Any], Any], value: Any) -> None:
+    """num_samples is an integer from 1 to 2**63 - 1, of whatever integer type."""
+    got = int(value) if isinstance(value, np.integer) else value
+    rule = "num_samples must be an integer from 1 to 2**63 - 1"
+    refuses(f"{rule}; got {got!r}; pass len(dataset)", kind, value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**63, 2.0, True, None], ids=repr)
+@pytest.mark.parametrize("name", ["block_size", "window"])
+def test_block_size_and_window(name: str, value: Any) -> None:
+    """They are integers from 1 to 2**63 - 1."""
+    cures = {
+        "block_size": "pass the samples of a shard",
+        "window": "pass how many blocks are mixed together",
+    }
+    message = f"{name} must be an integer from 1 to 2**63 - 1; got {value!r}; {cures[name]}"
+    fields = {"block_size": 2, name: value}
+    refuses(message, ip.BlockShuffle, 10, **fields)
+
+
+@pytest.mark.parametrize("value", [-1, 2**128, 1.5, "0", True, None], ids=repr)
+def test_seed(value: Any) -> None:
+    """A seed is an integer from 0 to 2**128 - 1."""
+    rule = "seed must be an integer from 0 to 2**128 - 1"
+    message = f"{rule}; got {value!r}; hash other seeds to such an integer first"
+    refuses(message, ip.Shuffle, 10, seed=value)
+    refuses(message, ip.BlockShuffle, 10, 2, seed=value)
+
+
+INTEGER_TO = "must be an integer from 1 to"
+LEAVE_OUT = "leave it out"
+SMALLER = "use smaller batches"
+NEST = "pass how many units a batch holds, or a tuple such as (5, 3)"
+ONE_SIZE = "exactly one of batch_size and global_batch_size must be given"
+COUNTS = "batch_size counts a rank's units, global_batch_size all ranks'"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        *(
+            (
+                {"world_size": value},
+                f"world_size {INTEGER_TO} 2**31 - 1; got {value!r}; {LEAVE_OUT} to keep it open",
+            )
+            for value in (0, -1, 2**31, 2.0, True, "2")
+        ),
+        *(
+            (
+                {"sub_epochs": value},
+                f"sub_epochs {INTEGER_TO} 2**63 - 1; got {value!r}; "
+                f"{LEAVE_OUT} for one sub-epoch an epoch",
+            )
+            for value in (0, -1, 2**63, 1.0, True, None)
+        ),
+        *(
+            ({name: value}, f"{name} {INTEGER_TO} 2**62 - 1; got {value!r}; {NEST}")
+            for name in ("batch_size", "global_batch_size")
+            for value in (0, -1, 2**62, 2.0, True, np.array([2, 3]), b"ab", {2, 3})
+        ),
+        *(
+            (
+                {"batch_size": value},
+                "batch_size must be a positive integer or a non-empty tuple of them; "
+                f"got {value!r}; {NEST}",
+            )
+            for value in ((), [])
+        ),
+        *(
+            (
+                {"batch_size": value},
+                f"batch_size[{i}] {INTEGER_TO} 2**62 - 1; got {value[i]!r}; {NEST}",
+            )
+            for i, value in [(0, (0,)), (1, (2, 0)), (1, (2, 2.0)), (2, [2, 3, -1]), (0, [True, 2])]
+        ),
+        (
+            {"global_batch_size": (2**40, 2**40)},
+            f"the product of global_batch_size {INTEGER_TO} 2**62 - 1; got {2**80}; {SMALLER}",
+        ),
+        (
+            {"batch_size": 2**40, "world_size": 2**30},
+            f"batch_size * world_size {INTEGER_TO} 2**62 - 1; got {2**70}; {SMALLER}",
+        ),
+        (
+            {"batch_size": "0:512"},
+            "batch_size must be a size or a list of phases; got '0:512'; "
+            "use parse_schedule for text",
+        ),
+        (
+            {"batch_size": None},
+            f"{ONE_SIZE}; got neither; {COUNTS}",
+        ),
+        (
+            {"batch_size": 1, "global_batch_size": 2},
+            f"{ONE_SIZE}; got both; {COUNTS}",
+        ),
+        *(
+            (
+                {"remainder": value},
+                f"remainder must be one of drop, pad, spread, carry; got {value!r}; "
+                f"{LEAVE_OUT} for spread",
+            )
+            for value in ("wrap", "Spread", "", None, 3)
+        ),
+        *(
+            (
+                {"order": value},
+                f"order must be an Order; got {value!r}; pass indexplan.Shuffle(len(dataset))",
+            )
+            for value in (10, "shuffle", None, [1, 2], ip.Shuffle)
+        ),
+        (
+            {"resumed": (0, 0)},
+            "resumed must be a Resume; got (0, 0); use plan.resume(cursor)",
+        ),
+    ],
+)
+def test_a_plans_fields(fields: dict[str, Any], message: str) -> None:
+    """A plan refuses a field that breaks its rule, when constructed and when replaced."""
+    refuses(message, a_plan, **fields)
+    if "resumed" not in fields and "neither" not in message:
+        refuses(message, a_plan().replace, **fields)
+
+
+FIRST = "the first phase of batch_size must be at 0"
+ORDERED = "at must be strictly increasing from phase to phase"
+
+
+@pytest.mark.parametrize(
+    ("ats", "message"),
+    [
+        *(
+            ([at], f"{FIRST}; got {at}; start the schedule with Phase(at=0, ...)")
+            for at in (5, (0, 1))
+        ),
+        *(
+            (
+                ats,
+                f"{ORDERED}; got ({ats[-2]}, {ats[-1]}); "
+                "sort the phases by their place, and keep one at each",
+            )
+            for ats in (
+                [0, 0],
+                [0, (0, 0)],
+                [(0, 0), 0],
+                [0, 5, 5],
+                [0, 7, 5],
+                [0, (2, 0), (1, 1)],
+                [0, (1, 1), (1, 1)],
+                [0, 5, (0, 1)],
+                [0, (0, 1), 5],
+                [0, (0, 1), 4],
+            )
+        ),
+        ([0, (1, 2)], "at's sub_epoch must be below 2; got 2; name one of the plan's 2 sub-epochs"),
+    ],
+)
+def test_schedules(ats: list[Any], message: str) -> None:
+    """Phases start at 0 and at places that increase, in sub-epochs that there are."""
+    phases = [ip.Phase(at, size) for size, at in enumerate(ats, 1)]
+    refuses(message, a_plan, batch_size=phases)
+
+
+def test_a_schedule_is_of_phases() -> None:
+    """Sizes and phases do not mix."""
+    message = "each phase of batch_size must be a Phase; got 5; pass Phase(at, size)"
+    refuses(message, a_plan, batch_size=[ip.Phase(0, 2), 5])
+    refuses(message, a_plan, batch_size=[5, ip.Phase(1, 2)])
+
+
+PLACES = "count units from the start of the run, or name (epoch, sub_epoch)"
+MAPPING = "pass a dict such as {'resolution': 192}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        *(
+            ({"at": value}, f"at must be an integer from 0 to 2**95 - 1; got {value!r}; {PLACES}")
+            for value in (-1, 1.5, True, "5", b"ab", None, 2**95)
+        ),
+        *(
+            (
+                {"at": value},
+                f"at must be a stream place or (epoch, sub_epoch); got {value!r}; {PLACES}",
+            )
+            for value in ((), (1,), (1, 2, 3))
+        ),
+        *(
+            (
+                {"at": value},
+                f"at's epoch must be an integer from 0 to 2**32 - 1; got {value[0]!r}; {PLACES}",
+            )
+            for value in ((-1, 0), (2**32, 0), (0.0, 1), (True, 0))
+        ),
+        (
+            {"at": (0, -1)},
+            f"at's sub_epoch must be an integer from 0 to 2**63 - 1; got -1; {PLACES}",
+        ),
+        *(
+            ({"size": value}, f"size {INTEGER_TO} 2**62 - 1; got {value!r}; {NEST}")
+            for value in (0, -2, 2.0, None)
+        ),
+        (
+            {"size": ()},
+            f"size must be a positive integer or a non-empty tuple of them; got (); {NEST}",
+        ),
+        ({"size": (3, 0)}, f"size[1] {INTEGER_TO} 2**62 - 1; got 0; {NEST}"),
+        *(
+            (
+                {"parameters": value},
+                f"parameters must be a mapping of names to JSON scalars; got {value!r}; {MAPPING}",
+            )
+            for value in (5, "ab", ["ab"], (("a", 1), ("a", 2)))
+        ),
+        ({"parameters": {1: 2}}, f"a parameter's name must be a string; got 1; {MAPPING}"),
+        *(
+            (
+                {"parameters": {"a": value}},
+                "parameter 'a' must be a finite JSON scalar (str, int, float, bool or None); "
+                f"got {value!r}; {MAPPING}",
+            )
+            for value in ([1], float("nan"), float("inf"), np.int64(1))
+        ),
+    ],
+)
+def test_a_phases_fields(fields: dict[str, Any], message: str) -> None:
+    """A phase refuses a field that breaks its rule."""
+    refuses(message, ip.Phase, **fields)
+
+
+def test_an_order_that_takes_anothers_name() -> None:
+    """Two orders of one algorithm's name would read each other's plans."""
+
+    class Impostor(ip.Sequential):
+        algorithm = "sequential-v1"
+
+    message = (
+        "algorithm must be a name that no other order has; got 'sequential-v1'; "
+        "give it another name"
+    )
+    refuses(message, ip.register, Impostor)
+    plan = ip.Plan.from_json(a_plan().to_json())
+    assert type(plan.order) is ip.Sequential
+
+
+AT = "must be a stream place or EPOCH/SUB_EPOCH"
+DIGITS = "write digits"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (
+                text,
+                "a batch size must be text: a size, or phases such as '0:512 250000:768'; "
+                f"got {text!r}; pass numbers and phases as they are",
+            )
+            for text in (None, 5, ("0:512",))
+        ),
+        *(
+            (text, f"a batch size must be a size such as 256 or 5x3; got {got!r}; {DIGITS}")
+            for text, got in [("a", "a"), ("5x", "5x"), ("5:", ""), ("-5", "-5"), ("0:2.0", "2.0")]
+        ),
+        (
+            "0:5 x",
+            "a phase must be AT:SIZE or AT:SIZE:NAME=VALUE,...; got 'x'; "
+            "write one such as 250000:768",
+        ),
+        ("1/2/3:4", f"AT {AT}; got '1/2/3'; write one such as 250000 or 3/0"),
+        *((f"{at}:4", f"AT {AT}; got {at!r}; {DIGITS}") for at in ("-1", "x")),
+        ("0:5:a", "a parameter must be NAME=VALUE; got 'a'; write one such as resolution=192"),
+        ("0:5:=3", "a parameter must be NAME=VALUE; got '=3'; write one such as resolution=192"),
+    ],
+)
+def test_schedules_as_text(text: Any, message: str) -> None:
+    """What the command line takes as a batch size is read strictly."""
+    refuses(message, ip.parse_schedule, text)

@@ -1,0 +1,226 @@
+"""Every error that somebody can meet: its whole message, and that none is forgotten.
+
+tests/errors/catalogue/ lists them, with what provokes each. All are provoked for real, each in an
+empty folder. Their tracebacks tell which lines made them, so an error that is added to the code,
+and not to the catalogue, fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import platform
+import re
+import shlex
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any, NamedTuple
+
+import pytest
+
+import indexplan as ip
+import indexplan.cli
+from indexplan.orders.base import _REGISTRY
+from tests.errors.catalogue import CASES, COMMANDS, NOT_PROVOKED
+
+ROOT = Path(__file__).parents[2]
+module = sys.modules["indexplan.cli.main"]  # indexplan.cli.main is its function
+OTHERS = {"AttributeError", "ArgumentTypeError"}  # for Python, and for argparse: the only ones
+HELPERS = {"whole", "explained", "_explained"}  # raise an error in the words of their caller
+
+
+class Outcome(NamedTuple):
+    """What came of provoking an error."""
+
+    code: Any
+    error: BaseException | None
+    out: str
+    err: str
+    warned: list[str]
+    here: str
+
+    def shown(self, text: str) -> str:
+        """Fill in what differs from run to run."""
+        filled = text.replace("{here}", self.here).replace("{host}", platform.node())
+        return filled.replace("{orders}", ", ".join(sorted(_REGISTRY)))
+
+
+def outcome(provoke: Callable[[], Any]) -> Outcome:
+    """Provoke an error in an empty folder, which others may enter."""
+    out, err, code, error = io.StringIO(), io.StringIO(), None, None
+    before = Path.cwd()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        Path(folder).chmod(0o755)
+        os.chdir(folder)
+        here = str(Path.cwd())
+        try:
+            code = provoke()
+        except SystemExit as exit_:
+            code = exit_.code
+        except ip.IndexPlanError as refused:
+            error = refused
+        finally:
+            os.chdir(before)
+    warned = [str(each.message) for each in caught]
+    return Outcome(code, error, out.getvalue(), err.getvalue(), warned, here)
+
+
+@cache
+def provoked(name: str) -> Outcome:
+    """Provoke an error of the catalogue, once for all tests."""
+    return outcome(CASES[name][0])
+
+
+@cache
+def commanded(number: int) -> Outcome:
+    """Run a command of the catalogue, once for all tests; its error is what it complained of."""
+    words, _, _, before = COMMANDS[number]
+    errors: list[BaseException] = []
+    say = module._complain
+
+    def complain(error: Exception, code: int) -> int:
+        errors.append(error)
+        return say(error, code)
+
+    def run() -> int:
+        before()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_complain", complain)
+            return module.main(shlex.split(words))
+
+    done = outcome(run)
+    return done._replace(error=errors[0] if errors else None)
+
+
+def check_form(message: str) -> None:
+    """Check that a message is one line that ends with what to do, as a clause."""
+    assert "\n" not in message
+    assert re.search(r" (must|needs|need) ", message)
+    assert re.search(r"; [^;]*[^;.\s]$", message)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error(name: str) -> None:
+    """An error says what is wrong and what to do, in one line, and nothing else is said."""
+    done = provoked(name)
+    assert done.shown(CASES[name][1]) == str(done.error)
+    assert ("", "", []) == (done.out, done.err, done.warned)
+    check_form(str(done.error))
+
+
+@pytest.mark.parametrize("number", range(len(COMMANDS)), ids=[each[0] for each in COMMANDS])
+def test_command(number: int) -> None:
+    """A command that fails says why in its last line on stderr, and exits with 1 or 2."""
+    done = commanded(number)
+    _, code, message, _ = COMMANDS[number]
+    *usage, last = done.err.splitlines()
+    assert (code, unquoted(done.shown(message))) == (done.code, unquoted(last))
+    assert ("", []) == (done.out, done.warned)
+    if re.match(r"indexplan( [a-z-]+)?: error: ", last):
+        assert 2 == code
+        assert usage[0].startswith("usage: indexplan ")
+    else:
+        assert [] == usage
+        check_form(last)
+
+
+def unquoted(line: str) -> str:
+    """Write choices without quotes, as later Pythons do."""
+    return re.sub(r"choose from .*\)", lambda choices: choices[0].replace("'", ""), line)
+
+
+class Site(NamedTuple):
+    """A statement or call that makes an error: where it is, and its beginning."""
+
+    file: str
+    where: str
+    text: str
+    start: int
+    stop: int
+
+
+@cache
+def sites() -> list[Site]:
+    """Every place in the packages at which an error is made, by reading the code."""
+    files = [*ROOT.glob("indexplan/**/*.py"), *ROOT.glob("adapters/**/*.py")]
+    return [site for file in sorted(files) for site in _sites(file)]
+
+
+def _sites(file: Path) -> Iterator[Site]:
+    def walk(node: ast.AST, where: str, header: ast.AST | None) -> Iterator[Site]:
+        for child in ast.iter_child_nodes(node):
+            inside = getattr(child, "name", "") if isinstance(child, SCOPES) else ""
+            again = isinstance(child, ast.Raise) and isinstance(child.exc, ast.Subscript)
+            if again:  # what a thread raised, which was made elsewhere
+                continue
+            if isinstance(child, ast.Raise) and child.exc and _name(child.exc) not in OTHERS:
+                yield site(child, child, where)
+            elif isinstance(child, ast.Call) and _name(child) in HELPERS:
+                yield site(child, header or child, where)
+            # the traceback of what a context manager raises names its `with`
+            within = child if isinstance(child, ast.withitem) else None
+            outer = node if within is not None else None if isinstance(child, ast.stmt) else header
+            yield from walk(child, f"{where}.{inside}".strip(".") if inside else where, outer)
+
+    def site(node: ast.AST, lines: ast.AST, where: str) -> Site:
+        stop = lines.body[0].lineno - 1 if isinstance(lines, ast.With) else lines.end_lineno
+        text = " ".join(ast.unparse(node).split())[:60]
+        return Site(str(file.relative_to(ROOT)), where, text, lines.lineno, stop)
+
+    yield from walk(ast.parse(file.read_text()), "", None)
+
+
+SCOPES = (ast.FunctionDef, ast.ClassDef)
+
+
+def _name(node: ast.AST | None) -> str:
+    """Return the last name of what is called."""
+    if isinstance(node, ast.Call):
+        return _name(node.func)
+    return getattr(node, "attr", "") or getattr(node, "id", "")
+
+
+def reached(error: BaseException | None) -> Iterator[tuple[str, int]]:
+    """Yield the files and lines at which an error, and those behind it, were made."""
+    if error is None:
+        return
+    frames = [
+        (str(Path(frame.f_code.co_filename).relative_to(ROOT)), line, frame.f_code.co_name)
+        for frame, line in walk_tb(error.__traceback__)
+        if Path(frame.f_code.co_filename).is_relative_to(ROOT)
+    ]
+    frames = [each for each in frames if each[0].startswith(("indexplan/", "adapters/"))]
+    if frames:
+        yield frames[-1][:2]
+        if frames[-1][2] in HELPERS and len(frames) > 1:
+            yield frames[-2][:2]
+    yield from reached(error.__cause__)
+    yield from reached(error.__context__)
+
+
+def test_every_raise_is_in_the_catalogue() -> None:
+    """Each place that makes an error is reached by the catalogue, or listed with why it cannot."""
+    outcomes = [*map(provoked, CASES), *map(commanded, range(len(COMMANDS)))]
+    lines = {place for done in outcomes for place in reached(done.error)}
+    found = {  # one and the same words in a function are one error
+        site[:3]
+        for site in sites()
+        if any((site.file, line) in lines for line in range(site.start, site.stop + 1))
+    }
+    missing = {site[:3] for site in sites()} - found
+    assert len(found) > 200
+    assert set() == missing - set(NOT_PROVOKED), "to be added to the catalogue"
+    assert set() == set(NOT_PROVOKED) - missing, "provoked after all"

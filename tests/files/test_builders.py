@@ -1,0 +1,368 @@
+"""Building plan directories: again, by many at once, killed, on full disks and locked folders."""
+
+import errno
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.files.stores.publish import publish
+from tests.errors.refused_calls import refuse
+from tests.support.children import in_child
+from tests.support.trees import PLAN, tree
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A plan directory of 2 epochs in 8 chunks."""
+    ip.save(PLAN, tmp_path / "a.plan", epochs=range(2), units_per_chunk=256)
+    return tmp_path / "a.plan"
+
+
+def test_saving_again_keeps_every_byte(saved: Path) -> None:
+    """A second save compares, writes nothing, and says so."""
+    before = tree(saved)
+    times = {file: file.stat().st_mtime_ns for file in saved.rglob("*.npy")}
+    result = ip.save(PLAN, saved, epochs=range(2), units_per_chunk=256)
+    assert (0, 8) == (result.num_written, result.num_kept)
+    assert before == tree(saved)
+    assert times == {file: file.stat().st_mtime_ns for file in saved.rglob("*.npy")}
+
+
+@pytest.mark.parametrize("lost", ["manifest.json", "blocks.npy", "epoch-00001/chunk-00002.npy"])
+def test_building_goes_on(saved: Path, lost: str) -> None:
+    """A build that lacks files is half-built, until the same build has been run again."""
+    before = tree(saved)
+    (saved / "manifest.json").unlink()
+    (saved / lost).unlink(missing_ok=True)
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.load(saved)
+    assert (
+        f"{saved} must be finished; got a half-built one; run the same build again to finish it"
+        == str(error.value)
+    )
+    ip.save(PLAN, saved, epochs=range(2), units_per_chunk=256)
+    assert before == tree(saved)
+
+
+def _save(path: str) -> None:
+    ip.save(PLAN, path, epochs=range(2), units_per_chunk=16)
+
+
+def test_many_builders_write_one_plan(tmp_path: Path) -> None:
+    """Processes that build the same plan at once all succeed, and the bytes are those of one."""
+    _save(str(tmp_path / "one.plan"))
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        for future in [pool.submit(_save, str(tmp_path / "four.plan")) for _ in range(4)]:
+            future.result()
+    assert tree(tmp_path / "one.plan") == tree(tmp_path / "four.plan")
+
+
+def test_killed_builders_leave_nothing_wrong(tmp_path: Path) -> None:
+    """Builders killed in mid-build, again and again, end in the bytes of an undisturbed build."""
+    save = (
+        "import indexplan as ip, sys\n"
+        "def said(done, total): print(done, flush=True)\n"
+        "plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)\n"
+        "ip.save(plan, sys.argv[1], units_per_chunk=1000, progress=said)\n"
+    )
+    command = [sys.executable, "-c", save]
+    for chunks in (1, 5, 9, 20, 33):
+        builder = subprocess.Popen([*command, tmp_path / "a.plan"], stdout=subprocess.PIPE)
+        assert builder.stdout is not None
+        for _ in range(chunks):
+            builder.stdout.readline()
+        builder.kill()
+        builder.communicate()
+        assert not (tmp_path / "a.plan/manifest.json").exists()
+    subprocess.run([*command, tmp_path / "a.plan"], check=True, capture_output=True)
+    subprocess.run([*command, tmp_path / "b.plan"], check=True, capture_output=True)
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+    assert ip.verify(ip.load(tmp_path / "a.plan").replace(world_size=2)).ok
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    """A file that cannot be written whole is a clear error, and never gets its name."""
+    code = (
+        "import resource, indexplan as ip\n"
+        "plan = ip.Plan(ip.Shuffle(100_000), batch_size=8)\n"
+        "plan.order.take(0, 0)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "try: ip.save(plan, 'a.plan')\n"
+        "except ip.PlanFileError as error: print(error)\n"
+    )
+    out = _run(code, tmp_path)
+    assert (
+        "a.plan/epoch-00000/chunk-00000.npy must be written; got 'File too large'; raise the limit "
+        "on file sizes, then run the same build again\n"
+    ) == out
+    assert ["build.json"] == list(tree(tmp_path / "a.plan"))
+    ip.save(ip.Plan(ip.Shuffle(100_000), batch_size=8), tmp_path / "a.plan")
+    assert ip.verify(ip.load(tmp_path / "a.plan").replace(world_size=1)).ok
+
+
+def test_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    """A folder without permission is a clear error, and stays as it was."""
+    (tmp_path / "locked").mkdir(mode=0o555)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    code = (
+        "import os, indexplan as ip\n"
+        "plan = ip.Plan(ip.Shuffle(100), batch_size=8)\n"
+        "save = ip.save\n"
+        "if os.geteuid() == 0: os.seteuid(65534)\n"
+        "try: save(plan, 'locked/a.plan')\n"
+        "except ip.PlanFileError as error: print(error)\n"
+    )
+    assert (
+        "locked/a.plan must be a folder that can be made; got 'Permission denied'; check its "
+        "permissions and its file system\n"
+    ) == _run(code, tmp_path)
+    assert {} == tree(tmp_path)
+
+
+def _run(code: str, folder: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=folder, env=environment
+    )
+    return done.stdout
+
+
+def test_file_systems_without_links(
+    tmp_path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a file system knows no links, files get their names by renaming; the bytes agree."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    ip.save(PLAN, tmp_path / "b.plan", epochs=range(2), units_per_chunk=256)
+    assert tree(saved) == tree(tmp_path / "b.plan")
+
+
+OTHER = PLAN.replace(order=ip.Shuffle(1000, seed=6))
+
+
+def said(function: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+    """The message of the error that a call ends with, or "built"."""
+    try:
+        function(*arguments, **options)
+    except ip.IndexPlanError as error:
+        return str(error)
+    return "built"
+
+
+def save_another_without_links(root: Path, system: str) -> str:
+    """Save another plan where one is, on a file system that knows no links."""
+    refuse("link", errno.EPERM)
+    sys.platform = system
+    ip.save(PLAN, root)
+    return said(ip.save, OTHER, root)
+
+
+@pytest.mark.parametrize("system", [sys.platform, "another"])
+def test_another_plan_without_links(tmp_path: Path, system: str) -> None:
+    """Where files get their names by renaming, a plan is not turned into another one either."""
+    root = tmp_path / "a.plan"
+    message = in_child(save_another_without_links, root, system)
+    assert message.startswith(f"{root} must be a build of the same order and epochs; got one with")
+    ip.save(PLAN, tmp_path / "b.plan")
+    assert tree(tmp_path / "b.plan") == tree(root)
+
+
+def save_overtaken_by_another(root: Path) -> str:
+    """Save, without links; just before build.json gets its name, another plan is saved there."""
+    refuse("link", errno.EPERM)
+    overtaken = False
+
+    def event(call: str, arguments: tuple[object, ...]) -> None:
+        nonlocal overtaken
+        if call == "os.rename" and not overtaken and str(arguments[1]).endswith("build.json"):
+            overtaken = True
+            ip.save(PLAN, root, part=(2, 2))  # no chunk, so nothing is swept up
+
+    sys.addaudithook(event)
+    return said(ip.save, OTHER, root)
+
+
+def test_two_plans_at_once_without_links(tmp_path: Path) -> None:
+    """A name that is taken between looking and renaming is not taken away again."""
+    root = tmp_path / "a.plan"
+    message = in_child(save_overtaken_by_another, root)
+    assert message.startswith(f"{root} must be a build of the same order and epochs; got one with")
+    for path in (root, tmp_path / "b.plan"):
+        ip.save(PLAN, path)
+    assert tree(tmp_path / "b.plan") == tree(root)
+
+
+def publish_swept(path: Path, there: bool) -> str:
+    """Publish a file; when half of it is written, its temporary file is gone, as NFS says it."""
+
+    def blocks() -> Iterator[bytes]:
+        yield b"half"
+        if there:
+            assert publish(path, [b"half and half"])
+        refuse("write", errno.ESTALE)
+        yield b" and half"
+
+    try:
+        return str(publish(path, blocks()))
+    except ip.PlanFileError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_temporary_file_that_was_swept(tmp_path: Path, there: bool) -> None:
+    """A file that cannot be written any more is an error, unless another builder has named it."""
+    message = in_child(publish_swept, tmp_path / "a", there)
+    reason = os.strerror(errno.ESTALE)
+    cure = "check its permissions and its file system"
+    failed = f"{tmp_path / 'a'} must be written; got '{reason}'; {cure}"
+    assert ("False" if there else failed) == message
+    assert ({"a": b"half and half"} if there else {}) == tree(tmp_path)
+
+
+def save_one_by_one(root: Path) -> tuple[int, int]:
+    """Save in one thread; before the fourth chunk gets its name, another builder saves all."""
+    overtaken = False
+
+    def event(call: str, arguments: tuple[object, ...]) -> None:
+        nonlocal overtaken
+        if call == "os.link" and not overtaken and "chunk-00003" in str(arguments[1]):
+            overtaken = True
+            ip.save(PLAN, root, epochs=range(2), units_per_chunk=256)
+
+    sys.addaudithook(event)
+    with ThreadPoolExecutor(1) as pool:
+        saved = ip.save(PLAN, root, epochs=range(2), units_per_chunk=256, executor=pool)
+    return saved.num_written, saved.num_kept
+
+
+def test_counts_only_what_it_wrote(tmp_path: Path, saved: Path) -> None:
+    """A chunk that another builder named first counts as one that was there."""
+    assert (3, 5) == in_child(save_one_by_one, tmp_path / "b.plan")
+    assert tree(saved) == tree(tmp_path / "b.plan")
+
+
+@pytest.mark.parametrize("reason", [errno.EINVAL, errno.ENOTSUP])
+def test_file_systems_that_sync_no_folders(
+    tmp_path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch, reason: int
+) -> None:
+    """Where a folder cannot be synced, a build does without."""
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(reason, os.strerror(reason))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    ip.save(PLAN, tmp_path / "b.plan", epochs=range(2), units_per_chunk=256)
+    assert tree(saved) == tree(tmp_path / "b.plan")
+
+
+def test_systems_that_lack_what_linux_has(tmp_path: Path) -> None:
+    """Where POSIX's flags, file locks and open folders are missing, folders can still be used."""
+    code = (
+        "import os, sys\n"
+        "sys.modules['fcntl'] = None\n"
+        "for name in ('CLOEXEC', 'NOFOLLOW', 'NONBLOCK', 'NOCTTY', 'DIRECTORY'):\n"
+        "    delattr(os, 'O_' + name)\n"
+        "os.supports_dir_fd = set()\n"
+        "import indexplan as ip\n"
+        "from tests.support.trees import PLAN\n"
+        "print(ip.save(PLAN, 'a.plan', units_per_chunk=256).num_written)\n"
+        "plan = ip.load('a.plan', check='touched')\n"
+        "print(plan == PLAN, ip.verify(plan).ok, plan.batch(0, 1, step=2, rank=1)[0])\n"
+        "os.symlink(os.path.abspath('a.plan/blocks.npy'), 'link')\n"
+        "os.replace('link', 'a.plan/blocks.npy')\n"
+        "try: ip.load('a.plan')\n"
+        "except ip.PlanFileError as error: print(error)\n"
+        "ip.save(PLAN, 'memory://a.plan')\n"
+        "try: ip.load('memory://a.plan').batch(0, 1, step=2, rank=1)\n"
+        "except ip.IndexPlanError as error: print(error)\n"
+    )
+    assert (
+        f"4\nTrue True {PLAN.batch(0, 1, step=2, rank=1)[0]}\n"
+        f"{tmp_path}/a.plan/blocks.npy must be a plain file; got a link; put the file itself in "
+        "its place, or build the plan again at another path\n"
+        "reading from an object store needs POSIX file locks, which this system lacks; copy the "
+        "plan to a folder, and read it there\n"
+    ) == _run(code, tmp_path)
+
+
+@dataclass(frozen=True, eq=False)
+class Unreadable(ip.Sequential):
+    """An order that reads a file that is not there."""
+
+    algorithm = "unreadable-test"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+        raise FileNotFoundError(errno.ENOENT, "nowhere", "table.bin")
+
+
+@pytest.mark.parametrize("place", ["folder", "memory"])
+@pytest.mark.parametrize("found", [False, True])
+def test_errors_of_an_order(tmp_path: Path, place: str, found: bool) -> None:
+    """An error of the order's own is raised as it is, and not said to be the chunk's."""
+    path = str(tmp_path / "a.plan") if place == "folder" else f"memory://{tmp_path}/a.plan"
+    if found:
+        ip.save(ip.Plan(Unreadable(100), batch_size=8), path, part=(2, 2))
+        from indexplan.files.stores.places import place_of
+
+        place_of(path).publish("epoch-00000/chunk-00000.npy", [b"something"])
+    with pytest.raises(FileNotFoundError, match=re.escape("table.bin")):
+        ip.save(ip.Plan(Unreadable(100), batch_size=8), path)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"a.plan", "a\0.plan"])
+def test_paths_that_are_none(path: Any) -> None:
+    """What is no path is refused in words."""
+    rule = "path must be a str, or a path-like object of one"
+    message = f"{rule}; got {path!r}; pass where the directory is, such as run.plan"
+    assert [message] * 3 == [said(ip.load, path), said(ip.save, PLAN, path), said(ip.finish, path)]
+
+
+def test_names_with_colons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder's name may look a little like a URL."""
+    monkeypatch.chdir(tmp_path)
+    for path in ("run::1.plan", "run:1.plan"):
+        ip.save(PLAN, path)
+        assert PLAN == ip.load(path)
+    assert {"run::1.plan", "run:1.plan"} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_hidden_names(tmp_path: Path) -> None:
+    """What file managers leave in a new folder is no reason to refuse it."""
+    root = tmp_path / "a.plan"
+    root.mkdir()
+    (root / ".DS_Store").write_bytes(b"mine")
+    ip.save(PLAN, root)
+    assert PLAN == ip.load(root)
+    assert b"mine" == (root / ".DS_Store").read_bytes()
+
+
+def test_too_many_chunks(tmp_path: Path) -> None:
+    """A build that no manifest could describe is refused before anything is written."""
+    plan = ip.Plan(ip.Shuffle(2**40), batch_size=8)
+    rule = f"the number of chunk files must be at most 2**26; got {2**40}"
+    cure = "build fewer epochs, or leave units_per_chunk out"
+    assert f"{rule}; {cure}" == said(ip.save, plan, tmp_path / "a.plan", units_per_chunk=1)
+    assert [] == list(tmp_path.iterdir())

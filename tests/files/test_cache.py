@@ -1,0 +1,179 @@
+"""The folder that keeps chunks of remote plans, in a place that others can write to as well."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+import indexplan as ip
+from indexplan.files.stores.cache import cache_folder
+from tests.support.children import NOBODY, become_nobody, in_child
+from tests.support.trees import PLAN
+
+CHUNK = "epoch-00000/chunk-00001.npy"
+RIGHT = PLAN.order.take(0, 300).tolist()
+LEVELS = ["user", "plan", "epoch", "chunk", "part"]
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that anybody may write to, for what is kept."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "shared"))
+    return tmp_path / "shared"
+
+
+@pytest.fixture
+def order(shared: Path) -> Iterator[ip.Stored]:
+    """A reader of a plan in a store, of which nothing is kept yet."""
+    url = f"memory://{shared}/a.plan"
+    ip.save(PLAN, url, units_per_chunk=256)
+    yield ip.Stored(url)
+    fsspec.filesystem("memory").store.clear()
+
+
+def places(order: ip.Stored) -> dict[str, Path]:
+    """The paths that are made for one chunk, from the outermost to the innermost."""
+    path = cache_folder(order.path, order.manifest.sha256) / CHUNK
+    epoch, plan, user = path.parents[:3]
+    part = path.with_name(f".{path.name}.part")
+    return dict(zip(LEVELS, (user, plan, epoch, path, part), strict=True))
+
+
+def refused(read: Callable[[], Any]) -> str:
+    """The message with which a read is refused."""
+    with pytest.raises(ip.PlanFileError) as error:
+        read()
+    return str(error.value)
+
+
+def expected(path: Path, folder: bool, got: str) -> str:
+    """The message about a place that somebody else could write to."""
+    rule = f"{'folder' if folder else 'file'} that only you, user {os.geteuid()}, can write to"
+    cure = "delete it, or set INDEXPLAN_CACHE to a folder of your own"
+    return f"{path} must be a {rule}; got {got}; {cure}"
+
+
+def test_what_is_made(order: ip.Stored, shared: Path) -> None:
+    """Folders and files are the user's alone, whatever the umask and the place are."""
+    before = os.umask(0)
+    try:
+        assert RIGHT == order.take(0, 300).tolist()
+    finally:
+        os.umask(before)
+    made = {path.relative_to(shared): path.stat().st_mode for path in shared.rglob("*")}
+    assert 4 == len(made)
+    for mode in made.values():
+        assert stat.S_IMODE(mode) == (0o700 if stat.S_ISDIR(mode) else 0o600)
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Iterator[Path]:
+    """A file of the user's, of a chunk's size, which nothing may be written to."""
+    (tmp_path / "mine").mkdir()
+    path = tmp_path / "mine/file"
+    path.write_bytes(b"precious" * 144)
+    yield path
+    assert [path] == [*path.parent.iterdir()]
+    assert b"precious" * 144 == path.read_bytes()
+
+
+def make(path: Path, folder: bool) -> None:
+    """Make a folder, or a file of a chunk's size."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if folder:
+        path.mkdir()
+    else:
+        path.write_bytes(bytes(1152))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("planted", ["a link", "a named pipe", "one of mode 777"])
+def test_planted(order: ip.Stored, precious: Path, level: str, planted: str) -> None:
+    """What somebody else may have planted, at any level, is refused; deleting it is the cure."""
+    path, folder = places(order)[level], level in LEVELS[:3]
+    make(path, folder)
+    path.chmod(0o777)
+    if planted != "one of mode 777":
+        path.rmdir() if folder else path.unlink()
+    if planted == "a link":
+        path.symlink_to(precious.parent if folder else precious)
+    elif planted == "a named pipe":
+        os.mkfifo(path)
+    for _ in range(2):
+        assert expected(path, folder, planted) == refused(lambda: order.take(0, 300))
+    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    assert RIGHT == order.take(0, 300).tolist()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_planted_with_right_modes(order: ip.Stored, level: str) -> None:
+    """What belongs to somebody else is refused, whoever may write to it."""
+    path, folder = places(order)[level], level in LEVELS[:3]
+    make(path, folder)
+    path.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        got = f"one of user {NOBODY}"
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+        else:  # who cannot give files away: whoever asks is another one, to whom nothing belongs
+            path, folder, got = places(order)["user"], True, f"one of user {os.geteuid()}"
+            patch.setattr(os, "geteuid", lambda: NOBODY)
+        assert expected(path, folder, got) == refused(lambda: order.take(0, 300))
+
+
+@pytest.mark.parametrize("level", ["chunk", "part"])
+def test_other_names_of_a_file(order: ip.Stored, precious: Path, level: str) -> None:
+    """A file of the user's that is linked from here is not written to, nor taken for a chunk."""
+    path = places(order)[level]
+    path.parent.mkdir(parents=True)
+    path.hardlink_to(precious)
+    assert expected(path, False, "one with other names") == refused(lambda: order.take(0, 300))
+    path.unlink()
+    assert RIGHT == order.take(0, 300).tolist()
+
+
+def plant(user: Path, chunk: Path) -> None:
+    """Make the folders of another user's cache before that user does, and a chunk of zeros."""
+    become_nobody()
+    os.umask(0)
+    chunk.parent.mkdir(parents=True)
+    chunk.write_bytes(bytes(1152))
+    for folder in (user, *chunk.parents[:2]):
+        folder.chmod(0o777)
+
+
+def test_planted_by_another_user(order: ip.Stored) -> None:
+    """A cache that another user has made before, with a chunk of the right size, is refused."""
+    path = places(order)
+    for folder in path["user"].parents:
+        if folder.stat().st_mode & 0o055 != 0o055:
+            folder.chmod(folder.stat().st_mode | 0o055)  # pytest's own, which others may not enter
+    in_child(plant, path["user"], path["chunk"])
+    got = f"one of user {NOBODY}" if os.geteuid() == 0 else "one of mode 777"
+    assert expected(path["user"], True, got) == refused(lambda: order.take(0, 300))
+
+
+def test_users_who_share_a_place(order: ip.Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each user has a folder of their own in the same INDEXPLAN_CACHE."""
+    mine = places(order)["user"]
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    assert (mine.parent, "indexplan-4321") == (
+        (theirs := cache_folder("s3://b/a", "id").parent).parent,
+        theirs.name,
+    )
+
+
+def test_the_place_itself_may_be_a_link(
+    order: ip.Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where INDEXPLAN_CACHE leads is the user's choice."""
+    (tmp_path / "link").symlink_to(tmp_path / "shared")
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "link"))
+    assert RIGHT == ip.Stored(order.path).take(0, 300).tolist()
+    assert places(order)["chunk"].exists()

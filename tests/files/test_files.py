@@ -1,0 +1,374 @@
+"""Plan directories: what is written is what is read, whoever writes it and however often."""
+
+import hashlib
+import json
+import mmap
+import os
+import pickle
+import resource
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.files.format import Build, Chunk, header
+from indexplan.files.mapped import Chunks
+from tests.support.bins import Bins
+from tests.support.trees import PLAN, tree
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A plan directory of 2 epochs in 8 chunks."""
+    ip.save(PLAN, tmp_path / "a.plan", epochs=range(2), units_per_chunk=256)
+    return tmp_path / "a.plan"
+
+
+def test_layout(saved: Path) -> None:
+    """A plan directory holds the files that the format names, and nothing else."""
+    chunks = {f"epoch-{e:05d}/chunk-{c:05d}.npy" for e in range(2) for c in range(4)}
+    assert {"build.json", "manifest.json", "blocks.npy"} | chunks == set(tree(saved))
+
+
+def test_chunks_are_plain_npy_files(saved: Path) -> None:
+    """NumPy alone reads an epoch's order from the chunks."""
+    files = sorted((saved / "epoch-00001").iterdir())
+    arrays = [np.load(file) for file in files]
+    assert {np.dtype("<u4")} == {array.dtype for array in arrays}
+    expected = PLAN.order.take(1, np.arange(1000))
+    assert expected.tolist() == np.concatenate(arrays).tolist()
+
+
+def test_block_table_is_xxh64_of_every_block(saved: Path) -> None:
+    """blocks.npy holds the hash of each 4 MiB of each chunk file, its header included."""
+    import xxhash
+
+    files = sorted(saved.glob("epoch-*/chunk-*.npy"))
+    expected = [xxhash.xxh64(file.read_bytes()).intdigest() for file in files]
+    table = np.load(saved / "blocks.npy")
+    assert (np.dtype("<u8"), expected) == (table.dtype, table.tolist())
+
+
+def test_blocks_of_a_chunk_of_many(tmp_path: Path) -> None:
+    """A chunk of more than 4 MiB has one entry for each block, the last one shorter."""
+    import xxhash
+
+    plan = ip.Plan(ip.Shuffle(2_500_000), batch_size=8)
+    ip.save(plan, tmp_path / "a.plan")
+    data = (tmp_path / "a.plan/epoch-00000/chunk-00000.npy").read_bytes()
+    blocks = [data[start : start + 2**22] for start in range(0, len(data), 2**22)]
+    expected = [xxhash.xxh64(block).intdigest() for block in blocks]
+    assert expected == np.load(tmp_path / "a.plan/blocks.npy").tolist()
+    assert 3 == len(expected)
+
+
+@given(st.sampled_from(["<u4", "<i8", "<u8"]), st.integers(0, 2**62))
+def test_header_is_what_numpy_reads(dtype: str, length: int) -> None:
+    """The header is 128 bytes that NumPy's own reader takes for the array that follows."""
+    import io
+
+    data = header(dtype, length)
+    stream = io.BytesIO(data)
+    assert (1, 0) == np.lib.format.read_magic(stream)
+    assert ((length,), False, np.dtype(dtype)) == np.lib.format.read_array_header_1_0(stream)
+    assert 128 == len(data) == stream.tell()
+
+
+def test_bytes_are_frozen(saved: Path) -> None:
+    """The bytes of build.json, block table and chunks of one small plan never change."""
+    files = tree(saved)
+    del files["manifest.json"]  # it names the library's version
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(name.encode() + files[name])
+    golden = json.loads((Path(__file__).parents[1] / "golden/plan_file.json").read_text())
+    assert golden["sha256_of_names_and_bytes"] == digest.hexdigest()
+
+
+def test_loaded_plan_is_the_plan(saved: Path) -> None:
+    """A loaded plan equals, hashes and fingerprints as the plan that was saved."""
+    plan = ip.load(saved)
+    assert PLAN == plan
+    assert hash(PLAN) == hash(plan)
+    assert PLAN.fingerprint == plan.fingerprint
+    assert PLAN.order.fingerprint == plan.order.fingerprint
+    assert isinstance(plan.order, ip.Stored)
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+def test_loaded_plan_answers_alike(saved: Path, remainder: str) -> None:
+    """Every answer is the same, in stored epochs, and beyond them, where it is computed."""
+    ours = PLAN.replace(remainder=remainder)
+    read = ip.load(saved).replace(remainder=remainder)
+    for epoch in range(3):
+        for sub_epoch in range(2):
+            for rank in range(3):
+                expected = ours.indices(epoch, sub_epoch, rank=rank).tolist()
+                assert expected == read.indices(epoch, sub_epoch, rank=rank).tolist()
+                batches = [b.tolist() for b in read.batches(epoch, sub_epoch, rank=rank)]
+                assert expected == sum(batches, [])
+        assert ours.account(epoch) == read.account(epoch)
+        located = read.locate(np.arange(1000), epoch)
+        expected_places = ours.locate(np.arange(1000), epoch)
+        assert np.array_equal(np.stack(expected_places), np.stack(located))
+
+
+@given(data=st.data())
+def test_any_runs(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """A stored order takes any intervals, inside chunks and across them, as its source does."""
+    root = tmp_path_factory.getbasetemp() / "runs.plan"
+    if not root.exists():
+        ip.save(PLAN, root, units_per_chunk=100)
+    order = ip.Stored(root)
+    runs = data.draw(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), max_size=80))
+    starts = [min(run) for run in runs]
+    stops = [max(run) for run in runs]
+    expected = PLAN.order.take(0, starts, stops).tolist()
+    assert expected == order.take(0, starts, stops).tolist()
+    assert (
+        PLAN.order.take(0, starts[:9]).tolist() == order.take(0, starts[:9]).tolist()
+        if (starts and max(starts) < 1000)
+        else True
+    )
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan directory of 300,000 units in 4 chunks."""
+    root = tmp_path_factory.mktemp("large") / "a.plan"
+    ip.save(LARGE, root, units_per_chunk=80_000)
+    return root
+
+
+LARGE = ip.Plan(ip.Shuffle(300_000, seed=1), world_size=8, batch_size=16)
+
+
+@settings(max_examples=60)
+@given(
+    size=st.one_of(st.integers(1, 300), st.integers(1, 9_000)),
+    less=st.sampled_from([0, 1, 2, 150]),
+    num_runs=st.integers(1, 400),
+    seed=st.integers(0, 99),
+    check=st.sampled_from(["opened", "touched"]),
+)
+def test_many_runs(large: Path, size: int, less: int, num_runs: int, seed: int, check: str) -> None:
+    """Many runs of few sizes are read together: of any size, in any order, across chunks too."""
+    draw = np.random.default_rng(seed)
+    sizes = size - draw.integers(0, min(size, less) + 1, num_runs)
+    starts = draw.integers(0, 300_000 - size, num_runs)
+    if seed % 2:  # as ranks do
+        starts = np.sort(starts)
+    expected = LARGE.order.take(0, starts, starts + sizes)
+    assert np.array_equal(expected, ip.Stored(large, check=check).take(0, starts, starts + sizes))
+
+
+@pytest.mark.parametrize("world_size", [8, 7, 3000])
+@pytest.mark.parametrize("remainder", ["spread", "pad", "carry"])
+def test_shares(large: Path, world_size: int, remainder: str) -> None:
+    """A rank's share of many steps, whole and in batches, is that of the plan that computes."""
+    ours = LARGE.replace(world_size=world_size, remainder=remainder)
+    read = ip.load(large).replace(world_size=world_size, remainder=remainder)
+    for rank in (0, world_size // 2, world_size - 1):
+        expected = ours.indices(0, rank=rank)
+        assert np.array_equal(expected, read.indices(0, rank=rank))
+        assert np.array_equal(expected, np.concatenate(list(read.batches(0, rank=rank))))
+
+
+def test_a_share_of_nothing(saved: Path) -> None:
+    """A rank that gets no unit in any of many steps reads nothing, as from the plan that computes.
+
+    20 steps of one unit each go to ranks 0 to 19 of 50.
+    """
+    plan = ip.load(saved).replace(world_size=50, global_batch_size=1, sub_epochs=1)
+    shares = [plan.indices(0, rank=rank, stop_step=20) for rank in range(50)]
+    assert [1] * 20 + [0] * 30 == [len(share) for share in shares]
+    assert [0] * 20 == [len(batch) for batch in plan.batches(0, rank=20, stop_step=20)]
+
+
+def test_a_share_is_not_read_run_by_run(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share of 586 runs asks for the numbers of a chunk a few times, and not for each run."""
+    asked = []
+    numbers = Chunks.numbers
+
+    def counted(self: Chunks, *where: Any) -> np.ndarray:
+        asked.append(where)
+        return numbers(self, *where)
+
+    monkeypatch.setattr(Chunks, "numbers", counted)
+    ours = LARGE.replace(world_size=2, batch_size=256)
+    plan = ip.load(large).replace(world_size=2, batch_size=256)
+    assert 586 == plan.num_steps(0)
+    assert np.array_equal(ours.indices(0, rank=1), plan.indices(0, rank=1))
+    assert 0 < len(asked) < 20
+
+
+def test_long_reads_of_cold_files(tmp_path: Path) -> None:
+    """A long run is read ahead: the kernel does not fetch it page by page."""
+    root = tmp_path / "a.plan"
+    plan = ip.Plan(ip.Sequential(3_000_000), world_size=1, batch_size=8)
+    ip.save(plan, root)
+    read = ip.load(root)
+    read.order.take(0, 0, 1)
+    with (root / "epoch-00000/chunk-00000.npy").open("rb") as stream:
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+    assert np.array_equal(np.arange(5, 2_999_990), read.order.take(0, 5, 2_999_990))
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
+    assert faults < 3_000_000 * 4 // mmap.PAGESIZE // 4
+
+
+def test_arrays_are_the_callers_own(saved: Path) -> None:
+    """Writing to what a stored plan returned changes neither the file nor later answers."""
+    plan = ip.load(saved)
+    before = tree(saved)
+    for _ in range(2):
+        batch = plan.batch(0, 0, step=0, rank=0)
+        assert PLAN.batch(0, 0, step=0, rank=0).tolist() == batch.tolist()
+        batch[:] = -1
+    assert before == tree(saved)
+
+
+def test_reader_pickles_to_its_path(saved: Path) -> None:
+    """A loaded plan travels to workers as a path and a few numbers, not as indices."""
+    plan = ip.load(saved)
+    text = pickle.dumps(plan)
+    assert len(text) < 4000
+    assert plan.batch(0, 0, step=1, rank=1).tolist() == (
+        pickle.loads(text).batch(0, 0, step=1, rank=1).tolist()  # noqa: S301 (our own)
+    )
+
+
+def test_streaming_needs_no_numba(saved: Path) -> None:
+    """A stored plan is read in a process that has no numba."""
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import indexplan as ip\n"
+        f"print(ip.load({str(saved)!r}).indices(1, 1, rank=2).tolist())"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert PLAN.indices(1, 1, rank=2).tolist() == json.loads(out.stdout)
+
+
+def test_bins_through_files(tmp_path: Path) -> None:
+    """Bins of uneven size are written with their offsets, and read, verified and found again."""
+    plan = ip.Plan(Bins(500), world_size=3, batch_size=7, sub_epochs=3)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(2), units_per_chunk=50)
+    read = ip.load(tmp_path / "a.plan")
+    assert plan == read
+    names = {file.name for file in (tmp_path / "a.plan/epoch-00000").iterdir()}
+    assert {"chunk-00000.npy", "chunk-00000.offsets.npy"} <= names
+    for epoch in range(2):
+        for sub_epoch in range(3):
+            for rank in range(3):
+                for step in range(plan.num_steps(epoch, sub_epoch)):
+                    where = {"step": step, "rank": rank}
+                    assert (plan.batch(epoch, sub_epoch, **where).tolist()) == (
+                        read.batch(epoch, sub_epoch, **where).tolist()
+                    )
+                    assert (plan.offsets(epoch, sub_epoch, **where).tolist()) == (
+                        read.offsets(epoch, sub_epoch, **where).tolist()
+                    )
+    report = ip.verify(read)
+    assert report.ok, str(report)
+
+
+@dataclass(frozen=True, eq=False)
+class Heavy(Bins):
+    """Bins whose sizes a float does not hold."""
+
+    algorithm = "test-heavy-v1"
+
+    def _offsets(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64) * (2**53 + 1)
+
+
+def test_offsets_are_integers_throughout(tmp_path: Path) -> None:
+    """Offsets past 2**53 are exact: those of a plan, and those that are read."""
+    plan = ip.Plan(Heavy(20), world_size=1, batch_size=3)
+    expected = [i * (2**53 + 1) for i in range(4)]
+    assert expected == plan.offsets(0, step=0, rank=0).tolist()
+    ip.save(plan.replace(order=Bins(20)), tmp_path / "a.plan")
+    file = tmp_path / "a.plan/epoch-00000/chunk-00000.offsets.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:128] + np.array(expected, "<i8").tobytes() + whole[160:])
+    order = ip.Stored(tmp_path / "a.plan")
+    assert expected == order.offsets(0, 0, 3).tolist()
+    assert [0] == order.offsets(0, [], []).tolist()
+    assert order.offsets(0, [], []).dtype == np.int64
+
+
+def test_digest_is_taken_once(saved: Path) -> None:
+    """A manifest that is open knows its digest, and does not write itself anew to tell it."""
+    manifest = ip.load(saved).order.manifest  # type: ignore[attr-defined]
+    assert manifest.sha256 is manifest.sha256
+    assert manifest.sha256 == json.loads((saved / "manifest.json").read_text())["manifest_sha256"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse(ip.Order):
+    """Ten samples of a dataset of 2**40: an order that no registry knows."""
+
+    num_samples: int = 2**40
+
+    algorithm = "sparse-test"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+    def num_units(self, epoch: int) -> int:
+        return 10
+
+    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+        out[:] = ip.Sequential(10).take(0, starts, stops) * 2**36 + epoch
+
+    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
+        return np.where(indices % 2**36 == epoch, indices >> 36, -1)
+
+
+def test_indices_past_four_bytes(tmp_path: Path) -> None:
+    """A dataset of more than 2**32 samples is stored in eight bytes an index."""
+    plan = ip.Plan(Sparse(), world_size=2, batch_size=2)
+    ip.save(plan, tmp_path / "a.plan")
+    stored = np.load(tmp_path / "a.plan/epoch-00000/chunk-00000.npy")
+    assert (np.dtype("<i8"), [i * 2**36 for i in range(10)]) == (stored.dtype, stored.tolist())
+
+
+def test_order_that_nobody_registered(tmp_path: Path) -> None:
+    """A stored order whose algorithm is unknown here is read, and says what it cannot do."""
+    ip.save(ip.Plan(Sparse(), world_size=2, batch_size=2), tmp_path / "a.plan")
+    read = ip.load(tmp_path / "a.plan")
+    assert [0, 2**36] == read.batch(0, step=0, rank=0).tolist()
+    with pytest.raises(ip.IndexPlanError, match="epoch must be one of the 1 stored ones, 0 to 0"):
+        read.batch(1, step=0, rank=0)
+    with pytest.raises(ip.IndexPlanError, match=r"must be one of .*block-shuffle-v1"):
+        read.locate(0, 0)
+    report = ip.verify(read)
+    assert ("epoch 0: only 10 of 1099511627776 samples are read",) == report.checks[-1].problems
+    assert "is what the order generates: not checked; an order's algorithm" in str(report)
+
+
+@pytest.mark.parametrize("num_samples", [2**32, 2**32 + 1])
+def test_size_of_an_index(num_samples: int) -> None:
+    """Four bytes hold the indices of up to 2**32 samples, and no more."""
+    build = Build.of(ip.Shuffle(num_samples), [0], 2**26, None)
+    assert ("<u4" if num_samples == 2**32 else "<i8") == build.dtype
+
+
+def test_names_grow_with_their_numbers() -> None:
+    """Numbers of more than five digits are written in full."""
+    assert "epoch-4294967295/chunk-123456.npy" == Chunk(2**32 - 1, 123456, 0, 1, False).name
+
+
+def test_moved_plan_is_the_same(saved: Path, tmp_path: Path) -> None:
+    """A plan directory may be moved or copied; no path is written into it."""
+    shutil.copytree(saved, tmp_path / "b.plan")
+    shutil.rmtree(saved)
+    assert ip.load(tmp_path / "b.plan") == PLAN

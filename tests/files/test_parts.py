@@ -1,0 +1,511 @@
+"""Parts of a build, for job arrays: in any order, killed, twice, at once; and what finish says."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.canonical import canonical_json
+from indexplan.cli import main
+from indexplan.files.format import Build
+from indexplan.files.parts import share
+from tests.files.test_fuzz_files import changed, check_words
+from tests.support.bins import Bins
+from tests.support.forging import digest
+from tests.support.terminal import seen_at_a_terminal
+from tests.support.trees import PLAN, tree
+from tests.test_docs import ROOT
+
+TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a build that was not parted."""
+    path = tmp_path_factory.mktemp("whole") / "a.plan"
+    ip.save(PLAN, path, **TWELVE)
+    return tree(path)
+
+
+def build(path: Path, number: int, of: int) -> ip.Saved:
+    """Build one part."""
+    return ip.save(PLAN, path, part=(number, of), **TWELVE)
+
+
+@given(st.integers(1, 300), st.integers(1, 40))
+def test_shares(num_chunks: int, of: int) -> None:
+    """Each chunk is in one share, and shares differ by one chunk at most."""
+    whole = Build.of(ip.Sequential(num_chunks), [0], 1, None)
+    shares = [share(whole.num_chunks, number, of) for number in range(1, of + 1)]
+    assert list(range(num_chunks)) == [chunk for part in shares for chunk in part]
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+@pytest.mark.parametrize("numbers", [[1], [1, 2], [3, 1, 2], [5, 4, 3, 2, 1], [*range(13, 0, -1)]])
+def test_parts_make_the_plan(
+    tmp_path: Path, expected: dict[str, bytes], numbers: list[int]
+) -> None:
+    """Parts in any order, also more of them than chunks, end in the files of one build."""
+    saved = [build(tmp_path / "a.plan", number, len(numbers)) for number in numbers]
+    assert [False] * (len(numbers) - 1) == [part.finished for part in saved[:-1]]
+    assert 12 == sum(part.num_written for part in saved)
+    assert expected == tree(tmp_path / "a.plan")
+    sizes = ip.Stored(tmp_path / "a.plan").manifest.chunk_bytes
+    assert sum(sizes) == sum(part.num_bytes for part in saved)
+    whole = ip.Saved(path=f"{tmp_path}/a.plan", num_bytes=sum(sizes), num_written=0, num_kept=12)
+    assert whole == ip.finish(tmp_path / "a.plan") == ip.finish(tmp_path / "a.plan")
+    assert expected == tree(tmp_path / "a.plan")
+
+
+def test_parts_of_bins(tmp_path: Path) -> None:
+    """Parts of a plan of bins write offsets too, wherever the shares are cut."""
+    plan = ip.Plan(Bins(500), world_size=3, batch_size=7)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(2), units_per_chunk=50)
+    for number in (2, 3, 1):
+        ip.save(plan, tmp_path / "b.plan", epochs=range(2), units_per_chunk=50, part=(number, 3))
+    assert tree(tmp_path / "a.plan") == tree(tmp_path / "b.plan")
+
+
+def unfinished(path: Path) -> str:
+    """What finish says of a plan that lacks something, without its path."""
+    before = tree(path)
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.finish(path)
+    assert before == tree(path)
+    return str(error.value).replace(f"{path}", "PLAN")
+
+
+def test_finish_names_what_is_missing(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """What is missing is named by epoch and chunk, with the parts that have to run again."""
+    path = tmp_path / "a.plan"
+    build(path, 2, 5)
+    assert (
+        "PLAN must have all of its chunks; got no record of chunks 0, 1 and 2 of epoch 0, chunks 2 "
+        "and 3 of epoch 1, chunks 0, 1, 2 and 3 of epoch 2; run parts 1/5, 3/5, 4/5 and 5/5 again"
+    ) == unfinished(path)
+    for number in (1, 3, 5):
+        build(path, number, 5)
+    said = "PLAN must have all of its chunks; got no record of chunks 0 and 1 of epoch 2; "
+    assert said + "run part 4/5 again" == unfinished(path)
+    (path / "epoch-00000/chunk-00003.npy").unlink()
+    said = "PLAN must have all of its chunks; got no record of chunks 0 and 1 of epoch 2; "
+    assert said + "run part 4/5 again" == unfinished(path)
+    assert not build(path, 4, 5).finished
+    said = "PLAN must have all of its chunks; got none of chunk 3 of epoch 0; "
+    assert said + "run part 2/5 again" == unfinished(path)
+    assert build(path, 2, 5).finished
+    assert expected == tree(path)
+
+
+def test_finish_names_no_more_than_one_can_read(tmp_path: Path) -> None:
+    """Of many epochs, chunks and parts the first are named, and the rest is counted."""
+    plan = ip.Plan(ip.Shuffle(20), batch_size=2)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(9), units_per_chunk=1, part=(20, 20))
+    assert (
+        "PLAN must have all of its chunks; got no record of chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 "
+        "more of epoch 0, chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of epoch 1, chunks 0, 1, 2, 3, "
+        "4, 5, 6, 7 and 12 more of epoch 2, those of 6 epochs more; run parts 1/20, 2/20, 3/20, "
+        "4/20, 5/20, 6/20, 7/20, 8/20 and 11 more again"
+    ) == unfinished(tmp_path / "a.plan")
+
+
+def test_finish_of_a_build_without_parts(tmp_path: Path) -> None:
+    """What a killed build has left is not taken at its word: the build has to run again."""
+    path = tmp_path / "a.plan"
+    ip.save(PLAN, path, **TWELVE)
+    (path / "manifest.json").unlink()
+    every = ", ".join(f"chunks 0, 1, 2 and 3 of epoch {epoch}" for epoch in range(3))
+    said = f"PLAN must have all of its chunks; got no record of {every}; run the same build again"
+    assert said == unfinished(path)
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.finish(tmp_path / "nothing")
+    assert (
+        f"{tmp_path}/nothing must be a plan directory; got nothing there; check the path, or build "
+        "it with `indexplan build`"
+    ) == str(error.value)
+
+
+def test_damage_before_the_end(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """A chunk that was cut short, and a record that was edited, are found by their names."""
+    path = tmp_path / "a.plan"
+    build(path, 1, 3)
+    build(path, 3, 3)
+    record = path / "part-00001-of-00003.json"
+    chunk = path / "epoch-00000/chunk-00001.npy"
+    text, data = record.read_bytes(), chunk.read_bytes()
+    chunk.write_bytes(data[:-4])
+    with pytest.raises(ip.PlanFileError) as error:
+        build(path, 2, 3)
+    assert (f"{chunk} must hold 1152 bytes; got 1148; delete it, and run its part again") == str(
+        error.value
+    )
+    chunk.write_bytes(data)
+    for edited in (text.replace(b"1152", b"1153", 1), b"{}", text[:-1], b'{"a":1,"a":2}'):
+        record.write_bytes(edited)
+        assert unfinished(path).startswith("PLAN/part-00001-of-00003.json: ")
+        assert unfinished(path).endswith("; delete it, and run part 1/3 again")
+    record.unlink()
+    assert build(path, 1, 3).finished
+    assert expected == tree(path)
+
+
+def test_records_of_another_build(tmp_path: Path) -> None:
+    """A record that was copied from another build, or renamed, is refused."""
+    for name, seed in (("a.plan", 1), ("b.plan", 2)):
+        plan = ip.Plan(ip.Shuffle(1000, seed=seed), batch_size=8)
+        ip.save(plan, tmp_path / name, part=(1, 2), **TWELVE)
+    first, second = "part-00001-of-00002.json", "part-00002-of-00002.json"
+    reason = "a record must be of the part and the build that it lies in; delete it, and run part"
+    shutil.copy(tmp_path / "b.plan" / first, tmp_path / "b.plan" / second)
+    assert f"PLAN/{second}: {reason} 2/2 again" == unfinished(tmp_path / "b.plan")
+    ip.save(ip.Plan(ip.Shuffle(1000, seed=2), batch_size=8), tmp_path / "b.plan", **TWELVE)
+    shutil.copy(tmp_path / "a.plan" / first, tmp_path / "b.plan" / first)
+    ip.finish(tmp_path / "b.plan")  # a plan already; what lies about is swept up
+    assert not list((tmp_path / "b.plan").glob("part-*"))
+
+
+def forged(record: Path, **changes: object) -> None:
+    """Change a record, and make its digest right again."""
+    content = {**json.loads(record.read_text()), **changes}
+    content.pop("part_sha256", None)
+    record.write_text(canonical_json({**content, "part_sha256": digest(content)}))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("chunk_bytes", [1152.0] * 6,
+         "a size must be an integer from 128 to 2**63 - 1; got 1152.0"),
+        ("chunk_bytes", [1152, True, 1152, 1056, 1152, 1152],
+         "a size must be an integer from 128 to 2**63 - 1; got True"),
+        ("chunk_bytes", [1152] * 5, "a record must hold its part's chunks and blocks; it does not"),
+        ("chunk_bytes", 6, "'int' object is not iterable"),
+        ("blocks", "00", "buffer size must be a multiple of element size"),
+        ("blocks", None, "fromhex() argument must be str, not None"),
+        ("plan", "run.plan", "the plan of a record must be an object; got 'run.plan'"),
+    ],
+)  # fmt: skip
+def test_forged_records(tmp_path: Path, field: str, value: object, said: str) -> None:
+    """A record that was forged, digest and all, is refused by what it says."""
+    path = tmp_path / "a.plan"
+    build(path, 1, 2)
+    forged(path / "part-00001-of-00002.json", **{field: value})
+    with pytest.raises(ip.PlanFileError) as error:
+        build(path, 2, 2)
+    start, cure = f"{path}/part-00001-of-00002.json: ", "; delete it, and run part 1/2 again"
+    assert f"{start}{said}{cure}" == str(error.value)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_forged_record(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever a record says, it is refused in one line, or the plan is the one that was built."""
+    root = tmp_path_factory.mktemp("forged") / "a.plan"
+    build(root, 1, 2)
+    record = root / "part-00001-of-00002.json"
+    content = json.loads(record.read_text())
+    field = data.draw(st.sampled_from(sorted(set(content) - {"part_sha256", "plan"})))
+    forged(record, **{field: changed(data.draw, content[field])})
+    try:
+        build(root, 2, 2)
+        assert [*PLAN.order.take(2, 0, 1000)] == [*ip.load(root).order.take(2, 0, 1000)]
+    except ip.PlanFileError as error:
+        check_words(error)
+
+
+def test_records_of_no_part(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """A file that is named like a record of a part that cannot be is somebody else's."""
+    path = tmp_path / "a.plan"
+    build(path, 1, 2)
+    names = ["part-00001-of-00000.json", "part-00000-of-00002.json", "part-00003-of-00002.json"]
+    for name in names:
+        shutil.copy(path / "part-00001-of-00002.json", path / name)
+    assert build(path, 2, 2).finished
+    assert {*expected, *names} == set(tree(path))
+
+
+def rewritten_build(path: Path, **changes: object) -> None:
+    """Change build.json."""
+    content = json.loads((path / "build.json").read_text())
+    (path / "build.json").write_text(canonical_json({**content, **changes}))
+
+
+def test_builds_of_very_many_chunks(tmp_path: Path) -> None:
+    """What is missing of millions of chunks is named without holding a list of them."""
+    path = tmp_path / "a.plan"
+    build(path, 1, 2)
+    rewritten_build(path, num_units=[2**62] * 3, units_per_chunk=1)
+    assert (
+        f"PLAN: the number of chunk files must be at most 2**26; got {3 * 2**62}; build fewer "
+        "epochs, or leave units_per_chunk out"
+    ) == unfinished(path)
+    rewritten_build(path, num_units=[2**24] * 3, units_per_chunk=1)
+    tracemalloc.start()
+    assert (
+        "PLAN must have all of its chunks; got no record of chunks 8388608, 8388609, 8388610, "
+        "8388611, 8388612, 8388613, 8388614, 8388615 and 8388600 more of epoch 1, chunks 0, 1, 2, "
+        "3, 4, 5, 6, 7 and 16777208 more of epoch 2; run part 2/2 again"
+    ) == unfinished(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def test_what_is_missing_of_bins(tmp_path: Path) -> None:
+    """A chunk whose offsets alone are missing is named once."""
+    plan = ip.Plan(Bins(500), batch_size=7)
+    chunks = {"units_per_chunk": 50, "epochs": range(2)}
+    ip.save(plan, tmp_path / "a.plan", part=(3, 9), **chunks)
+    assert (
+        "PLAN must have all of its chunks; got no record of chunks 0, 1, 2, 4 and 5 of epoch 0, "
+        "chunks 0, 1, 2, 3, 4 and 5 of epoch 1; run parts 1/9, 2/9, 4/9, 5/9, 6/9, 7/9, 8/9 and "
+        "9/9 again"
+    ) == unfinished(tmp_path / "a.plan")
+    for number in (1, 2, 4, 5, 6, 7, 8):
+        ip.save(plan, tmp_path / "a.plan", part=(number, 9), **chunks)
+    (tmp_path / "a.plan/epoch-00000/chunk-00002.offsets.npy").unlink()
+    assert unfinished(tmp_path / "a.plan").endswith("; run part 9/9 again")
+    ip.save(plan, tmp_path / "a.plan", part=(9, 9), **chunks)
+    said = "PLAN must have all of its chunks; got none of chunk 2 of epoch 0; run part 2/9 again"
+    assert said == unfinished(tmp_path / "a.plan")
+
+
+def test_parts_from_machines_that_share_nothing(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """Parts built in folders of their own and copied together are finished by `finish`."""
+    for number in (1, 2):
+        build(tmp_path / f"{number}.plan", number, 2)
+        shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
+    checked: list[tuple[int, int]] = []
+    saved = ip.finish(tmp_path / "a.plan", progress=lambda *done: checked.append(done))
+    assert (0, 12, True) == (saved.num_written, saved.num_kept, saved.finished)
+    assert [(number, 12) for number in range(13)] == checked
+    assert expected == tree(tmp_path / "a.plan")
+
+
+def test_other_numbers_of_parts(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """What is missing may be built with another number of parts."""
+    path = tmp_path / "a.plan"
+    assert not build(path, 1, 3).finished
+    assert not build(path, 2, 3).finished
+    assert not build(path, 5, 6).finished
+    said = "PLAN must have all of its chunks; got no record of chunks 2 and 3 of epoch 2; "
+    assert said + "run part 6/6 again" == unfinished(path)
+    assert build(path, 6, 6).finished
+    assert expected == tree(path)
+
+
+def test_whole_build_after_parts(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """A build without parts keeps what parts have written, and sweeps up after them."""
+    build(tmp_path / "a.plan", 2, 4)
+    saved = ip.save(PLAN, tmp_path / "a.plan", **TWELVE)
+    assert (9, 3) == (saved.num_written, saved.num_kept)
+    assert expected == tree(tmp_path / "a.plan")
+
+
+def test_late_copy_of_a_part(tmp_path: Path, expected: dict[str, bytes]) -> None:
+    """A part that runs again after the end compares, and leaves the plan as it was."""
+    for number in (1, 2, 2):
+        saved = build(tmp_path / "a.plan", number, 2)
+    assert (0, 6, True) == (saved.num_written, saved.num_kept, saved.finished)
+    assert expected == tree(tmp_path / "a.plan")
+
+
+@dataclass(frozen=True, eq=False)
+class Unregistered(ip.Sequential):
+    """An order that no registry knows."""
+
+    algorithm = "unregistered-test"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+
+def test_finish_needs_no_order(tmp_path: Path) -> None:
+    """An order whose algorithm is unknown here is finished like any other."""
+    for number in (1, 2):
+        plan = ip.Plan(Unregistered(1000), batch_size=2)
+        ip.save(plan, tmp_path / f"{number}.plan", part=(number, 2), **TWELVE)
+        shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
+    ip.finish(tmp_path / "a.plan")
+    first = np.load(tmp_path / "a.plan/epoch-00002/chunk-00003.npy")
+    assert [*range(768, 1000)] == first.tolist()
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ((0, 4), "part must be from 1/4 to 4/4; got '0/4'; count from 1, in a job array with "
+                 "--array=1-4"),
+        ((5, 4), "part must be from 1/4 to 4/4; got '5/4'; count from 1, in a job array with "
+                 "--array=1-4"),
+        ((1, 0), "part's second number must be an integer from 1 to 999999999; got 0; "
+                 "pass (number, of how many), such as (1, 4)"),
+        ((1.0, 2), "part's first number must be an integer from 0 to 999999999; got 1.0; "
+                   "pass (number, of how many), such as (1, 4)"),
+        (3, "part must be a pair (number, of how many), such as (1, 4); got 3; "
+            "leave it out to build all"),
+    ],
+)  # fmt: skip
+def test_wrong_parts(tmp_path: Path, part: tuple[int, int], said: str) -> None:
+    """A wrong part is an error before anything is written."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        ip.save(PLAN, tmp_path / "a.plan", part=part)
+    assert said == str(error.value)
+    assert [] == list(tmp_path.iterdir())
+
+
+# Real processes.
+
+SAVE = (
+    "import indexplan as ip, sys\n"
+    "def said(done, total): print(done, flush=True)\n"
+    "plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)\n"
+    "part = int(sys.argv[2]), int(sys.argv[3])\n"
+    "ip.save(plan, sys.argv[1], units_per_chunk=1000, progress=said, part=part)\n"
+)
+
+
+def start(path: Path, *part: int) -> "subprocess.Popen[bytes]":
+    """Start a builder; it says a line for each chunk."""
+    command = [sys.executable, "-c", SAVE, str(path), *map(str, part)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE)
+
+
+def test_killed_parts_and_copies(tmp_path: Path) -> None:
+    """Parts killed in mid-build, run again, and twice at once end in an undisturbed plan."""
+    path = tmp_path / "a.plan"
+    for number, chunks in ((1, 3), (2, 9)):
+        builder = start(path, number, 2)
+        assert builder.stdout is not None
+        for _ in range(chunks):
+            builder.stdout.readline()
+        builder.send_signal(signal.SIGKILL)
+        builder.communicate()
+        assert not list(path.glob("part-*"))
+    assert unfinished(path).endswith("; run the same build again")
+    builders = [start(path, number, 2) for number in (1, 2, 2)]
+    for builder in builders:
+        builder.communicate()
+    assert [0, 0, 0] == [builder.returncode for builder in builders]
+    plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)
+    ip.save(plan, tmp_path / "b.plan", units_per_chunk=1000)
+    assert tree(tmp_path / "b.plan") == tree(path)
+    assert ip.verify(ip.load(path).replace(world_size=2)).ok
+
+
+def test_job_array_of_the_page(tmp_path: Path) -> None:
+    """The page's job array, run by a shell as SLURM would, makes the plan."""
+    text = (ROOT / "docs/clusters.md").read_text()
+    (script,) = re.findall(r"```sh\n(#!/bin/bash.*?)```", text, re.DOTALL)
+    assert "--array=1-16" in script
+    short = script.replace("1e12", "1e4 --epochs 4").replace("indexplan", "python -m indexplan")
+    (tmp_path / "job").write_text(short)
+    python = Path(sys.executable).parent
+    jobs = []
+    for number in (1, 2):
+        environment = {
+            **os.environ,
+            "PATH": f"{python}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "SLURM_ARRAY_TASK_ID": str(number),
+            "SLURM_ARRAY_TASK_COUNT": "2",
+        }
+        jobs.append(subprocess.Popen(["bash", "job"], cwd=tmp_path, env=environment))  # noqa: S607
+    assert [0, 0] == [job.wait() for job in jobs]
+    ip.save(ip.Plan(ip.Shuffle(10_000), batch_size=256), tmp_path / "a.plan", epochs=range(4))
+    assert tree(tmp_path / "a.plan") == tree(tmp_path / "run.plan")
+
+
+# The command line.
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`build --part` and `finish` say what they did, to people and to programs."""
+    made = str(tmp_path / "a.plan")
+    words = ["build", made, "--num-samples", "1000", "--batch-size", "16", "--epochs", "3"]
+    assert 0 == main([*words, "--part", "2/2"])
+    assert (
+        f"{made}: 4,128 bytes; 1 chunks written, 0 were there already; other parts are not done "
+        "yet\n"
+    ) == capsys.readouterr().out
+    assert 1 == main(["finish", made])
+    assert (
+        f"indexplan: {made} must have all of its chunks; got no record of chunk 0 of epoch 0, "
+        "chunk 0 of epoch 1; run part 1/2 again\n"
+    ) == capsys.readouterr().err
+    assert 0 == main([*words, "--part", "1/2", "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert (2, True) == (said["num_written"], said["finished"])
+    assert 0 == main(["finish", made])
+    assert f"{made}: finished; 12,384 bytes in 3 chunks\n" == capsys.readouterr().out
+    assert 0 == main(["finish", made, "--json"])
+    assert {
+        "path": made,
+        "num_bytes": 12384,
+        "num_written": 0,
+        "num_kept": 3,
+        "finished": True,
+    } == json.loads(capsys.readouterr().out)
+    assert 1 == main(["finish", f"{made}x"])
+
+
+def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--units-per-chunk` gives every part something to build."""
+    made = str(tmp_path / "a.plan")
+    words = ["build", made, "--num-samples", "1000", "--batch-size", "16"]
+    words += ["--units-per-chunk", "2.5e2"]
+    for number in range(1, 5):
+        assert 0 == main([*words, "--part", f"{number}/4", "--json"])
+        said = json.loads(capsys.readouterr().out)
+        assert (1, number == 4) == (said["num_written"], said["finished"])
+    plan = ip.Plan(ip.Shuffle(1000), batch_size=16)
+    ip.save(plan, tmp_path / "b.plan", units_per_chunk=250)
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("0/4", "part must be from 1/4 to 4/4; got '0/4'; count from 1, in a job array with "
+                "--array=1-4"),
+        ("/", "--part must be a part and how many there are, such as 1/4; got '/'; write it so, "
+              "or leave it out to build all"),
+        ("2", "--part must be a part and how many there are, such as 1/4; got '2'; write it so, "
+              "or leave it out to build all"),
+    ],
+)  # fmt: skip
+def test_wrong_part_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, said: str
+) -> None:
+    """A part that is none exits with 2; SLURM's variables outside an array are such a case."""
+    words = ["--num-samples", "9", "--batch-size", "2", "--part", part]
+    assert 2 == main(["build", str(tmp_path / "a"), *words])
+    assert f"indexplan: {said}\n" == capsys.readouterr().err
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_progress(tmp_path: Path) -> None:
+    """Somebody at a terminal sees how far a part is, and how far finish is."""
+    words = ["--num-samples", "1000", "--batch-size", "16", "--epochs", "2"]
+    said = seen_at_a_terminal("build", str(tmp_path / "1.plan"), *words, "--part", "1/2")
+    assert "building: 100%" in said
+    assert "1.00k/1.00k" in said
+    assert "idx/s]" in said
+    assert 0 == main(["build", str(tmp_path / "2.plan"), *words, "--part", "2/2"])
+    for number in (1, 2):
+        shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
+    said = seen_at_a_terminal("finish", str(tmp_path / "a.plan"))
+    assert "checking: 100%" in said
+    assert "chunk/s]" in said

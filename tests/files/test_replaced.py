@@ -1,0 +1,156 @@
+"""A plan that is replaced by another one at its path: no reader of the first answers from it."""
+
+import multiprocessing
+import pickle
+import shutil
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+
+import indexplan as ip
+from tests.support.builders import answer
+from tests.support.children import in_child
+from tests.support.trees import PLAN
+
+OTHER = PLAN.replace(order=ip.Shuffle(1000, seed=6))  # whose files have the same sizes
+MANY = {"units_per_chunk": 256}
+RIGHT = PLAN.order.take(0, 0, 1000)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A plan directory of 4 chunks."""
+    ip.save(PLAN, tmp_path / "a.plan", **MANY)
+    return tmp_path / "a.plan"
+
+
+def replace(root: Path, plan: ip.Plan = OTHER) -> str:
+    """Put another plan at a path; return with which words a reader of the first is refused."""
+    first = digest(root)
+    shutil.rmtree(root)
+    ip.save(plan, root, **MANY)
+    cure = "open it anew, and give every plan a path of its own"
+    rule = f"must still hold the plan that was opened, of the manifest_sha256 {first:.16}..."
+    return f"{root} {rule}; got {digest(root):.16}...; {cure}"
+
+
+def digest(root: Path) -> str:
+    """The digest that a manifest holds of itself."""
+    return ip.Stored(root).manifest.sha256
+
+
+def refused(function: Callable[..., object], *arguments: Any) -> str:
+    """The message with which a call is refused."""
+    with pytest.raises(ip.PlanFileError) as error:
+        function(*arguments)
+    return str(error.value)
+
+
+def first_batch(plan: ip.Plan) -> list[int]:
+    """What a worker reads."""
+    batch: list[int] = plan.batch(0, 0, step=0, rank=0).tolist()
+    return batch
+
+
+def test_pickled_readers(root: Path) -> None:
+    """A pickled order, and a plan that holds one, refuse another plan at their path."""
+    order, plan = pickle.dumps(ip.Stored(root)), pickle.dumps(ip.load(root, check="touched"))
+    assert PLAN.order == pickle.loads(order)  # noqa: S301 (our own)
+    assert first_batch(PLAN) == first_batch(pickle.loads(plan))  # noqa: S301
+    said = replace(root)
+    for text in (order, plan):
+        assert said == refused(pickle.loads, text)
+    shutil.rmtree(root)
+    assert "must be a plan directory; got nothing there" in refused(pickle.loads, order)
+    ip.save(PLAN, root, **MANY)  # the same plan again is the same
+    assert first_batch(PLAN) == first_batch(pickle.loads(plan))  # noqa: S301
+
+
+def test_spawned_workers(root: Path) -> None:
+    """A spawned worker that gets a plan after it was replaced does not read the other one."""
+    plan = ip.load(root)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        assert first_batch(PLAN) == pool.submit(first_batch, plan).result()
+        said = replace(root)
+        for _ in range(2):
+            assert said == refused(pool.submit(_loaded, pickle.dumps(plan)).result)
+
+
+def _loaded(text: bytes) -> list[int]:
+    return first_batch(pickle.loads(text))  # noqa: S301
+
+
+def test_pickled_readers_of_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same holds for a URL."""
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "cache"))
+    store, url = fsspec.filesystem("memory"), f"memory://{tmp_path}/a.plan"
+    ip.save(PLAN, url, **MANY)
+    text = pickle.dumps(ip.load(url))
+    assert first_batch(PLAN) == first_batch(pickle.loads(text))  # noqa: S301
+    store.rm(url, recursive=True)
+    ip.save(OTHER, url, **MANY)
+    assert "must still hold the plan that was opened" in refused(pickle.loads, text)
+    store.store.clear()
+
+
+@pytest.mark.parametrize("check", ["opened", "touched"])
+def test_open_readers(root: Path, check: str) -> None:
+    """What is mapped stays as it was; what has to be opened is not taken from another plan."""
+    order = ip.Stored(root, check=check)
+    assert RIGHT[:256].tolist() == order.take(0, 0, 256).tolist()
+    said = replace(root)
+    assert RIGHT[:256].tolist() == order.take(0, 0, 256).tolist()
+    for _ in range(2):
+        assert said == refused(order.take, 0, 0, 257)
+    assert [*OTHER.order.take(0, 0, 1000)] == [*ip.Stored(root).take(0, 0, 1000)]
+    shutil.rmtree(root)
+    ip.save(PLAN, root, **MANY)
+    assert RIGHT.tolist() == order.take(0, 0, 1000).tolist()
+
+
+def test_readers_while_the_other_plan_is_built(root: Path) -> None:
+    """Between the deletion of a plan and the last file of its successor, nothing is taken."""
+    order = ip.Stored(root)
+    shutil.rmtree(root)
+    ip.save(OTHER, root, part=(1, 2), **MANY)
+    assert "got none...; " in refused(order.take, 0, 0, 1)
+
+
+def test_link_to_another_plan(root: Path, tmp_path: Path) -> None:
+    """A path that is a link, such as `latest`, is refused when it leads to another plan."""
+    ip.save(OTHER, tmp_path / "b.plan", **MANY)
+    (tmp_path / "latest").symlink_to(root)
+    order = ip.Stored(tmp_path / "latest")
+    (tmp_path / "latest").unlink()
+    (tmp_path / "latest").symlink_to(tmp_path / "b.plan")
+    for read in (lambda: order.take(0, 0, 1), lambda: pickle.loads(pickle.dumps(order))):  # noqa: S301
+        assert "must still hold the plan that was opened" in refused(read)
+
+
+def test_forked_workers(root: Path) -> None:
+    """A forked worker inherits its parent's reader, and what that will not take."""
+    plan = ip.load(root)
+    said = replace(root)
+    assert said == answer(lambda: refused(first_batch, plan))
+
+
+def opened(root: Path) -> list[str]:
+    """The files that are opened while a reader maps all chunks of a plan."""
+    order, paths = ip.Stored(root), []
+    sys.addaudithook(lambda call, args: paths.append(str(args[0])) if call == "open" else None)
+    assert np.array_equal(RIGHT, order.take(0, 0, 1000))
+    return [Path(path).name for path in paths]
+
+
+def test_the_manifest_is_read_once(root: Path) -> None:
+    """Of a plan that stays, the manifest is not read again, however many files are mapped."""
+    names = in_child(opened, root)
+    assert {f"chunk-0000{i}.npy" for i in range(4)} <= set(names)
+    assert "manifest.json" not in names

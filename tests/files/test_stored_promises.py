@@ -1,0 +1,346 @@
+"""A loaded plan answers every public question as the plan that was saved: it keeps all promises.
+
+Also where the order's class is unknown to the process that loads it, whenever the files can tell.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.offsetbox import TextArea
+
+import indexplan as ip
+import indexplan_torch
+from indexplan.orders.base import _REGISTRY
+from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.forging import rewritten
+from tests.support.trees import tree
+
+EPOCHS = [0, 2]  # of these, changing bins have as many: no promise, though it looks like one
+ORDERS = [
+    ip.Sequential(20),
+    ip.Shuffle(20, seed=7),
+    ip.BlockShuffle(20, block_size=4, seed=8),
+    Bins(20),
+    ChangingBins(20),
+    Drawn(20, seed=9),
+]
+INVERSE = "locate is the inverse of batch"
+UNKNOWN = "an order's algorithm must be one of"
+
+Question = Callable[[ip.Plan], Any]
+
+
+def each(ask: Callable[[ip.Plan, int, int], Any]) -> Question:
+    """Ask for the two ranks' first step in the stored epochs."""
+    return lambda plan: [ask(plan, epoch, rank) for epoch in EPOCHS for rank in range(2)]
+
+
+def schedules() -> Iterator[dict[str, Any]]:
+    """Yield the fields of a plan under every remainder, and of schedules by place."""
+    for remainder in ("spread", "drop", "pad", "carry"):
+        yield {"batch_size": 3, "remainder": remainder}
+    yield {"batch_size": [ip.Phase(0, 2), ip.Phase(7, 3)]}
+    yield {"batch_size": [ip.Phase(0, 2), ip.Phase((1, 0), 3)]}
+
+
+def plans_of(order: ip.Order) -> list[Any]:
+    """Return what becomes of plans of an order: their accounts, or the errors that refuse them."""
+    return [
+        outcome(lambda fields=fields: ip.Plan(order, world_size=2, **fields).account(0))
+        for fields in schedules()
+    ]
+
+
+def files_of(write: Callable[[Path], Any]) -> Any:
+    """Return what a function wrote to a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder) / "out")
+        return tree(Path(folder) / "out")
+
+
+def streamed(plan: ip.Plan, kind: Any) -> Any:
+    """Return the batches of a sampler or loader of rank 1, and where it stands."""
+    stream = kind(plan, rank=1, world_size=2)
+    return [[list(map(int, batch)) for batch in stream], len(stream), stream.state_dict()]
+
+
+def loaded(plan: ip.Plan) -> Any:
+    """Return what a PlanLoader without workers reads, and its main process's random stream."""
+    loader = indexplan_torch.PlanLoader(
+        range(20), plan, rank=1, world_size=2, num_workers=0, collate_fn=list
+    )
+    return list(loader), len(loader), loader.state_dict()
+
+
+def seeds(plan: ip.Plan, worker: int = 0) -> Any:
+    """Return what the process of a worker is seeded with for two passes of both ranks."""
+    said = []
+    for rank in range(2):
+        loader = indexplan_torch.PlanLoader(range(20), plan, rank=rank, world_size=2)
+        for number in EPOCHS:
+            loader.set_epoch(number)
+            if worker == 0:
+                indexplan_torch.seed_rank(loader)
+            else:
+                indexplan_torch.SeedWorker(loader.feed)(worker)
+            said.append(indexplan_torch.recorded())
+    return said
+
+
+# Every public question, by the name of whoever answers it; attributes answer with their value.
+QUESTIONS: dict[str, Question] = {
+    "Plan": lambda plan: plans_of(plan.order),
+    "Plan.num_steps": each(lambda plan, epoch, _: plan.num_steps(epoch)),
+    "Plan.first_step": each(lambda plan, epoch, _: plan.first_step(epoch)),
+    "Plan.batch": each(lambda plan, epoch, rank: plan.batch(epoch, step=0, rank=rank)),
+    "Plan.offsets": each(lambda plan, epoch, rank: plan.offsets(epoch, step=0, rank=rank)),
+    "Plan.micro_batches": each(
+        lambda plan, epoch, rank: plan.micro_batches(epoch, step=0, rank=rank)
+    ),
+    "Plan.indices": each(lambda plan, epoch, rank: plan.indices(epoch, rank=rank)),
+    "Plan.batch_sizes": each(lambda plan, epoch, rank: plan.batch_sizes(epoch, rank=rank)),
+    "Plan.batches": each(lambda plan, epoch, rank: list(plan.batches(epoch, rank=rank))),
+    "Plan.num_valid": each(lambda plan, epoch, rank: plan.num_valid(epoch, step=0, rank=rank)),
+    "Plan.step_size": each(lambda plan, epoch, _: plan.step_size(epoch, step=0)),
+    "Plan.phase": each(lambda plan, epoch, _: plan.phase(epoch, step=0)),
+    "Plan.locate": each(lambda plan, epoch, _: plan.locate(range(20), epoch)),
+    "Plan.account": each(lambda plan, epoch, _: plan.account(epoch)),
+    "Plan.cursor": each(lambda plan, epoch, _: plan.cursor(epoch, step=1)),
+    "Plan.resume": lambda plan: plan.resume(plan.cursor(0, step=1)).indices(0, rank=1),
+    "Plan.replace": lambda plan: [
+        outcome(lambda fields=fields: plan.replace(**fields).account(2)) for fields in schedules()
+    ],
+    "Plan.to_dict": lambda plan: plan.to_dict(),
+    "Plan.from_dict": lambda plan: ip.Plan.from_dict(plan.to_dict(), order=plan.order).account(0),
+    "Plan.to_json": lambda plan: plan.to_json(),
+    "Plan.from_json": lambda plan: ip.Plan.from_json(plan.to_json()).account(0),
+    "Order.take": lambda plan: [plan.order.take(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
+    "Order.offsets": lambda plan: [plan.order.offsets(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
+    "Order.locate": lambda plan: [plan.order.locate(epoch, range(20)) for epoch in EPOCHS],
+    "Order.num_units": lambda plan: [plan.order.num_units(epoch) for epoch in EPOCHS],
+    "Order.to_dict": lambda plan: plan.order.to_dict(),
+    "explain": lambda plan: [ip.explain(plan, sample, EPOCHS) for sample in range(20)],
+    "diff": lambda plan: ip.diff(plan, plan.replace(batch_size=3), EPOCHS),
+    "verify": lambda plan: [
+        check for check in ip.verify(plan, EPOCHS).checks if "byte" not in check.name
+    ][:5],  # the laws; a stored plan's files come after them
+    "save": lambda plan: files_of(lambda out: ip.save(plan, out, epochs=EPOCHS)),
+    "export": lambda plan: files_of(lambda out: ip.export(plan, out, epochs=EPOCHS)),
+    "plot.coverage": lambda plan: ip.plot.coverage(plan, 2),
+    "plot.mixing": ip.plot.mixing,
+    "plot.reading": ip.plot.reading,
+    "plot.schedule": lambda plan: ip.plot.schedule(plan, epochs=1),
+    "plot.batch_sizes": ip.plot.batch_sizes,
+    "torch.GlobalPlanBatchSampler": lambda plan: list(
+        indexplan_torch.GlobalPlanBatchSampler(plan, world_size=2)
+    ),
+    "torch.PlanBatchSampler": lambda plan: streamed(plan, indexplan_torch.PlanBatchSampler),
+    "torch.PlanSampler": lambda plan: list(indexplan_torch.PlanSampler(plan, rank=1, world_size=2)),
+    "torch.PlanLoader": loaded,
+    "torch.PlanView": lambda plan: list(
+        indexplan_torch.PlanView(indexplan_torch.PlanBatchSampler(plan, rank=1, world_size=2).feed)
+    ),
+    "torch.SeedWorker": lambda plan: seeds(plan, worker=1),
+    "torch.seed_rank": seeds,
+}
+
+# Of an order whose class is not known, nobody can tell where a sample is, nor write it anew.
+NEED_THE_CLASS = {
+    "Plan.locate", "Plan.from_json", "Order.locate", "explain", "save",
+}  # fmt: skip
+
+
+def found() -> set[str]:
+    """Return the names of all public questions: whatever a plan or an order has or is passed to."""
+    names = {f"Plan.{name}" for name in dir(ip.Plan) if not name.startswith("_")}
+    names |= {f"Plan.{field.name}" for field in fields(ip.Plan)}
+    names |= {f"Order.{name}" for name in dir(ip.Order) if not name.startswith("_")}
+    names |= {f"Order.{name}" for name in inspect.get_annotations(ip.Order)}
+    for prefix, module in (("", ip), ("plot.", ip.plot), ("torch.", indexplan_torch)):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not callable(value) or (isinstance(value, type) and issubclass(value, Exception)):
+                continue
+            for taken in inspect.signature(value).parameters.values():
+                if re.search(r"\b(Plan|Order|Feed|loader)\b", str(taken)):
+                    names.add(prefix + name)
+    return names - {"register", "bench", "Bench"}  # of a class; and of the machine's speed
+
+
+def asked_of(order: ip.Order, name: str) -> bool:
+    """Return whether to ask; pictures take their time, and only coverage draws a promise."""
+    quick = not name.startswith("plot.") or name == "plot.coverage"
+    return quick or type(order) in (ip.Shuffle, ChangingBins)
+
+
+def ask(name: str, plan: ip.Plan) -> Any:
+    """Return the answer to a question, made comparable, or the error that refuses it."""
+    kind, _, attribute = name.partition(".")
+    asked = {"Plan": plan, "Order": plan.order}.get(kind)
+    return outcome(
+        lambda: QUESTIONS[name](plan) if name in QUESTIONS else getattr(asked, attribute)
+    )
+
+
+def outcome(answer: Callable[[], Any]) -> Any:
+    """Return an answer, or the words of the error that refuses it."""
+    try:
+        return plain(answer())
+    except ip.IndexPlanError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def plain(value: Any) -> Any:
+    """Return a value of which `==` tells all: lists, records, what a picture is of."""
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, value.tolist()]
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, Figure):
+        return [shown for artist in value.findobj() for shown in drawn(artist)]
+    if is_dataclass(value) and not isinstance(value, ip.Order):
+        return [type(value).__name__, *(plain(getattr(value, f.name)) for f in fields(value))]
+    assert not callable(value), f"write the question that {value} is asked"
+    return value
+
+
+def drawn(artist: Any) -> Iterator[Any]:
+    """Yield what tells a text, a line, a bar or an image of a figure from another."""
+    for name in ("get_text", "get_xydata", "get_extents", "get_facecolor", "get_array"):
+        if hasattr(artist, name) and not isinstance(artist, TextArea):
+            value = getattr(artist, name)()
+            yield name, str(value) if hasattr(value, "extents") else plain(value)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.algorithm)
+def test_every_question_is_answered_alike(
+    order: ip.Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Computed, loaded, and loaded without the order's class, plans say the same, word by word."""
+    constant = not isinstance(order, ChangingBins)
+    plan = ip.Plan(order, world_size=2, batch_size=(2, 2), remainder="carry" if constant else "pad")
+    epochs = range(4) if constant else EPOCHS
+    ip.save(plan, tmp_path / "a.plan", epochs=epochs, units_per_chunk=8)
+    names = [name for name in sorted(found()) if asked_of(order, name)]
+    expected = {name: ask(name, plan) for name in names}
+    answers = {name: ask(name, ip.load(tmp_path / "a.plan")) for name in names}
+    assert [] == [name for name in names if answers[name] != expected[name]]
+    if type(order).__module__ != Bins.__module__:
+        return  # of this library, and known everywhere
+    monkeypatch.delitem(_REGISTRY, order.algorithm)
+    answers = {name: ask(name, ip.load(tmp_path / "a.plan")) for name in names}
+    told = [check for check in answers.pop("verify") if UNKNOWN not in check[-1]]
+    assert told == [check for check in expected["verify"] if check[1] != INVERSE]
+    assert [] == [name for name in NEED_THE_CLASS if UNKNOWN not in answers.pop(name)]
+    assert [] == [name for name in answers if answers[name] != expected[name]]
+
+
+def test_a_question_cannot_be_forgotten() -> None:
+    """Each question of the table is asked by that name; a name without one fails in `plain`."""
+    assert set() == set(QUESTIONS) - found()
+    assert {"Plan.batch", "Order.traits", "plot.batch_sizes", "torch.PlanLoader"} <= found()
+
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden/format_1.json").read_text())["directories"]
+
+
+def old(name: str, root: Path) -> Path:
+    """Write a plan directory as it was written when format version 1 was all there was."""
+    for path, data in GOLDEN[name].items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(base64.b64decode(data))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [("bins", Bins(20)), ("changing bins", ChangingBins(20)), ("drawn", Drawn(20, seed=7))],
+)
+def test_an_old_directory_of_a_known_order(name: str, order: ip.Order, tmp_path: Path) -> None:
+    """Format version 1 does not say what its order promises, but the order itself does."""
+    plan = ip.load(old(name, tmp_path / "a.plan"))
+    assert (order, order.traits, order.stream_key) == (
+        plan.order,
+        plan.order.traits,
+        plan.order.stream_key,
+    )
+    computed = ip.Plan.from_json(plan.to_json())
+    names = [name for name in sorted(found()) if asked_of(order, name)]
+    assert [] == [name for name in names if ask(name, plan) != ask(name, computed)]
+    assert ip.verify(plan).ok
+    saved = ip.save(computed, tmp_path / "a.plan", epochs=EPOCHS, units_per_chunk=8)
+    assert (0, True) == (saved.num_written, saved.finished)
+    assert set(GOLDEN[name]) == set(tree(tmp_path / "a.plan"))
+
+
+def test_an_old_build_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+    """A build that format version 1 began is finished in it, and its files are the same."""
+    root = old("drawn", tmp_path / "a.plan")
+    (root / "manifest.json").unlink()
+    (root / "epoch-00002/chunk-00001.npy").unlink()
+    plan = ip.Plan(Drawn(20, seed=7), world_size=2, batch_size=3)
+    assert 1 == ip.save(plan, root, epochs=EPOCHS, units_per_chunk=8).num_written
+    now = tree(root)
+    assert {name: base64.b64decode(data) for name, data in GOLDEN["drawn"].items()} == now
+
+
+def test_an_old_directory_of_an_unknown_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where neither directory nor order can say, nothing is promised; what is stored is read."""
+    for kind in (Bins, ChangingBins, Drawn):
+        monkeypatch.delitem(_REGISTRY, kind.algorithm)
+    plan = ip.load(old("changing bins", tmp_path / "a.plan"))
+    assert (
+        ip.Plan(ChangingBins(20), world_size=2, batch_size=2).indices(2, rank=1).tolist()
+        == plan.indices(2, rank=1).tolist()
+    )
+    with pytest.raises(ip.IndexPlanError) as refused:
+        plan.replace(remainder="carry")  # both stored epochs have 10 units, the next has 11
+    assert str(refused.value).startswith("carry needs an order with the same number of units")
+    drawn = ip.load(old("drawn", tmp_path / "b.plan"))
+    assert 7 == drawn.order.stream_key  # the seed of its dict form
+    report = ip.verify(drawn)
+    assert report.ok
+    said = "format version 1 does not say whether the order reads every sample once; epoch 0: "
+    assert str(report.checks[-1].skipped).startswith(said)
+    with pytest.raises(ip.PlanFileError) as caught:
+        ip.load(old("bins", tmp_path / "c.plan"))  # saved under carry
+    known = ", ".join(sorted(_REGISTRY))
+    assert (
+        f"{tmp_path}/c.plan: carry needs an order with the same number of units in every epoch; "
+        "got test-bins-v1; use another remainder, and phases at (epoch, sub_epoch); format version "
+        f"1 does not say what its order promises, and an order's algorithm must be one of {known}; "
+        "got 'test-bins-v1'; upgrade indexplan, or import the module that registers it"
+    ) == str(caught.value)
+
+
+def test_promises_that_are_not_the_orders(tmp_path: Path) -> None:
+    """`verify` tells a directory whose promises are not those of the order that it names."""
+    ip.save(ip.Plan(Drawn(20, seed=7), world_size=2, batch_size=3), tmp_path / "a.plan")
+    forged = {"constant_num_units": False, "reads": "once", "stream_key": 8}
+    rewritten(tmp_path / "a.plan", lambda manifest: {**manifest, **forged})
+    problems = [
+        problem
+        for check in ip.verify(ip.load(tmp_path / "a.plan")).checks
+        for problem in check.problems
+    ]
+    assert [
+        "manifest.json: constant_num_units is False; its order has True",
+        "manifest.json: reads is 'once'; its order has 'any'",
+        "manifest.json: stream_key is 8; its order has 7",
+    ] == problems[:3]

@@ -1,0 +1,244 @@
+"""`check="touched"`: a damaged block is found by the first read that touches it, and not before."""
+
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.files.format import BLOCK_BYTES
+from indexplan.kernels.xxh64 import xxh64
+from tests.support.bins import Bins
+from tests.support.refusals import refuses
+
+PLAN = ip.Plan(ip.Shuffle(2_500_000, seed=3), world_size=2, batch_size=1000)
+EACH = 1_500_000  # units of a chunk: one chunk of two blocks, and one of one
+FIRST = BLOCK_BYTES // 4 - 32  # the first block holds the header, and so many indices
+BLOCKS = {(0, 0): (0, FIRST), (0, 1): (FIRST, EACH), (1, 0): (EACH, 2_500_000)}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan directory of three blocks."""
+    root = tmp_path_factory.mktemp("whole") / "a.plan"
+    ip.save(PLAN, root, units_per_chunk=EACH)
+    return root
+
+
+@pytest.fixture
+def saved(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    shutil.copytree(whole, tmp_path / "a.plan")
+    return tmp_path / "a.plan"
+
+
+def file_of(root: Path, position: int) -> Path:
+    """The chunk file that holds a position."""
+    return root / f"epoch-00000/chunk-{position // EACH:05d}.npy"
+
+
+def flip(root: Path, position: int, bit: int = 0) -> None:
+    """Flip a bit of the index at a position, in place."""
+    with file_of(root, position).open("r+b") as stream:
+        stream.seek(128 + 4 * (position % EACH) + bit // 8)
+        octet = stream.read(1)[0] ^ (1 << bit % 8)
+        stream.seek(-1, 1)
+        stream.write(bytes([octet]))
+
+
+def damaged(order: ip.Order, start: int, stop: int) -> str:
+    """The message with which a read of an interval fails."""
+    with pytest.raises(ip.PlanFileError) as error:
+        order.take(0, start, stop)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+@pytest.mark.parametrize("where", ["first", "middle", "last"])
+def test_flipped_bits(saved: Path, block: tuple[int, int], where: str) -> None:
+    """One flipped bit is found when its block is touched, by name; other blocks read on."""
+    start, stop = BLOCKS[block]
+    position = {"first": start, "middle": (start + stop) // 2, "last": stop - 1}[where]
+    data = file_of(saved, position).read_bytes()[BLOCK_BYTES * block[1] :][:BLOCK_BYTES]
+    flip(saved, position, bit=position % 32)
+    order = ip.Stored(saved, check="touched")
+    for other, (low, high) in BLOCKS.items():
+        if other != block:
+            expected = PLAN.order.take(0, low, high)
+            assert np.array_equal(expected, order.take(0, low, high))
+    after = file_of(saved, position).read_bytes()[BLOCK_BYTES * block[1] :][:BLOCK_BYTES]
+    said = (
+        f"{file_of(saved, position)}, block {block[1]} must have the XXH64 of the block table, "
+        f"{xxh64(data):016x}; got {xxh64(after):016x}; see what is wrong with `indexplan verify`, "
+        "then restore the file, or delete it and manifest.json and run the same build again"
+    )
+    for _ in range(2):  # it stays an error
+        assert said == damaged(order, start, start + 1)
+        assert said == damaged(order, stop - 1, stop)
+
+
+READS: dict[str, Callable[[ip.Order, int, int], Any]] = {
+    "one run": lambda order, start, stop: order.take(0, start, stop),
+    "long runs": lambda order, _, stop: order.take(0, [0, stop - 500], [500, stop]),
+    "short runs": lambda order, _, stop: order.take(0, [stop - 2, 0], [stop, 2]),
+    "single positions": lambda order, _, stop: order.take(0, [0, 1, stop - 1, 2]),
+    "many long runs": lambda order, _, stop: order.take(
+        0, [*range(0, 40_000, 2000), stop - 300], [*range(300, 40_000, 2000), stop]
+    ),
+    "many short runs": lambda order, _, stop: order.take(
+        0, [*range(0, 400, 9), stop - 2], [*range(2, 400, 9), stop]
+    ),
+    "many single positions": lambda order, _, stop: order.take(0, [*range(50), stop - 1]),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_edges(saved: Path, name: str) -> None:
+    """A read up to a damaged block does not touch it; a read of one index more does."""
+    flip(saved, EACH - 1)  # the last of the second block
+    order = ip.Stored(saved, check="touched")
+    expected = READS[name](PLAN.order, FIRST - 1000, FIRST)
+    assert expected.tolist() == READS[name](order, FIRST - 1000, FIRST).tolist()
+    with pytest.raises(ip.PlanFileError, match=r"chunk-00000\.npy, block 1 must have the XXH64"):
+        READS[name](order, FIRST - 999, FIRST + 1)
+
+
+@pytest.mark.parametrize("size", [1, 20, 3000, 5000])
+@pytest.mark.parametrize("block", [0, 1])
+def test_many_runs_and_one_into_a_damaged_block(saved: Path, size: int, block: int) -> None:
+    """Of many runs that are read together, one has its first or its last unit in another block."""
+    flip(saved, [5, EACH - 1][block])
+    starts = np.arange(30) * 2 * size + [FIRST, 0][block]
+    order = ip.Stored(saved, check="touched")
+    expected = PLAN.order.take(0, starts, starts + size)
+    assert np.array_equal(expected, order.take(0, starts, starts + size))
+    starts[17] = [FIRST - 1, FIRST + 1 - size][block]
+    with pytest.raises(ip.PlanFileError, match=rf"chunk-00000\.npy, block {block} must have the"):
+        order.take(0, starts, starts + size)
+
+
+def test_batches(saved: Path) -> None:
+    """Whatever a plan is asked for, it reads through the check."""
+    flip(saved, FIRST + 5)
+    plan = ip.load(saved, check="touched")
+    step = (FIRST + 5) // 2000
+    assert np.array_equal(PLAN.batch(0, step=0, rank=1), plan.batch(0, step=0, rank=1))
+    rank = (FIRST + 5) % 2000 // 1000
+    for read in (
+        lambda: plan.batch(0, step=step, rank=rank),
+        lambda: plan.indices(0, rank=rank),
+        lambda: list(plan.batches(0, rank=rank)),
+        lambda: plan.replace(world_size=5).indices(0, rank=(FIRST + 5) % 5),
+    ):
+        with pytest.raises(ip.PlanFileError, match="block 1 must have the XXH64"):
+            read()
+
+
+def test_by_default_nothing_is_touched(saved: Path) -> None:
+    """The default reads a damaged block as it is, which is why there is the other."""
+    flip(saved, 7)
+    for plan in (ip.load(saved), ip.load(saved, check="opened")):
+        assert PLAN.order.take(0, 7)[0] ^ 1 == plan.order.take(0, 7)[0]
+
+
+def test_a_block_is_checked_once(saved: Path) -> None:
+    """What happens to a block after it was checked goes unseen, but in another process."""
+    right = PLAN.order.take(0, 10).tolist()
+    order = ip.Stored(saved, check="touched")
+    assert right == order.take(0, 10).tolist()
+    flip(saved, 10)
+    again = ip.Stored(saved, check="touched")
+    for reader in (order, again, pickle.loads(pickle.dumps(order))):  # noqa: S301 (our own)
+        assert right[0] ^ 1 == reader.take(0, 10)[0]
+    code = f"import indexplan as ip; ip.load({str(saved)!r}, check='touched').order.take(0, 10)"
+    command = [sys.executable, "-c", code]
+    other = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "PlanFileError" in other.stderr
+    assert "chunk-00000.npy, block 0 must have the XXH64" in other.stderr
+
+
+def test_rebuilt_plans_are_checked_anew(tmp_path: Path) -> None:
+    """Another plan at the same path has other blocks."""
+    for seed in range(2):
+        plan = PLAN.replace(order=ip.Shuffle(1000, seed=seed))
+        ip.save(plan, tmp_path / "a.plan")
+        order = ip.Stored(tmp_path / "a.plan", check="touched")
+        assert plan.order.take(0, 0, 1000).tolist() == order.take(0, 0, 1000).tolist()
+        shutil.rmtree(tmp_path / "a.plan")
+
+
+def test_offsets_are_checked(tmp_path: Path) -> None:
+    """Where the order deals bins, the files of their offsets are checked too."""
+    plan = ip.Plan(Bins(500), world_size=1, batch_size=7)
+    ip.save(plan, tmp_path / "a.plan", units_per_chunk=50)
+    order = ip.Stored(tmp_path / "a.plan", check="touched")
+    assert plan.order.offsets(0, 0, 10).tolist() == order.offsets(0, 0, 10).tolist()
+    file = tmp_path / "a.plan/epoch-00000/chunk-00001.offsets.npy"
+    data = bytearray(file.read_bytes())
+    data[200] ^= 4
+    file.write_bytes(data)
+    assert plan.order.take(0, 0, 50).tolist() == order.take(0, 0, 50).tolist()
+    for read in (order.take, order.offsets):
+        with pytest.raises(ip.PlanFileError, match=r"chunk-00001\.offsets\.npy, block 0 must have"):
+            read(0, 60, 61)
+
+
+def test_impossible_offsets(tmp_path: Path) -> None:
+    """Offsets that nobody checked, and that point out of their chunk, are refused when read."""
+    ip.save(ip.Plan(Bins(500), world_size=1, batch_size=7), tmp_path / "a.plan")
+    file = tmp_path / "a.plan/epoch-00000/chunk-00000.offsets.npy"
+    whole = file.read_bytes()
+    said = f"{tmp_path}/a.plan: the offsets of epoch 0 must rise, inside their chunk; they do not"
+    for value in (-1, 2**62):
+        file.write_bytes(whole[:208] + value.to_bytes(8, "little", signed=True) + whole[216:])
+        order = ip.Stored(tmp_path / "a.plan")
+        for start, stop in ((9, 11), (10, 11)):
+            with pytest.raises(ip.PlanFileError, match=re.escape(said)):
+                order.take(0, start, stop)
+
+
+def test_swapped_block_table(saved: Path) -> None:
+    """A block table that changed after the plan was opened is refused at the first touch."""
+    order = ip.Stored(saved, check="touched")
+    table = bytearray((saved / "blocks.npy").read_bytes())
+    table[-1] ^= 1
+    (saved / "blocks.npy").write_bytes(table)
+    assert f"{saved}/blocks.npy must be as it was written" in damaged(order, 0, 5)
+
+
+def test_threads(saved: Path) -> None:
+    """Several threads fill at once: right answers, and an error in each that meets the damage."""
+    flip(saved, EACH + 1)
+    order = ip.Stored(saved, check="touched")
+    expected = PLAN.order.take(0, 0, EACH)
+    with ThreadPoolExecutor(8) as pool:
+        taken = [pool.submit(order.take, 0, 0, EACH) for _ in range(8)]
+        failed = [pool.submit(order.take, 0, EACH, 2_500_000) for _ in range(8)]
+    assert all(np.array_equal(expected, future.result()) for future in taken)
+    assert all(isinstance(future.exception(), ip.PlanFileError) for future in failed)
+
+
+def test_pickles_with_its_check(saved: Path) -> None:
+    """A reader travels as its path and its check, in less than a kilobyte."""
+    order = ip.Stored(saved, check="touched")
+    text = pickle.dumps(order)
+    assert len(text) < 1000
+    copy = pickle.loads(text)  # noqa: S301 (our own)
+    assert ("touched", order) == (copy.check, copy)
+    assert "opened" == pickle.loads(pickle.dumps(ip.Stored(saved))).check  # noqa: S301
+
+
+def test_other_checks(saved: Path) -> None:
+    """There are two checks, by name."""
+    for value in (None, True, "", "always", 5):
+        message = f"check must be one of opened, touched; got {value!r}; leave it out for opened"
+        refuses(message, ip.Stored, saved, check=value)
+        refuses(message, ip.load, saved, check=value)

@@ -1,0 +1,399 @@
+"""Verification of stored plans: every byte by every core, every sample counted, little memory."""
+
+import json
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.cli import main
+from indexplan.files import running
+from indexplan.files.format import BLOCK_BYTES, SLAB_UNITS, Build, Chunk
+from indexplan.files.marking import Seen
+from tests.support.bins import Bins, ChangingBins
+from tests.support.forging import rewritten
+
+BYTES = "every byte of every chunk is what the order generates"
+WRITTEN = "every byte of every chunk is what was written"
+COUNTED = "every epoch reads every sample once"
+NEED_NOT = "the order need not read every sample once"
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(ip.Order):
+    """Some samples in the order of a list; no registry knows it."""
+
+    num_samples: int
+    samples: tuple[int, ...]
+
+    algorithm = "test-listed-v1"
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = {"num_samples": self.num_samples, "samples": list(self.samples)}
+        return {"algorithm": self.algorithm, **fields}
+
+    def num_units(self, epoch: int) -> int:
+        return len(self.samples)
+
+    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+        positions = ip.Sequential(len(self.samples)).take(0, starts, stops)
+        out[:] = np.array(self.samples)[positions]
+
+    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
+        found = [self.samples.index(i) if i in self.samples else -1 for i in indices.tolist()]
+        return np.array(found, np.int64)
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Known(Listed):
+    """The same, registered."""
+
+    algorithm = "test-known-v1"
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Weighted(Known):
+    """The same, of samples that may repeat."""
+
+    algorithm = "test-weighted-v1"
+    every_sample_once = False
+
+
+def checks(plan: ip.Plan, root: Path, **options: Any) -> dict[str, ip.Check]:
+    """Save a plan, verify it, and return the checks by name."""
+    ip.save(plan, root, **options)
+    return {check.name: check for check in ip.verify(ip.load(root)).checks}
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan of one chunk in three blocks."""
+    root = tmp_path_factory.mktemp("blocks") / "a.plan"
+    ip.save(ip.Plan(ip.Shuffle(2_500_000), world_size=2, batch_size=8), root)
+    return root
+
+
+def test_every_wrong_block_of_one_chunk(blocks: Path) -> None:
+    """Whichever threads look at them, wrong blocks are told in order, each with its position."""
+    file = blocks / "epoch-00000/chunk-00000.npy"
+    whole = file.read_bytes()
+    data = np.frombuffer(whole, "<u4", offset=128).copy()
+    places = [0, 2**20 - 33, 2**20 - 32, 2_499_999]
+    right = data[places].tolist()
+    for place in places:
+        data[place] ^= 1
+    file.write_bytes(whole[:128] + data.tobytes())
+    report = ip.verify(ip.load(blocks))
+    file.write_bytes(whole)
+    wrong = {check.name: check for check in report.checks if not check.ok}
+    name = "epoch-00000/chunk-00000.npy, block"
+    assert {BYTES} == set(wrong)
+    assert [
+        f"{name} 0: its hash is not the table's",
+        f"{name} 0: position 0 of epoch 0 holds {right[0] ^ 1}, not {right[0]}",
+        f"{name} 1: its hash is not the table's",
+        f"{name} 1: position 1048544 of epoch 0 holds {right[2] ^ 1}, not {right[2]}",
+        f"{name} 2: its hash is not the table's",
+        f"{name} 2: position 2499999 of epoch 0 holds {right[3] ^ 1}, not {right[3]}",
+    ] == list(wrong[BYTES].problems)
+    assert f"--  {COUNTED}: not checked; blocks are wrong, as said above" in str(report)
+
+
+def test_progress(blocks: Path) -> None:
+    """Progress comes block by block, also of a single chunk, in the thread that asked."""
+    calls: list[tuple[int, int, threading.Thread]] = []
+    ip.verify(
+        ip.load(blocks), progress=lambda *seen: calls.append((*seen, threading.current_thread()))
+    )
+    size = (blocks / "epoch-00000/chunk-00000.npy").stat().st_size
+    done = [call[0] for call in calls]
+    assert (0, size) == (done[0], done[-1])
+    assert sorted(done) == done
+    assert 4 == len(done)
+    assert {(size, threading.main_thread())} == {call[1:] for call in calls}
+
+
+def test_progress_that_raises_stops_it(blocks: Path) -> None:
+    """An error in progress ends the verification, and leaves no thread behind."""
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        ip.verify(ip.load(blocks), progress=lambda done, _: done and 1 // 0)
+    assert before == threading.active_count()
+
+
+def test_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To build and to verify takes a few blocks of memory for each core, whatever the size.
+
+    One core, as two need not have their blocks at the same time. The plan of 100 MB takes no more
+    than that of 10 MB.
+    """
+    monkeypatch.setattr(running, "num_cores", lambda: 1)
+
+    def build(num_samples: int) -> None:
+        ip.save(ip.Plan(ip.Shuffle(num_samples), batch_size=8), tmp_path / f"{num_samples}")
+
+    def verify(num_samples: int) -> None:
+        assert ip.verify(ip.load(tmp_path / f"{num_samples}")).ok
+
+    for work in (build, verify):
+        work(10_000)  # imports, and compiles
+        peaks = []
+        for num_samples in (2_500_000, 25_000_000):
+            tracemalloc.start()
+            work(num_samples)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert max(peaks) < 4 * BLOCK_BYTES
+        assert peaks[1] < peaks[0] + 2**18, work.__name__
+
+
+def test_proven_orders_are_not_counted(blocks: Path) -> None:
+    """Of orders that are one-to-one by construction, right bytes are the proof."""
+    report = ip.verify(ip.load(blocks))
+    assert report.ok
+    assert {(COUNTED, 2_500_000), (BYTES, 10_000_128)} == {
+        (check.name, check.num_checked) for check in report.checks[-2:]
+    }
+
+
+def test_registered_orders_are_counted(tmp_path: Path) -> None:
+    """What another order repeats, leaves out, or makes up is found, as its claim is no proof."""
+    right = Known(100, tuple(range(100))[::-1])
+    found = checks(ip.Plan(right, world_size=1, batch_size=8), tmp_path / "a", epochs=range(2))
+    assert found[COUNTED] == ip.Check(COUNTED, 200)
+    wrong = Known(100, (*range(10, 90), 90, 89, 88, 7, 1000, 2**31))
+    found = checks(ip.Plan(wrong, world_size=1, batch_size=8), tmp_path / "b", epochs=[3])
+    assert found[COUNTED].problems == (
+        "epoch 3: 18 samples are never read, the first of them 0",
+        "epoch 3: 2 reads are of a sample that was read before, the first such sample 88",
+        "epoch 3: 2 indices are not from 0 to 99, such as 1000",
+    )
+    assert found[BYTES].ok
+    assert "epoch 3, sub-epoch 0, step 10: rank 0 reads 1000, which is no sample" in (
+        found["locate is the inverse of batch"].problems
+    )
+
+
+def test_orders_that_repeat_on_purpose(tmp_path: Path) -> None:
+    """An order that says so may repeat and leave out samples."""
+    weighted = Weighted(5, (0, 3, 3, 3, 1, 0, 3))
+    ip.save(ip.Plan(weighted, world_size=1, batch_size=2), tmp_path / "a.plan")
+    report = ip.verify(ip.load(tmp_path / "a.plan"))
+    assert report.ok
+    assert {COUNTED: NEED_NOT, "locate is the inverse of batch": NEED_NOT} == {
+        check.name: check.skipped for check in report.checks if check.skipped
+    }
+
+
+@pytest.mark.parametrize(("kind", "skipped"), [(Bins, ""), (ChangingBins, NEED_NOT)])
+def test_bins_are_counted(tmp_path: Path, kind: type[Bins], skipped: str) -> None:
+    """The samples in bins are counted, and their offsets compared."""
+    plan = ip.Plan(kind(500), world_size=1, batch_size=7)
+    found = checks(plan, tmp_path / "a.plan", epochs=range(2), units_per_chunk=60)
+    assert all(check.ok for check in found.values())
+    assert found[COUNTED].skipped == skipped
+    assert found[COUNTED].num_checked == (0 if skipped else 1000)
+    for name in ("chunk-00001.npy", "chunk-00001.offsets.npy"):
+        file = tmp_path / "a.plan/epoch-00001" / name
+        whole = file.read_bytes()
+        for place in (130, len(whole) - 1, 30):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            report = ip.verify(ip.load(tmp_path / "a.plan"))
+            bad = {check.name: check.problems for check in report.checks if not check.ok}
+            assert f"epoch-00001/{name}, block 0: its hash is not the table's" == bad[BYTES][0]
+            assert 2 == len(bad[BYTES])
+        file.write_bytes(whole)
+
+
+def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An order that is not known here is hashed and counted; the report says what was not done."""
+    root = tmp_path / "a.plan"
+    found = checks(ip.Plan(Listed(9, tuple(range(9))), world_size=1, batch_size=2), root)
+    reason = found[BYTES].skipped
+    assert reason.startswith("an order's algorithm must be one of ")
+    assert reason.endswith("got 'test-listed-v1'; upgrade indexplan, or import the module that "
+                           "registers it")  # fmt: skip
+    assert [(WRITTEN, 164), (COUNTED, 9)] == [
+        (name, found[name].num_checked) for name in (WRITTEN, COUNTED)
+    ]
+    assert reason == found["locate is the inverse of batch"].skipped
+    assert 0 == main(["verify", str(root)])
+    assert f"--  {BYTES}: not checked; {reason}\n" in capsys.readouterr().out
+    assert 0 == main(["verify", str(root), "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert reason in [check["skipped"] for check in said["checks"]]
+    file = root / "epoch-00000/chunk-00000.npy"
+    whole = file.read_bytes()
+    wrong_hash = "its hash is not the table's"
+    for place, expected in ((128, [wrong_hash]), (30, [wrong_hash, "the .npy header is wrong"])):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        report = ip.verify(ip.load(root))
+        said = next(check.problems for check in report.checks if check.name == WRITTEN)
+        assert [f"epoch-00000/chunk-00000.npy, block 0: {words}" for words in expected] == (
+            list(said)
+        )
+        assert 1 == main(["verify", str(root)])
+
+
+def test_unknown_orders_of_bins(tmp_path: Path) -> None:
+    """The same of bins, whose offsets are hashed."""
+    root = tmp_path / "a.plan"
+    ip.save(ip.Plan(Bins(60), world_size=1, batch_size=2), root)
+    unknown = {"algorithm": "test-bins-v0", "num_samples": 60}
+    rewritten(root, lambda manifest: manifest | {"order": unknown})
+    report = ip.verify(ip.load(root))
+    assert report.ok, str(report)
+    assert f"ok  {COUNTED} (60)" in str(report)
+
+
+@pytest.mark.parametrize(("num_samples", "num_units"), [(1001, [1000]), (999, [1000])])
+def test_manifest_of_another_order(tmp_path: Path, num_samples: int, num_units: list[int]) -> None:
+    """A manifest that was forged, digests and all, is compared with the order that it names."""
+    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), tmp_path / "a.plan")
+    order = ip.Shuffle(num_samples).to_dict()
+    rewritten(tmp_path / "a.plan", lambda manifest: manifest | {"order": order})
+    report = ip.verify(ip.load(tmp_path / "a.plan"))
+    assert (
+        f"manifest.json: num_samples is 1000; its order has {num_samples}",
+        f"manifest.json: num_units is {num_units}; its order has [{num_samples}]",
+    ) == next(check.problems for check in report.checks if check.name == WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda _: "garbage",
+            "build.json must be JSON; got b'garbage' (Expecting value: line 1 column 1 (char 0))",
+        ),
+        (
+            lambda text: text.replace('"units_per_chunk":300', '"units_per_chunk":200'),
+            "build.json must hold the build that manifest.json holds; got another",
+        ),
+        (
+            lambda text: text.replace('"num_samples":1000', '"num_samples":1000.0'),
+            "build.json must hold the build that manifest.json holds; got another",
+        ),
+    ],
+)
+def test_another_build(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
+    """build.json, which the next builder goes by, has to be the build that the manifest names."""
+    root = tmp_path / "a.plan"
+    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), root, units_per_chunk=300)
+    text = (root / "build.json").read_text()
+    (root / "build.json").write_text(json.dumps(json.loads(text), indent=1))  # the same build
+    assert ip.verify(ip.load(root)).ok
+    (root / "build.json").write_text(change(text))
+    wrong = {
+        check.name: check.problems for check in ip.verify(ip.load(root)).checks if check.problems
+    }
+    cure = "restore the file, or build the plan again at another path"
+    assert {BYTES: (f"{said}; {cure}",)} == wrong
+
+
+def test_no_build(tmp_path: Path) -> None:
+    """A plan whose build.json is gone is read, and verification says what is gone."""
+    root = tmp_path / "a.plan"
+    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), root)
+    (root / "build.json").unlink()
+    report = ip.verify(ip.load(root))
+    assert f"{root}/build.json must be readable; got 'No such file or directory'" in str(report)
+    assert not report.ok
+
+
+def test_epochs_are_not_looked_up_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many epochs are counted, the list of chunks is walked a few times, not for each."""
+    walks = []
+    walk = Build.chunks
+
+    def counted(self: Build) -> Iterator[Chunk]:
+        walks.append(self)
+        return walk(self)
+
+    monkeypatch.setattr(Build, "chunks", counted)
+    numbers = []
+    for epochs in (2, 20):
+        right = Known(10, tuple(range(10)))
+        ip.save(
+            ip.Plan(right, world_size=1, batch_size=8), tmp_path / f"{epochs}", epochs=range(epochs)
+        )
+        plan = ip.load(tmp_path / f"{epochs}")
+        walks.clear()
+        assert ip.verify(plan).ok
+        numbers.append(len(walks))
+    assert numbers[0] == numbers[1] < 5
+
+
+@given(st.integers(1, 200), st.lists(st.integers(-5, 210), max_size=300), st.booleans())
+def test_counting(num_samples: int, reads: list[int], narrow: bool) -> None:
+    """The bitmap says what sets and lists say."""
+    seen = Seen(num_samples)
+    if narrow:
+        reads = [abs(index) for index in reads]
+    seen.mark(np.array(reads, "<u4" if narrow else "<i8")[: len(reads) // 2])
+    seen.mark(np.array(reads, "<u4" if narrow else "<i8")[len(reads) // 2 :])
+    inside = [index for index in reads if 0 <= index < num_samples]
+    missing = sorted(set(range(num_samples)) - set(inside))
+    repeated = sorted(index for index in set(inside) if inside.count(index) > 1)
+    outside = [index for index in reads if not 0 <= index < num_samples]
+    said = []
+    if missing:
+        said.append(f"{len(missing)} samples are never read, the first of them {missing[0]}")
+    if repeated:
+        times = len(inside) - len(set(inside))
+        said.append(
+            f"{times} reads are of a sample that was read before, the first such sample "
+            f"{repeated[0]}"
+        )
+    if outside:
+        said.append(
+            f"{len(outside)} indices are not from 0 to {num_samples - 1}, such as {min(outside)}"
+        )
+    assert [f"epoch 4: {words}" for words in said] == seen.problems(4)
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Wide(ip.Order):
+    """Bins of 1000 samples; it asserts that no more are drawn at a time than fit a slab."""
+
+    num_samples: int
+
+    algorithm = "test-wide-v1"
+    deals_bins = True
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+    def num_units(self, epoch: int) -> int:
+        return self.num_samples // 1000
+
+    def _offsets(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64) * 1000
+
+    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+        assert len(out) <= SLAB_UNITS
+        out[:] = ip.Sequential(self.num_samples).take(0, starts * 1000, stops * 1000)
+
+    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
+        return indices // 1000
+
+
+def test_bins_are_drawn_some_at_a_time(tmp_path: Path) -> None:
+    """However many samples the bins of a chunk hold, a build and a check draw few at a time."""
+    plan = ip.Plan(Wide(1_300_000), world_size=1, batch_size=7)
+    found = checks(plan, tmp_path / "a.plan")
+    assert all(check.ok for check in found.values())
+    assert 1_300_000 == found[COUNTED].num_checked
+    read = ip.load(tmp_path / "a.plan").order
+    assert np.array_equal(np.arange(1_300_000), read.take(0, 0, 1300))

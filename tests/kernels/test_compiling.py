@@ -1,0 +1,295 @@
+"""Kernels give right answers whatever numba's disk cache does, and repair it where they can.
+
+Every case is a fresh process with two kernel files and a cache folder of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ANSWER = 2 * (0 + 1 + 2 + 3)
+
+HELPERS = """
+from indexplan.kernels.compiling import helper
+
+@helper
+def twice(x):
+    return x + x
+"""
+
+MODULE = """
+from indexplan.kernels.compiling import INT64, READ_INT64, WRITE_INT64, kernel
+from helpers import twice
+
+@kernel(READ_INT64)
+def total(array):
+    result = 0
+    for i in range(len(array)):
+        result += twice(array[i])
+    return result
+
+@kernel(READ_INT64, INT64)
+def read(array, place):
+    return array[place]
+
+@kernel(INT64)
+def wrong(number):
+    return number.no_such_attribute
+"""
+
+CALL = """
+import json, numpy, kernels
+answer = kernels.total(numpy.arange(4))
+hits = sum(kernels.total._compiled.stats.cache_hits.values())
+print(json.dumps({"answer": answer, "hits": hits}))
+"""
+
+
+class Folder:
+    """A kernel file, a place for numba's cache, and processes that use them."""
+
+    def __init__(self, path: Path) -> None:
+        self.modules = path / "modules"
+        self.cache = path / "cache"
+        self.modules.mkdir()
+        (self.modules / "kernels.py").write_text(MODULE)
+        (self.modules / "helpers.py").write_text(HELPERS)
+        self.environ = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(self.cache),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.modules)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        self.environ.pop("NUMBA_BOUNDSCHECK", None)
+
+    def run(self, script: str = CALL, **environ: str) -> Any:
+        """Run a script in a fresh process and return what it prints as JSON."""
+        command = [sys.executable, "-W", "error", "-c", script]
+        done = subprocess.run(
+            command, env={**self.environ, **environ}, capture_output=True, text=True, check=False
+        )
+        assert (0, "") == (done.returncode, done.stderr)
+        return json.loads(done.stdout)
+
+    def files(self, suffix: str) -> list[Path]:
+        return sorted(self.cache.rglob(f"kernels.total-*.{suffix}"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+COLD = {"answer": ANSWER, "hits": 0}
+WARM = {"answer": ANSWER, "hits": 1}
+
+
+def test_cold_and_warm(folder: Folder) -> None:
+    """The first process compiles and saves; the second loads."""
+    assert COLD == folder.run()
+    assert [1, 1] == [len(folder.files(suffix)) for suffix in ("nbi", "nbc")]
+    assert WARM == folder.run()
+
+
+@pytest.mark.parametrize("name", ["kernels.py", "helpers.py"])
+def test_an_edit_of_any_file_recompiles_every_user(folder: Folder, name: str) -> None:
+    """A kernel is compiled anew when its own file or a helper's beside it has changed."""
+    folder.run()
+    path = folder.modules / name
+    edited = path.read_text().replace("return x + x", "return x + x + x")
+    path.write_text(edited.replace("result = 0", "result = 6"))
+    answer = {"kernels.py": ANSWER + 6, "helpers.py": ANSWER // 2 * 3}[name]
+    assert {**COLD, "answer": answer} == folder.run()
+    assert {**WARM, "answer": answer} == folder.run()
+
+
+def test_decoration_compiles_nothing(folder: Folder) -> None:
+    """Importing a file of kernels neither compiles them nor looks for a cache."""
+    script = "import json, kernels; print(json.dumps(kernels.total._compiled is None))"
+    assert folder.run(script) is True
+    assert not folder.cache.exists()
+
+
+def halve(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def scramble(path: Path) -> None:
+    path.write_bytes(b"\x80\x05 this is no pickle" * 40)
+
+
+@pytest.mark.parametrize("damage", [halve, empty, scramble])
+@pytest.mark.parametrize("suffixes", [["nbi"], ["nbc"], ["nbi", "nbc"]])
+def test_damaged_cache_is_repaired(
+    folder: Folder, damage: Callable[[Path], None], suffixes: list[str]
+) -> None:
+    """With damaged files the kernel is compiled again, and the next process loads again."""
+    folder.run()
+    for suffix in suffixes:
+        for path in folder.files(suffix):
+            damage(path)
+    assert COLD == folder.run()
+    assert WARM == folder.run()
+
+
+def test_missing_data_file(folder: Folder) -> None:
+    """An index that names a lost file leads to a new one."""
+    folder.run()
+    for path in folder.files("nbc"):
+        path.unlink()
+    assert COLD == folder.run()
+    assert WARM == folder.run()
+
+
+def test_no_place_for_a_cache(folder: Folder, tmp_path: Path) -> None:
+    """Where numba can write nowhere, and refuses to decorate, the kernel works uncached."""
+    block = tmp_path / "a_file"
+    block.touch()
+    (folder.modules / "__pycache__").touch()  # a file, where numba would make a folder
+    nowhere = {
+        "NUMBA_CACHE_DIR": str(block / "cache"),
+        "XDG_CACHE_HOME": str(block / "cache"),
+        "HOME": str(block),
+    }
+    refused = """
+import json, numba, kernels
+try:
+    numba.njit(cache=True)(kernels.total.py_func)
+except RuntimeError as error:
+    print(json.dumps("no locator available" in str(error)))
+"""
+    assert folder.run(refused, **nowhere) is True
+    assert COLD == folder.run(**nowhere)
+
+
+def test_cache_folder_is_a_file(folder: Folder) -> None:
+    """Where the chosen folder cannot be made, numba takes another, and the answer is right."""
+    folder.cache.touch()
+    assert COLD == folder.run()
+
+
+def test_full_disk(folder: Folder) -> None:
+    """Where the compiled code cannot be saved, it is used all the same."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    assert COLD == folder.run(limit + CALL)
+    assert [] == folder.files("nbc")
+    assert COLD == folder.run()
+    assert WARM == folder.run()
+
+
+def test_damaged_cache_on_a_full_disk(folder: Folder) -> None:
+    """Where a damaged cache cannot be repaired either, the kernel works uncached."""
+    folder.run()
+    for path in folder.files("nbi"):
+        scramble(path)
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    assert COLD == folder.run(limit + CALL)
+    assert COLD == folder.run()
+    assert WARM == folder.run()
+
+
+def test_many_first_calls_at_once(folder: Folder) -> None:
+    """Threads that meet at the first call compile once, and all get the answer."""
+    script = """
+import json, threading, numpy, kernels
+from concurrent.futures import ThreadPoolExecutor
+barrier = threading.Barrier(8)
+def call(_):
+    barrier.wait()
+    return kernels.total(numpy.arange(4)), id(kernels.total._compiled)
+with ThreadPoolExecutor(8) as pool:
+    answers = set(pool.map(call, range(8)))
+misses = sum(kernels.total._compiled.stats.cache_misses.values())
+print(json.dumps([[answer for answer, _ in answers], misses]))
+"""
+    assert [[ANSWER], 1] == folder.run(script)
+
+
+def test_errors_of_compilation_are_raised(folder: Folder) -> None:
+    """What numba cannot compile raises numba's error, at every call."""
+    script = """
+import json, kernels, numba
+def call():
+    try:
+        kernels.wrong(1)
+    except numba.core.errors.NumbaError as error:
+        return "no_such_attribute" in str(error)
+print(json.dumps([call(), call()]))
+"""
+    assert [True, True] == folder.run(script)
+
+
+def test_bounds_are_checked_despite_a_cache(folder: Folder) -> None:
+    """With NUMBA_BOUNDSCHECK, code without checks is not taken from the cache, nor left in it."""
+    call = "import json, numpy, kernels\nprint(json.dumps(kernels.read(numpy.arange(4), 3)))"
+    bounds = """
+import json, numpy, kernels
+try:
+    kernels.read(numpy.arange(4), 10**6)
+except IndexError:
+    print(json.dumps("checked"))
+"""
+    assert 3 == folder.run(call)
+    cached = sorted(folder.cache.rglob("*"))
+    assert folder.run(bounds, NUMBA_BOUNDSCHECK="1") == "checked"
+    assert cached == sorted(folder.cache.rglob("*"))
+
+
+def test_plain_function_is_kept(folder: Folder) -> None:
+    """`py_func` is the function as it was written, under its own name."""
+    script = """
+import json, kernels
+print(json.dumps([kernels.total.py_func([1, 2]), kernels.total.__name__]))
+"""
+    assert [6, "total"] == folder.run(script)
+
+
+def test_helpers_stay_plain_functions(folder: Folder) -> None:
+    """Outside of kernels a helper is the function as it was written."""
+    script = """
+import json, kernels
+print(json.dumps([kernels.twice('a'), type(kernels.twice).__name__]))
+"""
+    assert ["aa", "function"] == folder.run(script)
+
+
+def test_kernels_know_where_they_came_from(folder: Folder, tmp_path: Path) -> None:
+    """A kernel tells whether it was loaded, saved or neither, and from which folder."""
+    script = CALL + "print(json.dumps([kernels.total.origin, kernels.total.folder]))"
+    script = script.replace('print(json.dumps({"answer": answer, "hits": hits}))', "")
+    before = "import json, kernels; print(json.dumps([kernels.total.origin, kernels.total.folder]))"
+    assert [None, None] == folder.run(before)
+    origin, chosen = folder.run(script)
+    assert ("saved", folder.cache) == (origin, Path(chosen).parent)
+    assert ["loaded", chosen] == folder.run(script)
+    for path in folder.files("nbc"):
+        scramble(path)
+    assert ["saved", chosen] == folder.run(script)
+    assert ["unsaved", None] == folder.run(script, NUMBA_BOUNDSCHECK="1")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    full = {"NUMBA_CACHE_DIR": str(tmp_path / "full")}
+    assert "unsaved" == folder.run(limit + script, **full)[0]
+
+
+def test_all_kernels_are_listed(folder: Folder) -> None:
+    """What a file decorates is listed, in its order, before anything is compiled."""
+    script = """
+import json
+from indexplan.kernels.compiling import KERNELS
+import kernels
+print(json.dumps([[kernel.name, kernel.origin] for kernel in KERNELS]))
+"""
+    assert [["total", None], ["read", None], ["wrong", None]] == folder.run(script)

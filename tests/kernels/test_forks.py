@@ -1,0 +1,136 @@
+"""A process that is forked while other threads work is whole: it waits for no thread it lacks.
+
+DataLoader workers are forked by a loop whose other threads may be compiling. Of the threads, a
+child has only the one that forked, so a lock that another held would never be opened again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import indexplan
+
+ROOT = Path(__file__).parents[2]
+
+# `typed`, which the compiler calls, makes it stop. Half a second later it goes on by itself, since
+# whoever forks may wait for it.
+SCRIPT = """
+import json, os, signal, sys, threading
+from llvmlite.binding import ffi
+from numba.extending import overload
+from indexplan.kernels.compiling import INT64, kernel
+
+signal.alarm(100)
+stopped, forked = threading.Event(), threading.Event()
+fork_inside, answers = [], {}
+
+def slow():
+    def pause(number): ...
+
+    @overload(pause)
+    def typed(number):
+        if fork_inside == [None]:
+            fork_inside.append(os.fork())
+        stopped.set()
+        forked.wait(0.5)
+        return lambda number: number + 1
+
+    @kernel(INT64)
+    def paused(number):
+        return pause(number)
+
+    return paused
+
+@kernel(INT64)
+def other(number):
+    return number + 1
+
+def hold():
+    with ffi.lib._lock:
+        stopped.set()
+        forked.wait(0.5)
+
+def fork_and_call(kernel):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        os._exit(kernel(6))
+    forked.set()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+def while_another(works, kernel):
+    stopped.clear()
+    forked.clear()
+    thread = threading.Thread(target=works)
+    thread.start()
+    stopped.wait()
+    answer = fork_and_call(kernel)
+    thread.join()
+    return answer
+
+same = slow()
+answers["the same kernel"] = while_another(same.compile, same)
+answers["another kernel"] = while_another(slow().compile, other)
+answers["LLVM"] = while_another(hold, slow())
+fork_inside.append(None)
+ended = slow()(6)
+if fork_inside[1] == 0:
+    os._exit(ended)
+status = os.waitpid(fork_inside[1], 0)[1]
+answers["forked by the compiling thread"] = os.waitstatus_to_exitcode(status)
+answers["in the parent"] = ended
+print(json.dumps(answers))
+"""
+
+
+def test_a_fork_waits_for_what_is_being_compiled(tmp_path: Path) -> None:
+    """The child of a process that compiles calls kernels, the same and others, and they answer."""
+    script = tmp_path / "kernels.py"
+    script.write_text(SCRIPT)
+    environ = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "NUMBA_BOUNDSCHECK": "1",  # nothing is loaded from the cache: the child has to compile
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(script)]  # of forking
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    assert {
+        "the same kernel": 7,
+        "another kernel": 7,
+        "LLVM": 7,
+        "forked by the compiling thread": 7,
+        "in the parent": 7,
+    } == json.loads(done.stdout)
+
+
+def modules() -> Iterator[Any]:
+    """Import and yield every module of the library."""
+    for found in pkgutil.walk_packages(indexplan.__path__, "indexplan."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+def test_no_answer_is_kept_under_a_lock() -> None:
+    """Up to Python 3.11, functools.cached_property holds one lock for all objects of a class."""
+    classes = [each for module in modules() for each in vars(module).values()]
+    locked = {
+        f"{owner.__name__}.{name}"
+        for owner in classes
+        if isinstance(owner, type) and owner.__module__.startswith("indexplan")
+        for name, member in vars(owner).items()
+        if isinstance(member, cached_property)
+    }
+    assert set() == locked

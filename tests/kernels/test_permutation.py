@@ -1,0 +1,301 @@
+"""shuffle-v1, block-shuffle-v1 and XXH64: known answers, independent oracles, and laws."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from indexplan.kernels import permutation
+from tests.support import oracles
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+AWKWARD = [*range(1, 71), 4095, 4096, 4097, 65537, 262145, 1048575, 1048577]
+LARGE = [10**9, 2**32, 10**12, 2**40 + 12345, 2**62, 2**62 + 1, 2**63 - 1]
+
+nums = st.one_of(
+    st.integers(1, 300),
+    st.integers(1, 2**63 - 1),
+    st.integers(0, 62).flatmap(lambda bits: st.integers(max(1, 2**bits - 2), 2**bits + 2)),
+    st.sampled_from(AWKWARD + LARGE),
+)
+seeds = st.one_of(st.integers(0, 3), st.integers(0, 2**128 - 1))
+epochs = st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1))
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    return list(json.loads((GOLDEN / f"{name}.json").read_text())["cases"])
+
+
+def as_runs(positions: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    starts = np.asarray(positions, np.int64)
+    return starts, starts + 1
+
+
+class Shuffle:
+    """shuffle-v1 with the keys of a seed and an epoch."""
+
+    def __init__(self, n: int, seed: int, epoch: int = 0) -> None:
+        self.n = n
+        count = 2 * permutation.num_rounds(n)
+        self.words = np.array(oracles.key_words(seed, oracles.SHUFFLE, epoch, count), np.uint32)
+
+    def runs(self, starts: Any, stops: Any) -> NDArray[np.int64]:
+        starts, stops = (
+            np.ascontiguousarray(starts, np.int64),
+            np.ascontiguousarray(stops, np.int64),
+        )
+        out = np.full(int((stops - starts).sum()), -1)
+        permutation.permute_runs(self.n, self.words, starts, stops, out)
+        return out
+
+    def take(self, positions: Any) -> NDArray[np.int64]:
+        return self.runs(*as_runs(positions))
+
+    def locate(self, indices: Any) -> NDArray[np.int64]:
+        indices = np.asarray(indices, np.int64)
+        out = np.full(len(indices), -1)
+        permutation.invert(self.n, self.words, indices, out)
+        return out
+
+
+class BlockShuffle(Shuffle):
+    """block-shuffle-v1 with the keys of a seed and an epoch."""
+
+    def __init__(self, n: int, block_size: int, window: int, seed: int, epoch: int = 0) -> None:
+        count = 2 * permutation.num_rounds(-(-n // block_size))
+        words = np.array(oracles.key_words(seed, oracles.BLOCKS, epoch, count), np.uint32)
+        key = np.array(oracles.key_words(seed, oracles.WINDOWS, epoch, 2), np.uint32)
+        self.n = n
+        self.spec = (n, block_size, window, words, key)
+
+    def runs(self, starts: Any, stops: Any) -> NDArray[np.int64]:
+        starts, stops = (
+            np.ascontiguousarray(starts, np.int64),
+            np.ascontiguousarray(stops, np.int64),
+        )
+        out = np.full(int((stops - starts).sum()), -1)
+        permutation.block_permute_runs(*self.spec, starts, stops, out)
+        return out
+
+    def locate(self, indices: Any) -> NDArray[np.int64]:
+        indices = np.asarray(indices, np.int64)
+        out = np.full(len(indices), -1)
+        permutation.block_invert(*self.spec, indices, out)
+        return out
+
+
+def check_golden(shuffle: Shuffle, case: dict[str, Any]) -> None:
+    assert case["indices"] == shuffle.take(case["positions"]).tolist()
+    assert case["positions"] == shuffle.locate(case["indices"]).tolist()
+    if "crc32_of_all_as_little_endian_int64" in case:
+        order = shuffle.runs([0], [case["n"]]).astype("<i8")
+        assert case["crc32_of_all_as_little_endian_int64"] == zlib.crc32(order.tobytes())
+
+
+def check_bijection(shuffle: Shuffle) -> None:
+    everything = np.arange(shuffle.n)
+    order = shuffle.runs([0], [shuffle.n])
+    assert np.array_equal(everything, np.sort(order))
+    assert np.array_equal(everything, shuffle.locate(order))
+
+
+@pytest.mark.parametrize("case", cases("philox4x32_10"), ids=lambda case: str(case["key"]))
+def test_philox_vectors(case: dict[str, Any]) -> None:
+    """Philox4x32-10 gives Random123's known answers, in the kernel and in the oracle."""
+    counter, key = np.array(case["counter"], np.uint32), np.array(case["key"], np.uint32)
+    assert case["words"] == list(permutation.philox4x32(counter, key))
+    assert case["words"] == oracles.philox(case["counter"], case["key"])
+
+
+def test_shuffle_golden() -> None:
+    """shuffle-v1 gives every stored known answer, both ways, and the checksums of whole orders."""
+    for case in cases("shuffle_v1"):
+        check_golden(Shuffle(case["n"], case["seed"], case["epoch"]), case)
+
+
+def test_block_shuffle_golden() -> None:
+    """block-shuffle-v1 gives every stored known answer, both ways, and the checksums of orders."""
+    for case in cases("block_shuffle_v1"):
+        spec = (case[name] for name in ("n", "block_size", "window", "seed", "epoch"))
+        check_golden(BlockShuffle(*spec), case)
+
+
+def test_oracles_golden() -> None:
+    """The oracles themselves give every stored known answer."""
+    for case in cases("shuffle_v1"):
+        spec = (case["n"], case["seed"], case["epoch"])
+        assert case["indices"] == [oracles.shuffle_forward(*spec, p) for p in case["positions"]]
+        assert case["positions"] == [oracles.shuffle_inverse(*spec, i) for i in case["indices"]]
+    for case in cases("block_shuffle_v1"):
+        names = ("n", "block_size", "window", "seed", "epoch")
+        where = tuple(case[name] for name in names)
+        forward = [oracles.block_shuffle_forward(*where, p) for p in case["positions"]]
+        assert case["indices"] == forward
+        inverse = [oracles.block_shuffle_inverse(*where, i) for i in case["indices"]]
+        assert case["positions"] == inverse
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [(1, 24), (4095, 24), (4096, 12), (2**20 - 1, 12), (2**20, 8), (2**63 - 1, 8)],
+)
+def test_num_rounds(n: int, expected: int) -> None:
+    """Small domains need more rounds."""
+    assert expected == permutation.num_rounds(n)
+
+
+@given(n=nums, seed=seeds, epoch=epochs, data=st.data())
+def test_shuffle_matches_oracle(n: int, seed: int, epoch: int, data: st.DataObject) -> None:
+    """Any runs of positions have the oracle's indices, and the indices lead back to them."""
+    shuffle = Shuffle(n, seed, epoch)
+    starts = data.draw(st.lists(st.integers(0, n - 1), max_size=8))
+    stops = [data.draw(st.integers(start, min(n, start + 20))) for start in starts]
+    positions = [p for start, stop in zip(starts, stops, strict=True) for p in range(start, stop)]
+    expected = [oracles.shuffle_forward(n, seed, epoch, position) for position in positions]
+    assert expected == shuffle.runs(starts, stops).tolist()
+    assert positions == shuffle.locate(expected).tolist()
+    assert positions == [oracles.shuffle_inverse(n, seed, epoch, index) for index in expected]
+
+
+@pytest.mark.parametrize("n", LARGE)
+def test_division_at_its_edges(n: int) -> None:
+    """Positions beside multiples of b, where a division by multiplying could slip, are right."""
+    _, b = oracles.sides_of(n)
+    rows = [0, 1, 2, n // b // 3, n // b - 1, n // b]
+    positions = [row * b + step for row in rows for step in (-1, 0, 1)]
+    positions = [position for position in positions if 0 <= position < n] + [n - 1]
+    expected = [oracles.shuffle_forward(n, 7, 0, position) for position in positions]
+    assert expected == Shuffle(n, 7).take(positions).tolist()
+    assert positions == Shuffle(n, 7).locate(expected).tolist()
+
+
+@pytest.mark.parametrize("n", LARGE)
+def test_many_lanes_match_oracle(n: int) -> None:
+    """A run that is longer than a block of lanes has the oracle's indices at every place."""
+    shuffle = Shuffle(n, 5)
+    start = n // 3
+    order = shuffle.runs([start], [start + 3001])
+    words = oracles.key_words(5, oracles.SHUFFLE, 0, 16)
+    assert [oracles.forward(n, words, start + i) for i in range(3001)] == order.tolist()
+    assert np.array_equal(np.arange(start, start + 3001), shuffle.locate(order))
+
+
+@pytest.mark.parametrize("n", AWKWARD)
+def test_shuffle_is_a_bijection(n: int) -> None:
+    """Every index occurs once, and the inverse leads back from each."""
+    check_bijection(Shuffle(n, 3, 1))
+
+
+def test_all_small_permutations_occur() -> None:
+    """Over 600 seeds, all 24 orders of 4 samples occur, odd ones too."""
+    seen = {tuple(Shuffle(4, seed).runs([0], [4]).tolist()) for seed in range(600)}
+    assert math.factorial(4) == len(seen)
+
+
+@pytest.mark.parametrize("shuffle", [Shuffle(100_003, 1), BlockShuffle(100_003, 97, 5, 1)])
+@pytest.mark.parametrize("length", [1, 3, 16, 255, 256, 257, 511, 512, 513, 1023, 5000])
+def test_runs_cut_anywhere_agree(shuffle: Shuffle, length: int) -> None:
+    """The same positions have the same indices, however they are cut into runs."""
+    order = shuffle.runs([0], [shuffle.n])
+    starts = np.arange(0, shuffle.n, length)
+    stops = np.minimum(starts + length, shuffle.n)
+    assert np.array_equal(order, shuffle.runs(starts, stops))
+    backwards = [order[start:stop] for start, stop in zip(starts[::-1], stops[::-1], strict=True)]
+    assert np.array_equal(np.concatenate(backwards), shuffle.runs(starts[::-1], stops[::-1]))
+
+
+@pytest.mark.parametrize("shuffle", [Shuffle(1000, 1), BlockShuffle(1000, 7, 3, 1)])
+def test_empty_runs(shuffle: Shuffle) -> None:
+    """Runs without positions, and no runs at all, write nothing."""
+    assert 0 == shuffle.runs([], []).size
+    assert 0 == shuffle.runs([5, 0, 1000], [5, 0, 1000]).size
+    assert 0 == shuffle.locate([]).size
+    assert shuffle.take([5, 6]).tolist() == shuffle.runs([0, 5, 999, 6], [0, 6, 999, 7]).tolist()
+
+
+@given(
+    n=nums,
+    block_size=st.one_of(st.integers(1, 100), st.integers(1, 2**63 - 1)),
+    window=st.one_of(st.integers(1, 10), st.integers(250, 260), st.integers(1, 2**63 - 1)),
+    seed=seeds,
+    epoch=epochs,
+    data=st.data(),
+)
+def test_block_shuffle_matches_oracle(
+    n: int, block_size: int, window: int, seed: int, epoch: int, data: st.DataObject
+) -> None:
+    """Any runs of positions have the oracle's indices, and the indices lead back to them."""
+    spec = (n, block_size, window, seed, epoch)
+    shuffle = BlockShuffle(*spec)
+    blocks = oracles.Blocks(*spec)
+    edges = {0, n, blocks.start_of(blocks.short_slot), blocks.start_of(blocks.short_slot + 1)}
+    near = st.sampled_from(sorted(edges)).flatmap(
+        lambda edge: st.integers(max(0, edge - 3), min(n - 1, edge + 3))
+    )
+    starts = data.draw(st.lists(st.one_of(near, st.integers(0, n - 1)), max_size=5))
+    stops = [data.draw(st.integers(start, min(n, start + 12))) for start in starts]
+    positions = [p for start, stop in zip(starts, stops, strict=True) for p in range(start, stop)]
+    expected = [oracles.block_shuffle_forward(*spec, position) for position in positions]
+    assert expected == shuffle.runs(starts, stops).tolist()
+    assert positions == shuffle.locate(expected).tolist()
+    assert positions == [oracles.block_shuffle_inverse(*spec, index) for index in expected]
+
+
+@pytest.mark.parametrize("n", [*range(1, 40), 1000, 65537])
+def test_block_shuffle_is_a_bijection(n: int) -> None:
+    """Every index occurs once, whatever the block size and the window."""
+    for block_size in {1, 2, 3, 7, 64, n, n + 1}:
+        for window in (1, 2, 5, 256, 257, 2**62):
+            check_bijection(BlockShuffle(n, block_size, window, 9))
+
+
+def test_block_shuffle_reads_blocks_within_windows() -> None:
+    """The samples of a block are read within one window, and a window reads `window` blocks."""
+    order = BlockShuffle(960, 16, 4, 2).runs([0], [960]).reshape(15, 64)
+    for window in order:
+        assert 4 == np.unique(window // 16).size
+        assert sorted(window.tolist()) != window.tolist()
+
+
+def test_many_threads_agree() -> None:
+    """Threads that call the kernels at once get what one thread gets."""
+    kinds = [Shuffle(10**9, 1), BlockShuffle(10**9, 1024, 16, 1)]
+    tasks = [(kind, start) for kind in kinds for start in range(0, 10**8, 10**7)] * 3
+
+    def task(kind: Shuffle, start: int) -> NDArray[np.int64]:
+        order = kind.runs([start], [start + 20_000])
+        assert np.array_equal(np.arange(start, start + 20_000), kind.locate(order))
+        return order
+
+    alone = [task(*each) for each in tasks]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda each: task(*each), tasks))
+    assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_read_only_inputs() -> None:
+    """Kernels take read-only arrays, and leave every input as it was."""
+    shuffle, blocks = Shuffle(1000, 4), BlockShuffle(1000, 7, 3, 4)
+    starts, stops = np.array([3, 900]), np.array([9, 950])
+    arrays = [shuffle.words, blocks.spec[3], blocks.spec[4], starts, stops]
+    before = [array.copy() for array in arrays]
+    for each in (shuffle, blocks):
+        writeable = each.runs(starts, stops)
+        for array in arrays:
+            array.flags.writeable = False
+        assert np.array_equal(writeable, each.runs(starts, stops))
+        writeable.flags.writeable = False
+        assert [*range(3, 9), *range(900, 950)] == each.locate(writeable).tolist()
+        for array in arrays:
+            array.flags.writeable = True
+    assert all(np.array_equal(a, b) for a, b in zip(before, arrays, strict=True))

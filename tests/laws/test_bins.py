@@ -1,0 +1,147 @@
+"""Orders that deal bins go through partition and plan untouched: a unit may be several samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.support import model
+from tests.support.bins import Bins, ChangingBins, bin_orders
+from tests.support.strategies import cursors, epochs_of, plans, sub_epochs_of
+
+
+def bins_of(batch: np.ndarray, offsets: np.ndarray) -> list[list[int]]:
+    """Cut the samples of a batch into its bins."""
+    return [part.tolist() for part in np.split(batch, offsets[1:-1])][: len(offsets) - 1]
+
+
+def leaves(nested: Any) -> Any:
+    """Return nested arrays as nested lists."""
+    return nested.tolist() if isinstance(nested, np.ndarray) else [leaves(part) for part in nested]
+
+
+def flat(units: Any, depth: int) -> Any:
+    """Flatten the innermost lists of bins to samples."""
+    if depth:
+        return [flat(part, depth - 1) for part in units]
+    return [sample for unit in units for sample in unit]
+
+
+def test_bins_of_an_example() -> None:
+    """An example to read: eight samples in five bins, dealt one further on in epoch 1."""
+    order = Bins(8)
+    assert order.take(0, 0, 5).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert order.offsets(0, 0, 5).tolist() == [0, 1, 3, 6, 7, 8]
+    plan = ip.Plan(order, world_size=2, batch_size=2)
+    assert plan.num_steps(epoch=1) == 2
+    assert plan.step_size(epoch=1, step=0) == 3  # bins
+    assert plan.batch(epoch=1, step=0, rank=0).tolist() == [1, 2, 3, 4, 5]
+    assert plan.offsets(epoch=1, step=0, rank=0).tolist() == [0, 2, 5]
+    assert plan.batch(epoch=1, step=0, rank=1).tolist() == [6]
+    assert plan.locate(4, epoch=1) == (1, 0, 0, 0, 1)  # of the unit: its slot is 1
+    assert plan.batch_sizes(epoch=1, rank=0).tolist() == [2, 1]
+    assert plan.account(epoch=1).num_read == 5
+
+
+@given(plans(bin_orders()))
+def test_every_batch_of_bins_is_the_row_after_the_model(plan: ip.Plan) -> None:
+    """Batches hold whole bins, in the model's places; offsets, micro-batches and sizes agree."""
+    order = plan.order
+    assert isinstance(order, Bins)
+    for epoch, sub_epoch, first_step, _, steps in model.walk(model.run_of(plan), epochs_of(plan)):
+        pair = epoch, sub_epoch
+        assert first_step + len(steps) == plan.num_steps(*pair)
+        for rank in range(plan.world_size):
+            units = [
+                [list(order.row(slot.epoch)[slot.position]) for slot in step.ranks[rank]]
+                for step in steps
+            ]
+            batches = [batch.tolist() for batch in plan.batches(*pair, rank=rank)]
+            assert [flat(batch, 0) for batch in units] == batches
+            assert sum(batches, start=[]) == plan.indices(*pair, rank=rank).tolist()
+            assert [len(batch) for batch in units] == plan.batch_sizes(*pair, rank=rank).tolist()
+        for step in steps[:1] + steps[-1:]:
+            rank = plan.world_size - 1
+            where = {"step": step.number, "rank": rank}
+            expected = [list(order.row(slot.epoch)[slot.position]) for slot in step.ranks[rank]]
+            offsets = plan.offsets(*pair, **where)
+            assert (offsets.dtype, offsets.shape) == (np.int64, (len(expected) + 1,))
+            batch = plan.batch(*pair, **where)
+            assert expected == bins_of(batch, offsets)
+            size = plan.phase(*pair, step=step.number).size
+            counts = size[:-1] if isinstance(size, tuple) else (1,)
+            nested = model.nest(expected, counts)
+            assert flat(nested, len(counts)) == leaves(plan.micro_batches(*pair, **where))
+            valid = sum(not slot.padded for slot in step.ranks[rank])
+            assert valid == plan.num_valid(*pair, **where)
+
+
+@given(plans(bin_orders()))
+def test_bins_are_located_and_accounted_for(plan: ip.Plan) -> None:
+    """`locate` goes from sample to bin; -1 for samples of no bin and of bins that are not read."""
+    order = plan.order
+    assert isinstance(order, Bins)
+    expected: dict[tuple[int, int], tuple[int, ...]] = {}  # (epoch, position) -> its place
+    epochs = epochs_of(plan)
+    for epoch, sub_epoch, _, _, steps in model.walk(model.run_of(plan), epochs):
+        for step in steps:
+            for rank, slots in enumerate(step.ranks):
+                for i, slot in enumerate(slots):
+                    if not slot.padded:
+                        place = (epoch, sub_epoch, step.number, rank, i)
+                        assert expected.setdefault((slot.epoch, slot.position), place) == place
+    for epoch in range(epochs):
+        found = plan.locate(np.arange(order.num_samples), epoch)
+        places = list(zip(*(part.tolist() for part in found), strict=True))
+        nowhere = (-1, -1, -1, -1, -1)
+        of_bins = [
+            (sample, expected.get((epoch, position), nowhere))
+            for position, unit in enumerate(order.row(epoch))
+            for sample in unit
+        ]
+        assert [place for _, place in of_bins] == [places[sample] for sample, _ in of_bins]
+        outside = set(range(order.num_samples)) - {sample for sample, _ in of_bins}
+        assert all(places[sample] == nowhere for sample in outside)
+        account = plan.account(epoch)
+        read = sum((epoch, i) in expected for i in range(order.num_units(epoch)))
+        assert (account.num_read, account.num_units) == (read, order.num_units(epoch))
+
+
+@given(plans(bin_orders()), st.data())
+def test_bins_go_on_from_a_cursor(plan: ip.Plan, data: st.DataObject) -> None:
+    """A plan of bins resumes, and goes through JSON, as any other."""
+    cursor = ip.Cursor.from_json(data.draw(cursors(plan), label="cursor").to_json())
+    after = ip.Plan.from_json(plan.resume(cursor).to_json())
+    assert plan.resume(cursor) == after
+    for pair in sub_epochs_of(after):
+        assert plan.num_steps(*pair) == after.num_steps(*pair)
+        start = after.first_step(*pair)
+        for rank in range(plan.world_size):
+            left = plan.indices(*pair, rank=rank, start_step=start)
+            assert left.tolist() == after.indices(*pair, rank=rank).tolist()
+
+
+@pytest.mark.parametrize(
+    ("fields", "user"),
+    [
+        ({"batch_size": 2, "remainder": "carry"}, "carry"),
+        ({"batch_size": [ip.Phase(0, 2), ip.Phase(5, 3)]}, "a phase at a stream place"),
+    ],
+)
+def test_a_changing_number_of_bins_has_no_stream(fields: dict[str, Any], user: str) -> None:
+    """What counts places of the stream needs as many units in every epoch; the rest does not."""
+    with pytest.raises(ip.IndexPlanError) as caught:
+        ip.Plan(ChangingBins(20), world_size=2, **fields)
+    message = (
+        f"{user} needs an order with the same number of units in every epoch; "
+        "got test-changing-bins-v1; use another remainder, and phases at (epoch, sub_epoch)"
+    )
+    assert message == str(caught.value)
+    phases = [ip.Phase(0, 2), ip.Phase((1, 0), 3)]
+    plan = ip.Plan(ChangingBins(20), world_size=2, batch_size=phases, remainder="drop")
+    assert [plan.num_steps(epoch) for epoch in range(3)] == [10 // 4, 10 // 6, 10 // 6]

@@ -1,0 +1,258 @@
+"""Specs that nobody has, and files that somebody forged: bounded memory and work, or refused."""
+
+from __future__ import annotations
+
+import resource
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.canonical import MOST_MARKS, parse_json_object
+from indexplan.partition import account as accounting
+from indexplan.partition import locate as locating
+from indexplan.reports import verify as checks
+from indexplan.reports.show import show_plan
+from tests.support.children import in_child
+
+MANY = 2**31 - 1  # ranks, of which an array would take 16 GiB
+MB = 2**20
+
+
+def peak(ask: Callable[[], Any]) -> tuple[Any, int]:
+    """Return an answer, and how many bytes Python and NumPy held at most on the way to it."""
+    tracemalloc.start()
+    try:
+        return ask(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def scheduled(num_phases: int, **fields: Any) -> ip.Plan:
+    """Return a plan with so many phases in its first epoch, or in as many sub-epochs of it."""
+    n = 10**6
+    later = [(i * (n // num_phases), 8 + i % 5) for i in range(1, num_phases)]
+    if fields.get("sub_epochs", 1) > 1:
+        later = [((0, i), 8 + i % 5) for i in range(1, num_phases)]
+    phases = [ip.Phase(at, size) for at, size in [(0, 8), *later]]
+    return ip.Plan(ip.Sequential(n), world_size=8, batch_size=phases, **fields)
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+def test_as_many_ranks_as_there_may_be(remainder: str) -> None:
+    """`account`, `verify` and `diff` cost nothing for 2**31 - 1 ranks, and are right."""
+    n = 10 * MANY + 7
+    fields = {"world_size": MANY, "remainder": remainder, "sub_epochs": 3}
+    plan = ip.Plan(ip.Sequential(n), global_batch_size=2**31 + 5, **fields)
+    account, held = peak(lambda: plan.account(0))
+    assert held < MB
+    total = account.num_units - account.num_dropped + account.num_padded
+    if remainder == "carry":
+        total = -(-n // (2**31 + 5)) * (2**31 + 5)
+    assert account.min_per_rank <= total // MANY <= -(-total // MANY) <= account.max_per_rank
+    assert account.max_per_rank - account.min_per_rank <= (1 if remainder != "drop" else 3)
+    report, held = peak(lambda: ip.verify(plan))
+    assert (True, True) == (report.ok, held < 4 * MB), report
+    difference, held = peak(lambda: ip.diff(plan, plan.replace(world_size=3), [0]))
+    assert (True, (0, 0, 0), True) == (
+        difference.same_order,
+        difference.ranks_from,
+        held < 4 * MB,
+    )
+
+
+def test_shares_that_are_too_many() -> None:
+    """Where the shares of millions of sub-epochs all differ, the account names its limit."""
+    plan = ip.Plan(
+        ip.Sequential(2**50),
+        world_size=MANY,
+        global_batch_size=1001,
+        sub_epochs=2**30,
+        remainder="drop",
+    )
+    with pytest.raises(ip.IndexPlanError) as caught:
+        plan.account(0)
+    assert "at most 1048576" in str(caught.value)
+    assert 2**50 == plan.replace(remainder="spread").account(0).num_read
+    assert 0 == plan.replace(batch_size=1).account(0).min_per_rank
+    assert accounting.MOST_SHARES == 1048576
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many spans of a schedule `locate` has looked at, one after another."""
+    counted = []
+    part_of = locating.part_of
+
+    def counting(total: int, parts: int, things: Any) -> Any:
+        counted.append(len(things))
+        return part_of(total, parts, things)
+
+    monkeypatch.setattr(locating, "part_of", counting)
+    return counted
+
+
+@pytest.mark.parametrize("remainder", ["spread", "carry"])
+def test_locating_looks_at_few_of_many_phases(remainder: str, spans: list[int]) -> None:
+    """Finding a sample costs the same whether the schedule has three phases or 2,000."""
+    for num_phases in (3, 2000):
+        plan = scheduled(num_phases, remainder=remainder)
+        spans.clear()
+        where = plan.locate(567_890, 0)
+        batch = plan.batch(0, step=where.step, rank=where.rank)
+        assert 567_890 == batch[where.slot]
+        assert 2 == len(spans)  # of the sub-epochs, and of the steps of one span
+
+
+@pytest.mark.parametrize("remainder", ["spread", "carry"])
+@pytest.mark.parametrize("fields", [{}, {"sub_epochs": 5000}])
+def test_verify_looks_at_some_steps_of_many_phases(
+    remainder: str, fields: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 2,000 phases `verify` looks at all spans, and at so many steps as take a second."""
+    assert 512 == checks.MOST_STEPS
+    monkeypatch.setattr(checks, "MOST_STEPS", 32)
+    report = ip.verify(scheduled(2000, remainder=remainder, **fields))
+    assert report.ok, str(report)
+    counts = {check.name: check.num_checked for check in report.checks}
+    assert checks.MOST_STEPS == counts["ranks tile their step, within one unit"]
+    assert checks.MOST_STEPS == counts[checks.INVERSE]
+    assert counts[checks.TILE] <= 1 + 5 * checks.FEW
+    assert 10**6 == counts["every unit is accounted for"]
+
+
+@pytest.mark.parametrize("n", [20, 10**12])
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+def test_batches_larger_than_memory(remainder: str, n: int) -> None:
+    """Of a batch of 2**33 units `verify` draws the first and the last; `show` shows the first."""
+    plan = ip.Plan(ip.Sequential(n), world_size=2, batch_size=2**33, remainder=remainder)
+    report, held = peak(lambda: ip.verify(plan))
+    assert report.ok, str(report)
+    assert held < 4 * MB
+    (data, _), held = peak(lambda: show_plan(plan, None, 0, None))
+    first = [batch["indices"][:3] for batch in data["first_batches"][:1]]
+    assert first == ([] if remainder == "drop" and n == 20 else [[0, 1, 2]])
+    assert held < 4 * MB
+
+
+@pytest.mark.parametrize("slot", [0, 2**20 - 1])
+def test_a_large_batch_that_is_wrong(slot: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong end of a large batch is caught."""
+    plan = ip.Plan(ip.Sequential(2**22), world_size=2, batch_size=2**20)
+    right = ip.Sequential._locate
+
+    def wrong(self: ip.Sequential, epoch: int, indices: np.ndarray) -> np.ndarray:
+        found = right(self, epoch, indices)
+        found[indices == 2**20 + slot] += 1
+        return found
+
+    monkeypatch.setattr(ip.Sequential, "_locate", wrong)
+    problems = [problem for check in ip.verify(plan).checks for problem in check.problems]
+    assert ["epoch 0, sub-epoch 0, step 0: rank 1 is not found again"] == problems
+
+
+HOSTILE: dict[str, Callable[[int], str]] = {  # JSON of many times its size in memory
+    "fields": lambda size: "{" + ",".join(f'"{i:06d}":0' for i in range(size // 11)) + "}",
+    "lists": lambda size: '{"a":[' + "[]," * (size // 3) + "0]}",
+    "objects": lambda size: '{"a":[' + '{"":0},' * (size // 7) + "0]}",
+    "strings": lambda size: '{"a":[' + '"ab",' * (size // 5) + "0]}",
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_hostile_json_is_refused(name: str, tmp_path: Path) -> None:
+    """JSON that would become thirty times its size in objects is refused before it does."""
+    text = HOSTILE[name](4 * MB)
+    refused = pytest.raises(ip.IndexPlanError, match="must hold at most 1048576 brackets")
+    for read in (ip.Plan.from_json, ip.Cursor.from_json):
+        for said in (text, text.encode()):
+            tracemalloc.start()
+            with refused:
+                read(said)
+            held = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert held < MB
+    ip.save(ip.Plan(ip.Sequential(20), batch_size=2), tmp_path / "a.plan")
+    (tmp_path / "a.plan/manifest.json").write_text(text)
+    with refused:
+        ip.load(tmp_path / "a.plan")
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_json_that_is_read_costs_little(name: str) -> None:
+    """What passes takes at most 100 bytes for each bracket, colon and quote: 100 MB in all."""
+    text = HOSTILE[name](MB // 4)
+    num_marks = sum(map(text.count, '[{:"'))
+    _, held = peak(lambda: parse_json_object("a text", text))
+    assert 10_000 < num_marks < MOST_MARKS
+    assert held < 100 * num_marks
+
+
+def test_long_lists_of_numbers_are_read() -> None:
+    """An order may list a million numbers, which are no marks."""
+    text = '{"a":[' + "7," * 10**6 + "0]}"
+    assert 10**6 + 1 == len(parse_json_object("a text", text)["a"])
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda plan, epochs: ip.save(plan, "a.plan", epochs=epochs),
+        lambda plan, epochs: ip.export(plan, "a.plan", epochs=epochs),
+        ip.verify,
+        lambda plan, epochs: ip.diff(plan, plan, epochs),
+        lambda plan, epochs: ip.explain(plan, 0, epochs),
+    ],
+)
+def test_epochs_are_not_all_listed(
+    ask: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than a million epochs are refused once a million is passed, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    plan = ip.Plan(ip.Sequential(20), world_size=2, batch_size=2)
+    drawn = 0
+
+    def endless() -> Iterator[int]:
+        nonlocal drawn
+        while True:
+            yield drawn
+            drawn += 1
+
+    with pytest.raises(ip.IndexPlanError) as caught:
+        ask(plan, endless())
+    assert "epochs must be at most 1048576 of them; got 'more'; name some at a time" == str(
+        caught.value
+    )
+    assert 2**20 == drawn
+    assert [] == list(tmp_path.iterdir())
+
+
+def with_40_files(root: str) -> Any:
+    """Read a plan of 200 chunks in every way where 40 files may be open, some of them already."""
+    from indexplan.files.mapped import MAPS
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, most))
+    plan = ip.load(root, check="touched")
+    read = [plan.indices(0, rank=rank).tolist() for rank in range(2)]
+    again = ip.load(root).order.take(0, np.arange(2000)[::-7]).tolist()
+    with Path(root, "manifest.json").open() as one, Path(root, "build.json").open() as other:
+        more = [ip.verify(ip.load(root)).ok, one.read(1) + other.read(1)]
+    exported = ip.export(ip.load(root), f"{root}.exported").num_written
+    kept = ip.save(ip.load(root), root, units_per_chunk=10).num_kept
+    return read, again, more, exported, kept, MAPS
+
+
+def test_a_plan_of_more_chunks_than_files_may_be_open(tmp_path: Path) -> None:
+    """A plan of 200 chunks is read, verified and exported where 40 files may be open."""
+    plan = ip.Plan(ip.Shuffle(2000, seed=1), world_size=2, batch_size=8)
+    ip.save(plan, tmp_path / "a.plan", units_per_chunk=10)
+    read, again, more, exported, kept, maps = in_child(with_40_files, str(tmp_path / "a.plan"))
+    assert read == [plan.indices(0, rank=rank).tolist() for rank in range(2)]
+    assert again == plan.order.take(0, np.arange(2000)[::-7]).tolist()
+    assert ([True, "{{"], 4, 200) == (more, exported, kept)
+    assert maps > 40

@@ -1,0 +1,239 @@
+"""A plan's methods agree with each other: goals 2, 3 and 6 of the design."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.plan import draw as dealing
+from tests.support.strategies import EPOCHS, epochs_of, plans, steps_of, sub_epochs_of
+
+
+def draw_step(data: st.DataObject, plan: ip.Plan) -> tuple[int, int, int] | None:
+    """Draw one of a plan's steps, if it has any."""
+    steps = steps_of(plan)
+    return data.draw(st.sampled_from(steps), label="step") if steps else None
+
+
+@given(plans(), st.data())
+def test_a_batch_is_the_same_however_it_is_asked_for(plan: ip.Plan, data: st.DataObject) -> None:
+    """`batch` is an item of `batches`, a slice of `indices`, and as long as `batch_sizes` says."""
+    rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
+    for pair in sub_epochs_of(plan):
+        batches = list(plan.batches(*pair, rank=rank))
+        steps = range(plan.first_step(*pair), plan.num_steps(*pair))
+        assert [plan.batch(*pair, step=step, rank=rank).tolist() for step in steps] == [
+            batch.tolist() for batch in batches
+        ]
+        sizes = plan.batch_sizes(*pair, rank=rank)
+        assert [len(batch) for batch in batches] == sizes.tolist()
+        indices = plan.indices(*pair, rank=rank)
+        assert [i for batch in batches for i in batch.tolist()] == indices.tolist()
+        for array in (*batches, sizes, indices):
+            assert (array.dtype, array.ndim) == (np.int64, 1)
+
+
+@pytest.mark.parametrize("batch_size", [100, 700, 40_000])
+def test_many_batches_are_drawn_as_one(batch_size: int) -> None:
+    """However many are drawn at a time, few at first, the stream is the share in pieces."""
+    plan = ip.Plan(ip.Shuffle(150_000), world_size=1, batch_size=batch_size)
+    batches = list(plan.batches(0, rank=0, start_step=1))
+    assert plan.batch_sizes(0, rank=0, start_step=1).tolist() == [len(batch) for batch in batches]
+    indices = plan.indices(0, rank=0, start_step=1)
+    np.testing.assert_array_equal(indices, np.concatenate(batches))
+
+
+@given(plans(), st.integers(1, 9), st.data())
+def test_threads_change_nothing(plan: ip.Plan, each: int, data: st.DataObject) -> None:
+    """A share is the same from several threads, wherever it is cut into pieces for them."""
+    rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dealing, "PER_THREAD", each)
+        for pair in sub_epochs_of(plan):
+            indices = plan.indices(*pair, rank=rank, num_threads=3)
+            np.testing.assert_array_equal(plan.indices(*pair, rank=rank), indices)
+            assert np.int64 == indices.dtype
+
+
+@pytest.mark.parametrize("order", [ip.Shuffle(2**20 + 7), ip.BlockShuffle(2**20 + 7, 1000, 3)])
+def test_threads_share_a_large_request(order: ip.Order) -> None:
+    """The same for a request that is large enough for several pieces as they are."""
+    plan = ip.Plan(order, world_size=1, batch_size=1000)
+    indices = plan.indices(0, rank=0, num_threads=2)
+    np.testing.assert_array_equal(order.take(0, 0, order.num_samples), indices)
+
+
+def test_threads_hand_on_errors() -> None:
+    """What goes wrong in a thread is raised; and their number has to be one."""
+
+    class Broken(ip.Sequential):
+        def _fill(self, *_: object) -> None:
+            raise MemoryError
+
+    plan = ip.Plan(Broken(10), world_size=1, batch_size=2)
+    with pytest.raises(MemoryError):
+        plan.indices(0, rank=0, num_threads=2)
+    with pytest.raises(ip.IndexPlanError) as refused:
+        plan.indices(0, rank=0, num_threads=0)
+    assert "num_threads must be an integer from 1 to 65535; got 0; pass the number of cores" == str(
+        refused.value
+    )
+
+
+@given(plans(), st.data())
+def test_start_step_and_stop_step_cut_what_lies_between(plan: ip.Plan, data: st.DataObject) -> None:
+    """`indices`, `batches` and `batch_sizes` of [start_step, stop_step) are slices of the whole."""
+    pair = data.draw(st.sampled_from(sub_epochs_of(plan, EPOCHS + 2)), label="sub-epoch")
+    rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
+    first, last = plan.first_step(*pair), plan.num_steps(*pair)
+    start, stop = sorted(data.draw(st.tuples(*[st.integers(first, last)] * 2), label="steps"))
+    cut: dict[str, Any] = {"rank": rank, "start_step": start, "stop_step": stop}
+    batches = [batch.tolist() for batch in plan.batches(*pair, rank=rank)]
+    expected = batches[start - first : stop - first]
+    assert expected == [batch.tolist() for batch in plan.batches(*pair, **cut)]
+    assert [len(batch) for batch in expected] == plan.batch_sizes(*pair, **cut).tolist()
+    assert sum(expected, start=[]) == plan.indices(*pair, **cut).tolist()
+
+
+@given(plans(), st.data())
+def test_valid_units_are_the_first_of_a_batch_and_sum_up_to_the_step(
+    plan: ip.Plan, data: st.DataObject
+) -> None:
+    """`step_size` sums `num_valid` over ranks; past num_valid, a batch repeats its sub-epoch."""
+    drawn = draw_step(data, plan)
+    if drawn is None:
+        return
+    *pair, step = drawn
+    ranks = range(plan.world_size)
+    valid = [plan.num_valid(*pair, step=step, rank=rank) for rank in ranks]
+    assert sum(valid) == plan.step_size(*pair, step=step)
+    for rank, num_valid in zip(ranks, valid, strict=True):
+        batch = plan.batch(*pair, step=step, rank=rank)
+        assert plan.remainder == "pad" or num_valid == len(batch)
+        where = plan.locate(batch[num_valid:], pair[0])
+        assert not np.any((where.step == step) & (where.rank == rank) & (where.slot >= num_valid))
+
+
+@given(plans(), st.data())
+def test_locate_inverts_batch(plan: ip.Plan, data: st.DataObject) -> None:
+    """Every valid slot of a batch is where `locate` says that its sample is read."""
+    drawn = draw_step(data, plan)
+    if drawn is None:
+        return
+    *pair, step = drawn
+    samples = range(plan.order.num_samples)
+    index_at: dict[tuple[int, ...], int] = {}  # (epoch, sub_epoch, step, rank, slot) -> index
+    # Under "carry" a step may read far into the epochs to come: look in all that it can reach.
+    for epoch in range(pair[0], pair[0] + 2 + plan.step_size(*pair, step=step) // len(samples)):
+        places = zip(*(part.tolist() for part in plan.locate(samples, epoch)), strict=True)
+        for index, place in zip(samples, places, strict=True):
+            if place[:3] == drawn:
+                assert place not in index_at
+                index_at[place] = index
+    ranks = range(plan.world_size)
+    batches = [plan.batch(*pair, step=step, rank=rank).tolist() for rank in ranks]
+    valid = [plan.num_valid(*pair, step=step, rank=rank) for rank in ranks]
+    assert index_at == {
+        (*drawn, rank, slot): batches[rank][slot] for rank in ranks for slot in range(valid[rank])
+    }
+
+
+@given(plans())
+def test_locate_answers_minus_one_exactly_for_the_dropped_and_the_finished(plan: ip.Plan) -> None:
+    """Of each epoch, `account` counts as read, dropped or finished what `locate` can tell apart."""
+    n = plan.order.num_samples
+    for epoch in range(epochs_of(plan)):
+        account = plan.account(epoch)
+        where = plan.locate(np.arange(n), epoch)
+        assert all(part.dtype == np.int64 and part.shape == (n,) for part in where)
+        assert account.num_read == np.count_nonzero(where.step >= 0)
+        assert account.num_dropped + account.num_finished == np.count_nonzero(where.step < 0)
+        for part in where:
+            assert np.array_equal(part < 0, where.step < 0)
+        assert len(set(zip(*(part[where.step >= 0].tolist() for part in where), strict=True))) == (
+            account.num_read
+        )
+        if plan.resumed is not None:  # finished are the positions before the cursor, and only they
+            positions = plan.order.locate(epoch, np.arange(n))
+            begin = plan.resumed.position if epoch == plan.resumed.epoch else 0
+            finished = positions < (n if epoch < plan.resumed.epoch else begin)
+            assert account.num_finished == np.count_nonzero(finished)
+            assert np.all(where.step[finished] == -1)
+
+
+@given(plans(), st.data())
+def test_locate_keeps_the_shape_of_what_it_is_asked(plan: ip.Plan, data: st.DataObject) -> None:
+    """Arrays of any shape give arrays of that shape; integers of any kind give integers."""
+    n = plan.order.num_samples
+    epoch = data.draw(st.integers(0, 2**32 - 2), label="epoch")
+    index = data.draw(st.integers(0, n - 1), label="index")
+    one = plan.locate(index, epoch)
+    assert all(type(part) is int for part in one)
+    assert one == plan.locate(np.uint8(index), epoch) == plan.locate(np.int64(index), epoch)
+    grid = plan.locate(np.full((2, 1, 3), index), epoch)
+    for part, single in zip(grid, one, strict=True):
+        assert np.array_equal(np.full((2, 1, 3), single), part)
+    assert all(part.shape == (0,) for part in plan.locate([], epoch))
+
+
+@given(plans(), st.data())
+def test_an_open_world_size_answers_what_does_not_depend_on_it(
+    plan: ip.Plan, data: st.DataObject
+) -> None:
+    """With a global_batch_size all but ranks works, and filling in any world size agrees."""
+    size = plan.batch_size if plan.global_batch_size is None else plan.global_batch_size
+    open_plan = plan.replace(world_size=None, global_batch_size=size)
+    plan = open_plan.replace(world_size=plan.world_size)
+    assert plan.fingerprint != open_plan.fingerprint
+    for pair in sub_epochs_of(plan):
+        assert plan.num_steps(*pair) == open_plan.num_steps(*pair)
+    drawn = draw_step(data, plan)
+    if drawn is not None:
+        *pair, step = drawn
+        assert plan.step_size(*pair, step=step) == open_plan.step_size(*pair, step=step)
+        assert plan.phase(*pair, step=step) == open_plan.phase(*pair, step=step)
+        cursor = open_plan.cursor(*pair, step=step)
+        assert plan.cursor(*pair, step=step) == cursor
+        rest = open_plan.resume(cursor)
+        assert steps_of(plan.resume(cursor)) == steps_of(rest)
+    closed, opened = plan.account(0), open_plan.account(0)
+    for name in ("units", "read", "dropped", "finished", "padded", "steps"):
+        assert getattr(closed, f"num_{name}") == getattr(opened, f"num_{name}")
+    assert opened.min_batch_size is opened.max_batch_size is None
+    assert opened.min_per_rank is opened.max_per_rank is None
+
+
+@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+def test_arrays_are_the_callers_own(remainder: str) -> None:
+    """Whatever a caller writes into an array, no later answer and no sibling array changes."""
+    for order in (ip.Sequential(50), ip.Shuffle(50, seed=1), ip.BlockShuffle(50, 7, window=2)):
+        plan = ip.Plan(order, world_size=3, batch_size=(2, 3), remainder=remainder)
+
+        def answers(plan: ip.Plan = plan) -> list[np.ndarray]:
+            last = plan.num_steps(epoch=0) - 1
+            samples = np.arange(50)
+            return [
+                *(plan.batch(epoch=0, step=step, rank=1) for step in (0, 0, last)),
+                *plan.batches(epoch=0, rank=1),
+                *plan.micro_batches(epoch=0, step=last, rank=0),
+                plan.indices(epoch=0, rank=1),
+                plan.batch_sizes(epoch=0, rank=1),
+                plan.offsets(epoch=0, step=last, rank=1),
+                *plan.locate(samples, epoch=0),
+                samples,
+                plan.order.take(0, 0, 50),
+                plan.order.locate(0, samples),
+                plan.order.offsets(0, 0, 50),
+            ]
+
+        expected = [array.tolist() for array in answers()]
+        arrays = answers()
+        for i, array in enumerate(arrays):
+            array[:] = -7  # a read-only array would raise
+            assert expected[i + 1 :] == [after.tolist() for after in arrays[i + 1 :]]
+        assert expected == [array.tolist() for array in answers()]

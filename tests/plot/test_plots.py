@@ -1,0 +1,197 @@
+"""Pictures show what the plan says: the data behind them, not their pixels."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from indexplan import plot
+from indexplan.partition.steps import REMAINDERS
+from indexplan.plot.drawing import evenly, labelled, rounded, sample, short, ticks
+from tests.cli.test_cli import fails, run
+from tests.support.bins import Bins
+from tests.support.figures import BLUE, PLAN, RAMP, bars, notes, segments, shares
+from tests.support.refusals import refuses
+
+
+@pytest.mark.parametrize("draw", [plot.batch_sizes, plot.reading, plot.mixing])
+def test_sub_epochs_out_of_range(draw: Any) -> None:
+    """A sub-epoch that the plan has not is an error, and never an empty picture."""
+    cure = "leave it out, as the plan has one sub-epoch an epoch"
+    refuses(f"sub_epoch must be the integer 0; got 99; {cure}", draw, PLAN, 0, 99)
+    cure = "count from 0; a run ends with epoch 2**32 - 1"
+    refuses(f"epoch must be an integer from 0 to 2**32 - 1; got -1; {cure}", draw, PLAN, -1)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        ip.Plan(ip.Shuffle(1), world_size=1, batch_size=1),
+        ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, remainder="drop"),
+        ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, remainder="carry", sub_epochs=5),
+        ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256, remainder="pad"),
+        ip.Plan(ip.Sequential(50), world_size=2, batch_size=[ip.Phase(0, 4, {"x": 1})]),
+        ip.Plan(ip.Shuffle(90), world_size=3, global_batch_size=(2, 6)),
+        PLAN.resume(PLAN.cursor(0, step=3)),
+    ],
+    ids=["one sample", "no steps", "empty", "1e12", "one phase", "global", "resumed"],
+)
+def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
+    """Every picture of every kind of plan is drawn, of the plan's own steps, and written."""
+    start = plan.start.epoch, plan.start.sub_epoch
+    figures = {
+        name: getattr(plot, name)(plan, *start) for name in ("reading", "batch_sizes", "mixing")
+    }
+    figures |= {"schedule": plot.schedule(plan), "coverage": plot.coverage(plan, start[0])}
+    num_steps = plan.num_steps(*start) - plan.first_step(*start)
+    of = f"of {short(num_steps)} steps" if num_steps > 32 else f"{num_steps} step"
+    if num_steps:
+        assert of in figures["reading"].axes[0].get_xlabel()
+        width = min(8, num_steps) + (plan.account(*start).num_dropped > 0)
+        own = figures["batch_sizes"].axes[REMAINDERS.index(plan.remainder)]
+        assert width == len(own.get_xticks())
+        assert shares(figures["mixing"]).sum(axis=0) == pytest.approx(100)
+        assert segments(figures["schedule"].axes[0])[0][0][0] >= start[0]
+    else:
+        assert ["no steps here"] == notes(figures["reading"])
+        assert ["no steps here"] * 4 == notes(figures["mixing"])
+    drawn = [height for found in bars(figures["coverage"].axes[0]).values() for height in found]
+    assert {BLUE} == set(drawn)
+    for name, figure in figures.items():
+        plot.save(figure, tmp_path / f"{name}.png", dpi=20)
+        assert (tmp_path / f"{name}.png").stat().st_size > 500
+
+
+def test_orders_of_bins() -> None:
+    """Bins are drawn where it makes sense, and refused where it does not."""
+    plan = ip.Plan(Bins(50), world_size=2, batch_size=3)
+    num_bins = plan.order.num_units(0)
+    spread = plot.batch_sizes(plan).axes[2]
+    assert num_bins == sum(height[BLUE] for height in bars(spread).values())
+    sizes = [height for (_, height), _ in segments(plot.schedule(plan).axes[0])]
+    assert [num_bins / plan.num_steps(0)] * 2 == sizes
+    said = "needs an order of single samples; got test-bins-v1; "
+    for draw, cure in ((plot.mixing, "plot the reading"), (plot.coverage, "use indexplan.verify")):
+        with pytest.raises(ip.IndexPlanError, match=said + cure):
+            draw(plan)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command draws a plan directory or a spec, to a new file, and nothing else."""
+    ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
+    (tmp_path / "b.json").write_text(PLAN.resume(PLAN.cursor(1, step=3)).to_json())
+    for name in ("a.plan", "b.json"):
+        for kind in ("reading", "batch-sizes", "schedule", "mixing", "coverage"):
+            out = str(tmp_path / f"{name}-{kind}.png")
+            said = run(capsys, "plot", str(tmp_path / name), "-o", out, "--kind", kind)
+            assert said.startswith(f"{out}: ")
+            assert b"\x89PNG" == Path(out).read_bytes()[:4]
+    out = str(tmp_path / "again.png")
+    words = ["plot", str(tmp_path / "a.plan"), "-o", out]
+    assert {"output": out, "kind": "reading"} == json.loads(
+        run(capsys, *words, "--json", "--world-size", "2")
+    )
+    said = fails(capsys, 1, *words)
+    assert f"{out} must be a new file; got one that exists; " in said
+    missing = str(tmp_path / "no" / "a.png")
+    assert fails(capsys, 1, *words[:3], missing) == (
+        f"{missing} must be written; got 'No such file or directory'; check the folder, its "
+        "permissions and its space"
+    )
+    assert "a picture's path must end with .png, .svg, .pdf; got 'a.gif'; end it with .png" == (
+        fails(capsys, 2, *words[:3], "a.gif")
+    )
+    expected = "--window needs --kind mixing; got reading; name that kind, or leave --window out"
+    assert expected == fails(capsys, 2, *words, "--window", "3")
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "kinds"),
+    [
+        ("schedule", "--epoch", "reading or batch-sizes or mixing or coverage"),
+        ("coverage", "--sub-epoch", "reading or batch-sizes or mixing"),
+        ("schedule", "--sub-epoch", "reading or batch-sizes or mixing"),
+        ("reading", "--epochs", "schedule"),
+        ("batch-sizes", "--window", "mixing"),
+    ],
+)
+def test_options_of_other_kinds(
+    kind: str, option: str, kinds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that a picture does not look at is refused, not ignored."""
+    (tmp_path / "a.json").write_text(PLAN.to_json())
+    words = ["plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"), "--kind", kind]
+    said = fails(capsys, 2, *words, option, "5")
+    cure = f"name that kind, or leave {option} out"
+    assert f"{option} needs --kind {kinds}; got {kind}; {cure}" == said
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_epochs_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--epochs counts from the plan's start."""
+    (tmp_path / "a.json").write_text(RAMP.resume(RAMP.cursor(1, 2, step=1)).to_json())
+    drawn: list[Any] = []
+    save = plot.save
+    monkeypatch.setattr(plot, "save", lambda *args: (drawn.append(args[0]), save(*args)))
+    words = ["plot", str(tmp_path / "a.json"), "--kind", "schedule", "--epochs", "4", "-o"]
+    run(capsys, *words, str(tmp_path / "a.png"))
+    assert 5.0 == segments(drawn[0].axes[0])[-1][1][0]
+
+
+def test_plot_is_there_at_first_use() -> None:
+    """`ip.plot` needs no import of its own."""
+    code = "import indexplan as ip; assert 'plot' in dir(ip); print(ip.plot.reading.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "reading\n" == done.stdout
+
+
+def test_without_matplotlib(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where matplotlib is missing, the error names the extra."""
+    (tmp_path / "a.json").write_text(PLAN.to_json())
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said = fails(capsys, 2, "plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"))
+    assert said.startswith("matplotlib must be installed for pictures; got ")
+    assert said.endswith("; pip install 'indexplan[cli]'")
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """A picture that cannot be drawn leaves no file."""
+
+    class Broken:
+        def savefig(self, *_: object, **__: object) -> None:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        plot.save(Broken(), tmp_path / "a.png")  # type: ignore[arg-type]
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_numbers_are_short() -> None:
+    """What is written below a picture, and what is picked for it."""
+    assert ["0", "99,999", "1e5", "1.25e11", "9.54e5"] == [
+        short(number) for number in (0, 99_999, 100_000, 125 * 10**9, 953_675)
+    ]
+    assert [0, 33, 66, 99] == sample(0, 100, 4).tolist()
+    assert [5, 6] == sample(5, 7, 4).tolist()
+    assert [0, 10**30 - 1] == evenly(0, 10**30, 2)
+    assert [3, 4, 5] == rounded(3, 6, 8)
+    assert [3, 20, 40, 60, 80, 98] == rounded(3, 99, 9)
+    for stop in (34, 100, 1000, 4096, 10**12):
+        assert len(set(rounded(0, stop, 32))) == len(rounded(0, stop, 32)) <= 32
+    assert [[0, 1, 2], [0, 3, 6, 9, 12, 16], [0, 2, 4, 6, 8, 10, 12, 14, 15]] == [
+        labelled(count, 8) for count in (3, 17, 16)
+    ]
+    assert (["1", "2"], "step") == ticks([1, 2], "step", 10)
+    assert (["+0", "+1"], "step 1,000,000 + ...") == ticks([10**6, 10**6 + 1], "step", 40)

@@ -1,0 +1,113 @@
+"""The picture of a schedule shows every phase, of any number of epochs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan import plot
+from tests.support.figures import RAMP, segments
+from tests.support.refusals import refuses
+
+
+def test_schedule() -> None:
+    """Lines from where a phase's steps start to where they stop, as high as the step is large."""
+    phases = [
+        ip.Phase(0, 8, {"resolution": 128, "crop": "weak"}),
+        ip.Phase((1, 2), 4, {"resolution": 192, "crop": "strong"}),
+    ]
+    plan = ip.Plan(ip.Shuffle(1600), world_size=10, batch_size=phases, sub_epochs=4)
+    sizes, crop, resolution = plot.schedule(plan, range(2)).axes
+    segments = [segment.tolist() for segment in sizes.collections[0].get_segments()]
+    assert [[s / 4, 80.0] for s in range(6)] + [[s / 4, 40.0] for s in range(6, 8)] == [
+        start for start, _ in segments
+    ]
+    assert 2.0 == segments[-1][1][0]
+    assert "resolution" == resolution.get_ylabel()
+    heights = [segment[0][1] for segment in resolution.collections[0].get_segments()]
+    assert [128.0] * 6 + [192.0] * 2 == heights
+    assert ["weak", "strong"] == [label.get_text() for label in crop.get_yticklabels()]
+    assert [0.0] * 6 + [1.0] * 2 == [
+        segment[0][1] for segment in crop.collections[0].get_segments()
+    ]
+
+
+def test_schedule_of_a_resumed_plan() -> None:
+    """It starts where the plan does, even after the last phase."""
+    plan = RAMP.resume(RAMP.cursor(7, 2, step=3))
+    (first, *_, last) = segments(plot.schedule(plan).axes[0])
+    assert [[7.5 + 120 / 1600, 40.0], [7.75, 40.0]] == first
+    assert [[8.75, 40.0], [9.0, 40.0]] == last
+    assert 2 + 4 == len(segments(plot.schedule(plan, np.arange(9)).axes[0]))
+    place = "(epoch, sub_epoch) must be not before (7, 2), where the plan was resumed; got (6, 3)"
+    cure = "ask the plan that was not resumed"
+    refuses(f"{place}; {cure}", plot.schedule, plan, [6])
+
+
+def test_schedule_of_many() -> None:
+    """Of many sub-epochs a sample is drawn, and every change of the phase where it is."""
+    phases = [ip.Phase(0, 8), ip.Phase((1, 1234), 4, {"x": 1}), ip.Phase((1, 1235), 2)]
+    plan = ip.Plan(ip.Shuffle(10**8), world_size=10, batch_size=phases, sub_epochs=5000)
+    sizes, parameter = plot.schedule(plan, range(3)).axes
+    first = [height for (_, height), _ in segments(sizes)]
+    assert {80, 40, 20} == set(first)
+    ((start, stop),) = [(a, b) for (a, h), (b, _) in segments(sizes) if h == 40]
+    np.testing.assert_allclose([1 + 1234 / 5000, 1 + 1235 / 5000], [start, stop])
+    ends = [(a, b) for (a, _), (b, _) in segments(sizes)]  # nothing is left open between them
+    np.testing.assert_allclose([b for _, b in ends[:-1]], [a for a, _ in ends[1:]])
+    said = "epoch, of 5,000 sub-epochs each; 1,005 of 15,000 sub-epochs looked at"
+    assert said == parameter.get_xlabel()
+
+
+def test_schedule_of_epochs_apart() -> None:
+    """Lines do not go on through epochs that were not asked for."""
+    plan = RAMP.replace(sub_epochs=800)
+    lines = segments(plot.schedule(plan, [0, 5]).axes[0])
+    assert not [line for line in lines if line[0][0] < 1 < line[1][0] - 1e-9]
+
+
+@pytest.mark.parametrize("epochs", [range(2**32), range(2**32 - 1, -1, -1), None])
+def test_schedule_of_endless_runs(epochs: Any) -> None:
+    """As many epochs as there are cost no more than a thousand; few lines are drawn."""
+    plan = (
+        RAMP
+        if epochs is not None
+        else ip.Plan(
+            ip.Shuffle(1600), world_size=2, batch_size=[ip.Phase(0, 8), ip.Phase((2**32 - 1, 0), 4)]
+        )
+    )
+    axes = plot.schedule(plan, epochs).axes[0]
+    assert 0 == segments(axes)[0][0][0]
+    assert 2**32 == segments(axes)[-1][1][0]
+    assert 0 == len(axes.lines)
+
+
+def test_epochs_of_a_schedule() -> None:
+    """Any iterable of epochs, in any order; none is an error."""
+    expected = segments(plot.schedule(RAMP, range(3)).axes[0])
+    for epochs in (np.arange(3), [2, 0, 1, 1], iter(range(3)), None):
+        assert expected == segments(plot.schedule(RAMP, epochs).axes[0])
+    for none, shown in (([], "[]"), (range(0), "range(0, 0)")):
+        refuses(
+            f"epochs must be at least one epoch; got {shown}; leave it out",
+            plot.schedule,
+            RAMP,
+            none,
+        )
+    cure = "count from 0; a run ends with epoch 2**32 - 1"
+    for wrong, shown in ((range(2**32 + 1), 2**32), ([-1], -1), (range(-2, 5), -2)):
+        said = f"epoch must be an integer from 0 to 2**32 - 1; got {shown}; {cure}"
+        refuses(said, plot.schedule, RAMP, wrong)
+
+
+def test_parameters_of_all_kinds() -> None:
+    """Integers that are no floats, and a hundred words, are drawn as rows of their own."""
+    phases = [ip.Phase((e, 0), 4, {"big": 10**400 + e, "word": f"w{e}"}) for e in range(100)]
+    plan = ip.Plan(ip.Shuffle(1600), world_size=2, batch_size=phases)
+    _, big, word = plot.schedule(plan).axes
+    assert [*range(100), 99] == [line[0][1] for line in segments(word)]
+    assert len(word.get_yticks()) == 8
+    assert len(segments(big)) == 101

@@ -1,0 +1,79 @@
+"""The picture of batch sizes shows what the plan says, under each policy."""
+
+from __future__ import annotations
+
+import indexplan as ip
+from indexplan import plot
+from tests.support.bins import ChangingBins
+from tests.support.figures import BLUE, ORANGE, PLAN, RED, SKY, bars, notes
+
+
+def test_sizes() -> None:
+    """A bar for each rank and step; padded, dropped and borrowed units in their colours."""
+    figure = plot.batch_sizes(PLAN)
+    drop, pad, spread, carry = figure.axes
+    assert {8.0} == {height[BLUE] for place, height in bars(drop).items() if place < 6}
+    assert {RED: 11 / 4} == bars(drop)[6]
+    assert 4 * 7 == len(bars(spread))
+    assert 203 == sum(height[BLUE] for height in bars(spread).values())
+    for axes, other in ((pad, ORANGE), (carry, SKY)):
+        heights = bars(axes).values()
+        assert 203 == sum(height.get(BLUE, 0) for height in heights)
+        assert 21 == sum(height.get(other, 0) for height in heights)
+    assert (0, 10) == drop.get_ylim()  # bars end below the frame
+    assert [
+        "11 units dropped (2.75 a rank)",
+        "21 slots padded, from step 6, rank 1 on",
+        "every unit once; batches differ by one at most",
+        "21 units of what comes next, from step 6, rank 1 on",
+    ] == notes(figure)
+
+
+def test_sizes_of_a_sub_epoch() -> None:
+    """What carry reads of the next sub-epoch is not the sub-epoch's own."""
+    plan = PLAN.replace(sub_epochs=2, remainder="carry")
+    heights = bars(plot.batch_sizes(plan, 0, 0).axes[3]).values()
+    assert 102 == sum(height.get(BLUE, 0) for height in heights)
+    assert 26 == sum(height.get(SKY, 0) for height in heights)
+
+
+def test_sizes_of_a_resumed_plan() -> None:
+    """Every policy starts where the plan does."""
+    plan = PLAN.resume(PLAN.cursor(1, step=3))
+    for axes in plot.batch_sizes(plan, 1).axes:
+        assert ["3", "4", "5"] == [label.get_text() for label in axes.get_xticklabels()][:3]
+        units = sum(h.get(BLUE, 0) + 4 * h.get(RED, 0) for h in bars(axes).values())
+        assert plan.account(1).num_read == units
+
+
+def test_sizes_without_steps() -> None:
+    """A policy without steps says what becomes of the units."""
+    plan = ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, sub_epochs=2)
+    assert "no steps: all 1 units dropped" == notes(plot.batch_sizes(plan, 0, 1))[0]
+    said = "no steps: one that starts before reads these 1 units"
+    assert said == notes(plot.batch_sizes(plan, 0, 1))[3]
+    empty = ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, sub_epochs=5)
+    assert ["no steps: no units are left"] * 4 == notes(plot.batch_sizes(empty, 0, 4))
+
+
+def test_sizes_of_many() -> None:
+    """Sampled ranks are named, large step numbers short, and where padding starts is exact."""
+    plan = ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256, sub_epochs=40)
+    figure = plot.batch_sizes(plan, 3, 7)
+    ranks = "0, 585, 1,170, 1,755, 2,340, 2,925, 3,510, 4,095"
+    title = figure.get_suptitle()
+    assert f"Last batches of epoch 3, sub-epoch 7: 8 of 4,096 ranks ({ranks})" == title
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert ["+0", "+1", "+2", "+3", "+4", "+5", "+6", "+7", "dropped"] == labels
+    assert "step 23,833 + ..." == figure.axes[0].get_xlabel()
+    pad = plan.replace(remainder="pad")
+    assert "1.49e5 slots padded, from step 23,841, rank 3,514 on" == notes(figure)[1]
+    assert [256, 0] == [pad.num_valid(3, 7, step=23_841, rank=rank) for rank in (3513, 3514)]
+
+
+def test_sizes_where_carry_is_not_for_the_order() -> None:
+    """A policy that the order does not allow says why."""
+    carry = plot.batch_sizes(ip.Plan(ChangingBins(50), world_size=2, batch_size=3)).axes[3]
+    assert "carry needs an order with the same number of units in every epoch" == (
+        carry.get_xlabel()
+    )

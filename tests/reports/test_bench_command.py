@@ -1,0 +1,254 @@
+"""`indexplan bench`: its rows, its errors, and what it says where torch cannot be measured."""
+
+import fcntl
+import json
+import os
+import pty
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from indexplan import machine
+from indexplan.cli import main
+from indexplan.reports.bench import measuring
+from indexplan.reports.bench.rows import Row
+
+KEYS = ["new_process", "first_batch", "share_1", "random_batch", "resume", "locate", "torch"]
+
+
+def keys() -> list[str]:
+    """The rows that are expected, in their order."""
+    shares = [f"share_{count}" for count in machine.thread_counts(machine.num_cores())]
+    return [*KEYS[:2], *shares, *KEYS[3:]]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """What the command prints as JSON."""
+    assert 0 == main(["bench", *words, "--json"])
+    said = capsys.readouterr()
+    assert "" == said.err
+    result: dict[str, Any] = json.loads(said.out)
+    return result
+
+
+def fails(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert 2 == main(["bench", *words])
+    said = capsys.readouterr()
+    assert "" == said.out
+    return said.err
+
+
+def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every row has a time, an array's cost per index follows from it, and torch needs more."""
+    said = run(capsys, "--num-samples", "1e6", "--world-size", "4")
+    plan = ip.Plan(ip.Shuffle(10**6), world_size=4, batch_size=256)
+    assert plan == ip.Plan.from_dict(said["plan"])
+    assert ip.__version__ == said["version"]
+    assert keys() == [row["key"] for row in said["rows"]]
+    rows = {row["key"]: row for row in said["rows"]}
+    for row in rows.values():
+        assert row["seconds"] > 0
+        each = row["seconds"] / row["num_indices"] * 1e9 if row["num_indices"] else None
+        assert each == row["ns_per_index"]
+    sizes = {key: row["num_indices"] for key, row in rows.items()}
+    assert (250_000, 256, 0) == (sizes["share_1"], sizes["first_batch"], sizes["locate"])
+    assert rows["torch"]["num_indices"] == 256
+    assert rows["torch"]["peak_bytes"] > 30 * 10**6 > 10 * rows["first_batch"]["peak_bytes"]
+    assert " times the plan's time, " in rows["torch"]["note"]
+
+
+def test_too_large_for_torch(capsys: pytest.CaptureFixture[str]) -> None:
+    """A size that no memory holds is measured all the same, and torch's row says what it needs."""
+    assert 0 == main(["bench", "--num-samples", "1e15", "--world-size", "64",
+                      "--order", "block-shuffle", "--block-size", "4096"])  # fmt: skip
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("1,000,000,000,000,000 samples, 64 ranks; ")
+    assert ["time", "per", "index", "million/s", "memory"] == lines[2].split()
+    assert len(keys()) + 3 == len(lines)
+    assert "16,384 steps of one rank, 1 thread" in lines[5]
+    free = machine.free_bytes()
+    assert free is not None
+    assert "does not fit: needs about 48,000,000.0 GB, " in lines[-1]
+    assert lines[-1].endswith(" GB are free")
+
+
+@pytest.mark.parametrize(("remainder", "resume"), [("carry", False), ("spread", True)])
+def test_every_kind_of_plan(remainder: str, resume: bool) -> None:
+    """Any plan can be measured, also one of sub-epochs, or one that was resumed."""
+    plan = ip.Plan(
+        ip.Sequential(5000), world_size=2, batch_size=8, sub_epochs=3, remainder=remainder
+    )
+    if resume:
+        plan = plan.resume(plan.cursor(1, 2, step=50))
+    calls: list[tuple[int, int]] = []
+    result = ip.bench(plan, progress=lambda done, total: calls.append((done, total)))
+    assert keys() == [row.key for row in result.rows]
+    jobs = len(keys()) - 1  # the first two rows are of one
+    assert [(done, jobs) for done in range(jobs + 1)] == calls
+    assert plan == result.plan
+
+
+def test_open_world_size() -> None:
+    """A plan that leaves the world size open is measured for one rank."""
+    result = ip.bench(ip.Plan(ip.Shuffle(1000), batch_size=10))
+    assert 1 == result.plan.world_size
+    assert result.plan.to_dict() == result.to_dict()["plan"]
+
+
+def test_a_step_that_takes_many_epochs() -> None:
+    """Under "carry", where the next epochs have no step of their own, the first one is asked."""
+    plan = ip.Plan(ip.Shuffle(10), world_size=2, batch_size=300, remainder="carry")
+    assert 300 == measuring._firsts(plan)[1].num_indices
+
+
+def test_no_step_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan without a step is refused, with the cure."""
+    words = ("--num-samples", "100", "--world-size", "8", "--remainder", "drop")
+    assert (
+        "indexplan: the number of steps to measure must be at least 1; got 0; "
+        "bench more samples, fewer ranks or a smaller batch\n"
+    ) == fails(capsys, *words)
+
+
+def test_torch_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would take too long is not run, and the row says how long, and how that is known."""
+    monkeypatch.setattr(measuring, "TORCH_LIMIT", 0.0)
+    row = measuring._torch(ip.Plan(ip.Shuffle(4 * 10**6), world_size=4, batch_size=8), 10**12)
+    assert row.seconds is None
+    assert row.note.startswith("about ")
+    assert row.note.endswith("s by extrapolation from 1e6 samples; not run")
+
+
+def test_unknown_memory() -> None:
+    """Where nobody knows how much memory is free, what needs much of it is not run."""
+    row = measuring._torch(ip.Plan(ip.Shuffle(10**9), world_size=4, batch_size=8), None)
+    expected = "not run: needs about 48.0 GB; how much is free is unknown here"
+    assert (None, expected) == (row.seconds, row.note)
+
+
+def test_without_torch(tmp_path: Path) -> None:
+    """In an environment without torch, its row says so, and the others are there."""
+    script = """
+import sys, importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "torch" else find(name)
+import indexplan as ip
+from indexplan.reports.bench import measuring
+print(measuring._torch(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8), None).note)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "torch is not installed\n" == done.stdout
+
+
+def test_a_child_is_of_this_package(tmp_path: Path) -> None:
+    """The measuring process imports the package that asks, however that one was found."""
+    root = Path(__file__).parents[2]
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(root / "indexplan", copy / "indexplan")
+    (copy / "indexplan/version.py").write_text('__version__ = "copied"\n')
+    child = (copy / "indexplan/reports/bench/child.py").read_text()
+    version = '{**result, "version": __import__("indexplan").__version__}'
+    assert 1 == child.count("json.dumps(result)")
+    told = child.replace("json.dumps(result)", f"json.dumps({version})")
+    (copy / "indexplan/reports/bench/child.py").write_text(told)
+    script = f"""
+import sys
+sys.path.insert(0, {str(copy)!r})
+import indexplan as ip
+from indexplan.reports.bench import measuring
+plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8)
+print(measuring._child("first_batch", {{"plan": plan.to_json()}})["version"])
+"""
+    path = os.environ.get("PYTHONPATH", "")
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path.replace(str(root), "")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "copied\n" == done.stdout
+
+
+def test_a_child_that_fails() -> None:
+    """What goes wrong in the measuring process is told in its last words."""
+    with pytest.raises(ip.IndexPlanError) as caught:
+        measuring._child("first_batch", {"plan": "no JSON"})
+    assert str(caught.value).startswith("the process that measures first_batch must end well; got ")
+
+
+def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The times are drawn to a new file; a wrong path is refused before anything is measured."""
+    path = tmp_path / "times.png"
+    words = ("--num-samples", "1e12", "--batch-size", "8", "--plot")
+    assert 0 == main(["bench", *words, str(path)])
+    assert capsys.readouterr().out.endswith(f"\n\n{path}: the times, drawn\n")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert (
+        f"indexplan: --plot must be a new file; got {str(path)!r}; "
+        "choose another path, or delete the file\n"
+    ) == fails(capsys, *words, str(path))
+    assert (
+        "indexplan: the end of --plot must be one of .png, .svg, .pdf; got 'times.jpeg'; "
+        "end it with .png\n"
+    ) == fails(capsys, *words, "times.jpeg")
+
+
+def test_progress_is_shown_to_a_person(tmp_path: Path) -> None:
+    """On a terminal, a bar counts the measurements; the table stays on the other stream."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "indexplan", "bench", "--num-samples", "1000", "--json"],
+        env={**os.environ, "PYTHONPATH": str(root), "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=its,
+        cwd=tmp_path,
+        check=True,
+    )
+    os.close(its)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "measuring: 100%" in shown
+    assert keys() == [row["key"] for row in json.loads(done.stdout)["rows"]]
+
+
+def test_a_row() -> None:
+    """A row without a time has no cost per index."""
+    assert Row("a", "b", None, 5).ns_per_index is None
+    assert 200.0 == Row("a", "b", 1e-6, 5).ns_per_index
+
+
+def test_thread_counts() -> None:
+    """Powers of two below the number of cores, and that number."""
+    assert [[1], [1, 2], [1, 2, 3], [1, 2, 4, 6]] == [
+        machine.thread_counts(n) for n in (1, 2, 3, 6)
+    ]
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every option of both verbs is explained."""
+    for verb in ("bench", "warm-up"):
+        with pytest.raises(SystemExit) as caught:
+            main([verb, "--help"])
+        assert 0 == caught.value.code
+        options = capsys.readouterr().out.partition("options:\n")[2]
+        entries = [entry for entry in options.split("\n  -") if entry.strip()]
+        assert all(len(entry.split()) > 4 for entry in entries), entries

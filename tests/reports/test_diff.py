@@ -1,0 +1,179 @@
+"""`diff` says what walking both runs step by step finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.support.model import Step, run_of, walk
+from tests.support.strategies import EPOCHS, cursors, fresh_plans, partitions, plans
+
+PLAN = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
+    """Draw two plans of one order, of one partition but for a field or two."""
+    a = draw(plans())
+    sub_epochs = draw(st.sampled_from([a.sub_epochs, a.sub_epochs, 1, 2]))
+    new = draw(partitions(a.order, sub_epochs))
+    names = ["world_size", "remainder", *(["size"] if sub_epochs == a.sub_epochs else [])]
+    changed = draw(st.sets(st.sampled_from(names), max_size=2)) | ({"size"} - {*names})
+    fields = {
+        **{name: getattr(a, name) for name in ("batch_size", "global_batch_size")},
+        **{name: getattr(a, name) for name in ("world_size", "remainder")},
+    }
+    fields |= {name: new[name] for name in ("world_size", "remainder") if name in changed}
+    if "size" in changed:
+        fields |= {name: new.get(name) for name in ("batch_size", "global_batch_size")}
+    b = ip.Plan(a.order, sub_epochs=sub_epochs, **fields)
+    if b.sub_epochs == a.sub_epochs and draw(st.booleans()):
+        b = b.resume(draw(cursors(a)))
+    return a, b
+
+
+def walked(plan: ip.Plan, epoch: int, begin: int) -> list[tuple[tuple[int, int, int], Step]]:
+    """The steps of an epoch that start at or past a position, under their names."""
+    return [
+        ((epoch, there.sub_epoch, step.number), step)
+        for there in walk(run_of(plan), epoch + 1)
+        if there.epoch == epoch
+        for step in there.steps
+        if step.slots[0].position >= begin
+    ]
+
+
+def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
+    """The first differing steps, found one by one."""
+    first: dict[str, Any] = {}
+    started, position = max((plan.start.epoch, plan.start.position) for plan in (a, b))
+    for epoch in range(started, max(EPOCHS, started + 1)):
+        begin = position if epoch == started else 0
+        rows = [walked(plan, epoch, begin) for plan in (a, b)]
+        for i in range(max(map(len, rows))):
+            if i >= min(map(len, rows)) or rows[0][i][1].slots != rows[1][i][1].slots:
+                left = rows[0][i][0] if i < len(rows[0]) else rows[1][i][0]
+                first.setdefault("steps_from", left)
+                first.setdefault("ranks_from", left)
+                break
+            (where, one), (_, other) = rows[0][i], rows[1][i]
+            if one.ranks != other.ranks:
+                first.setdefault("ranks_from", where)
+            phases = [plan.phases[step.phase] for plan, step in ((a, one), (b, other))]
+            if phases[0].inner_counts != phases[1].inner_counts or repr(
+                phases[0].parameters
+            ) != repr(phases[1].parameters):
+                first.setdefault("phases_from", where)
+    return first
+
+
+OLD = {"world_size": 3, "batch_size": 4}
+SAME = ip.Plan(ip.Sequential(20), world_size=3, global_batch_size=10)
+
+
+@given(pairs())
+@example((ip.Plan(ip.Sequential(11), **OLD, remainder="pad"),) * 2)
+@example(
+    tuple(ip.Plan(ip.Sequential(11), **OLD, remainder=each) for each in ("pad", "carry"))
+)  # the same places, but the first ends in the same epoch
+@example((SAME, SAME.replace(remainder="carry")))  # the same places, but other ranks from epoch 1
+def test_diff_finds_what_walking_finds(pair: tuple[ip.Plan, ip.Plan]) -> None:
+    """The first step whose positions, ranks or phase differ, over the first epochs."""
+    a, b = pair
+    started = max(plan.start.epoch for plan in (a, b))
+    found = ip.diff(a, b, range(max(EPOCHS, started + 1)))
+    expected = differences(a, b)
+    for name in ("steps_from", "ranks_from", "phases_from"):
+        assert expected.get(name) == getattr(found, name), name
+    assert found.same_order
+    assert (a.sub_epochs == b.sub_epochs) == found.resumable
+    assert ("steps_from" not in expected and "ranks_from" not in expected) == found.same
+
+
+@given(fresh_plans())
+def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
+    """Nor from itself resumed: what is compared is what both have."""
+    assert ip.diff(plan, plan).same
+    assert ip.diff(plan, plan.resume(plan.start)).same
+
+
+@pytest.mark.parametrize(
+    ("other", "lines"),
+    [
+        (
+            PLAN.replace(world_size=4, global_batch_size=128),
+            [
+                "global batches   the same positions of the order",
+                "ranks            other from epoch 0, sub-epoch 0, step 0 on: 4 instead of 8",
+            ],
+        ),
+        (
+            ip.Plan(ip.Shuffle(1000, seed=5), world_size=8, batch_size=16),
+            [
+                "order            another one: seed 5 instead of 0",
+                "resume           the second refuses the first's cursors: order and sub_epochs "
+                "must be the same",
+            ],
+        ),
+        (
+            PLAN.replace(sub_epochs=2),
+            ["global batches   the same positions of the order; steps are numbered otherwise"],
+        ),
+        (
+            PLAN.replace(world_size=None, global_batch_size=128),
+            ["ranks            other from epoch 0, sub-epoch 0, step 0 on: open instead of 8"],
+        ),
+        (
+            PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((1, 0), (2, 8), {"lr": 1})]),
+            [
+                "global batches   the same positions of the order",
+                "phases           other from epoch 1, sub-epoch 0, step 0 on",
+            ],
+        ),
+        (
+            PLAN.replace(remainder="pad"),
+            ["epoch 2          8 steps, 0 dropped, 24 padded instead of 0"],
+        ),
+    ],
+)
+def test_words(other: ip.Plan, lines: list[str]) -> None:
+    """What people read."""
+    said = str(ip.diff(PLAN, other)).split("\n")
+    for line in lines:
+        assert line in said
+    assert list(ip.diff(PLAN, other).to_dict()["words"]) == said
+
+
+def test_any_size() -> None:
+    """Steps are compared in rows: 1e15 samples are no more work than a thousand."""
+    a = ip.Plan(ip.Shuffle(10**15), world_size=64, batch_size=256, sub_epochs=40)
+    b = a.replace(batch_size=[ip.Phase(0, 256), ip.Phase((1, 7), 128)])
+    assert (1, 7, 0) == ip.diff(a, b).steps_from
+
+
+def test_no_epochs() -> None:
+    """Nothing to compare is an error."""
+    with pytest.raises(ip.IndexPlanError) as refused:
+        ip.diff(PLAN, PLAN, epochs=[])
+    assert (
+        "epochs must be at least one epoch from 0 on, where the later plan starts; got []; leave "
+        "it out for those that tell"
+    ) == str(refused.value)
+
+
+def test_what_is_compared_by_default() -> None:
+    """Where plans can begin to differ: their start, and around every phase, however late."""
+    late = PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((500, 0), 20)])
+    found = ip.diff(PLAN, late)
+    assert (500, 0, 0) == found.steps_from
+    assert (0, 1, 2, 499, 500, 501) == found.epochs
+    assert "compared         epochs 0 to 2, 499 to 501" in found.words
+    resumed = PLAN.resume(PLAN.cursor(5, step=3))
+    other = PLAN.replace(world_size=7).resume(PLAN.cursor(5, step=3))
+    assert (5, 0, 3) == ip.diff(resumed, other).steps_from
+    with pytest.raises(ip.IndexPlanError, match="at least one epoch from 5 on, "):
+        ip.diff(resumed, other, range(3))

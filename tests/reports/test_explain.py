@@ -1,0 +1,133 @@
+"""`explain` tells the life of a sample, as walking the run step by step finds it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.support.bins import ChangingBins
+from tests.support.model import run_of, walk
+from tests.support.strategies import EPOCHS, plans
+
+PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2)
+
+
+@given(plans(), st.data())
+def test_explain_finds_what_walking_finds(plan: ip.Plan, data: st.DataObject) -> None:
+    """Every step, rank and slot that holds the sample, padded ones apart; a reason if none."""
+    index = data.draw(st.integers(0, plan.order.num_samples - 1), label="index")
+    slots: dict[tuple[int, int], list[tuple[bool, ip.Location]]] = {}
+    for there in walk(run_of(plan), EPOCHS):
+        for step in there.steps:
+            for rank, row in enumerate(step.ranks):
+                for number, slot in enumerate(row):
+                    where = ip.Location(there.epoch, there.sub_epoch, step.number, rank, number)
+                    unit = slots.setdefault((slot.epoch, slot.position), [])
+                    unit.append((slot.padded, where))
+    for reading in ip.explain(plan, index, range(EPOCHS)):
+        position = int(plan.order.locate(reading.epoch, index))
+        found = slots.get((reading.epoch, position), [])
+        assert position == reading.position
+        assert [where for padded, where in found if not padded] == [reading.where] * (
+            reading.where is not None
+        )
+        assert [where for padded, where in found if padded] == list(reading.repeats)
+        if reading.where is None:
+            start = (plan.start.epoch, plan.start.position)
+            reason = "finished" if (reading.epoch, position) < start else "dropped"
+            assert reading.words.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("plan", "index", "expected"),
+    [
+        (PLAN, 9, ["step 2, rank 0, slot 1"]),
+        (PLAN.replace(sub_epochs=2), 9, ["sub-epoch 1, step 1, rank 0, slot 0"]),
+        (
+            PLAN.replace(remainder="drop"),
+            9,
+            ['dropped: the last 3 of 11 units do not fill a global batch, and remainder is "drop"'],
+        ),
+        (
+            PLAN.replace(remainder="drop", sub_epochs=2),
+            5,
+            [
+                "dropped: the last 2 of 6 units of sub-epoch 0 do not fill a global batch, and "
+                'remainder is "drop"'
+            ],
+        ),
+        (
+            PLAN.replace(remainder="pad"),
+            0,
+            ["step 0, rank 0, slot 0; again, as padding, in step 2, rank 1, slot 1"],
+        ),
+        (
+            PLAN.replace(remainder="carry"),
+            0,
+            ["step 0, rank 0, slot 0", "already epoch 0, step 2, rank 1, slot 1"],
+        ),
+        (
+            PLAN.resume(PLAN.cursor(0, step=1)),
+            0,
+            [
+                "finished: it comes before epoch 0, sub-epoch 0, step 1, where the plan was "
+                "resumed",
+                "step 0, rank 0, slot 0",
+            ],
+        ),
+        (
+            ip.Plan(ChangingBins(20), world_size=1, batch_size=5),
+            19,
+            [
+                "step 2, rank 0, slot 2; the order may hold it more than once, and one place is "
+                "named",
+                "not in this epoch: no unit of its order holds the sample",
+            ],
+        ),
+    ],
+)
+def test_words(plan: ip.Plan, index: int, expected: list[str]) -> None:
+    """What people read."""
+    assert expected == [reading.words for reading in ip.explain(plan, index, range(len(expected)))]
+
+
+def test_any_size() -> None:
+    """A sample of 1e12 in the middle of 1,000 epochs takes no longer."""
+    plan = ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256, sub_epochs=40)
+    (reading,) = ip.explain(plan, 123_456_789_012, [999])
+    where = reading.where
+    assert where is not None
+    batch = plan.batch(where.epoch, where.sub_epoch, step=where.step, rank=where.rank)
+    assert 123_456_789_012 == batch[where.slot]
+
+
+@pytest.mark.parametrize(
+    ("index", "epochs", "message"),
+    [
+        (
+            11,
+            [0],
+            "index must be an integer from 0 to 10; got 11; name one of the order's 11 samples",
+        ),
+        (
+            0,
+            [-1],
+            "epoch must be an integer from 0 to 2**32 - 1; got -1; "
+            "count from 0; a run ends with epoch 2**32 - 1",
+        ),
+    ],
+)
+def test_bad_input(index: int, epochs: list[int], message: str) -> None:
+    """Samples and epochs that are not there are named."""
+    with pytest.raises(ip.IndexPlanError) as refused:
+        ip.explain(PLAN, index, epochs)
+    assert message == str(refused.value)
+
+
+def test_open_world() -> None:
+    """Ranks have to be known."""
+    with pytest.raises(ip.IndexPlanError, match="world_size must be set for this; got None"):
+        ip.explain(PLAN.replace(world_size=None), np.int64(3))

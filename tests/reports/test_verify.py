@@ -1,0 +1,165 @@
+"""Verification: it passes what is right, and cannot pass what is wrong."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import indexplan as ip
+from indexplan.partition import ranks as shares
+from indexplan.partition.steps import Partition, layout
+from indexplan.reports import verify as checks
+from tests.support.strategies import plans
+
+
+@settings(max_examples=30)
+@given(plan=plans())
+def test_right_plans_pass(plan: ip.Plan) -> None:
+    """Every drawn plan keeps its laws."""
+    report = ip.verify(plan, epochs=range(2))
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+def test_any_size(remainder: str) -> None:
+    """A plan of 1e12 samples is verified without touching them."""
+    plan = ip.Plan(
+        ip.Shuffle(10**12), world_size=4096, batch_size=256, sub_epochs=7, remainder=remainder
+    )
+    report = ip.verify(plan)
+    assert report.ok, str(report)
+    assert 10**12 == report.checks[-1].num_checked
+
+
+def test_resumed() -> None:
+    """A resumed plan is verified from its cursor on."""
+    plan = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=7, sub_epochs=4, remainder="pad")
+    resumed = plan.replace(world_size=2).resume(plan.cursor(1, 2, step=5))
+    report = ip.verify(resumed, epochs=range(3))
+    assert report.ok, str(report)
+    assert 8 == next(c for c in report.checks if c.name == "sub-epochs tile the epoch").num_checked
+
+
+def test_open_world() -> None:
+    """While nobody says how many ranks there are, laws are checked for one, and the report says so.
+
+    A resume is kept.
+    """
+    plan = ip.Plan(ip.Shuffle(100), global_batch_size=8, sub_epochs=3)
+    plan = plan.resume(plan.cursor(1, 1, step=2))
+    report = ip.verify(plan, epochs=range(3))
+    assert report.ok, str(report)
+    words = "the plan leaves world_size open; ask plan.replace(world_size=...), or --world-size"
+    assert f"--  laws of more than one rank: not checked; {words}" in str(report)
+    one = plan.replace(world_size=1).resume(plan.start)
+    assert ip.verify(one, epochs=range(3)).checks == tuple(
+        check for check in report.checks if check.skipped != words
+    )
+    assert "rank" in str(ip.verify(plan.replace(world_size=1)))
+    assert words not in str(ip.verify(plan.replace(world_size=1)))
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("sub_epochs", [1000, 2**60])
+def test_many_sub_epochs(remainder: str, sub_epochs: int) -> None:
+    """Of many sub-epochs some are looked at, and the report says how many of how many."""
+    phases = [ip.Phase(0, 7), ip.Phase(10**6, 9), ip.Phase((1, 0), 2)]
+    plan = ip.Plan(ip.Shuffle(10**9), world_size=2, batch_size=phases, sub_epochs=sub_epochs)
+    report = ip.verify(plan.replace(remainder=remainder), epochs=range(2))
+    assert report.ok, str(report)
+    seen = report.checks[0].num_checked
+    assert 500 < seen < 600
+    words = f"{seen:,} of {2 * sub_epochs:,} were: where something changes, and some between"
+    assert f"--  all other sub-epochs: not checked; {words}" in str(report)
+    accounted = {check.name: check.num_checked for check in report.checks}
+    assert 2 * 10**9 == accounted["every unit is accounted for"]
+
+
+def test_sub_epochs_that_are_looked_at() -> None:
+    """Those at which something changes are among them: sizes, phases, a resume, both ends."""
+    phases = [ip.Phase(0, 7), ip.Phase(12_345, 9), ip.Phase((0, 7_000), 2)]
+    plan = ip.Plan(ip.Sequential(23_456), world_size=1, batch_size=phases, sub_epochs=10_000)
+    resumed = plan.resume(plan.cursor(0, 2_222, step=0))
+    chosen = set(checks._sampled_sub_epochs(resumed._partition, 23_456, 0))
+    inside = next(n for n in range(10_000) if resumed._partition.sub_epoch(23_456, n)[1] > 12_345)
+    for place in (2_222, 3_456, inside, 7_000):  # 3,456 are larger by one
+        assert {place - 1, place, place + 1} <= chosen, place
+    assert {0, 1, 9_998, 9_999} <= chosen
+    gaps = np.diff(sorted(chosen))
+    assert gaps.max() <= 10_000 // checks.FEW + 1
+
+
+@pytest.mark.parametrize("wrong_one", [0, 3_456, 9_999])
+def test_wrong_sub_epochs_fail(monkeypatch: pytest.MonkeyPatch, wrong_one: int) -> None:
+    """A partition whose sub-epochs leave a gap is caught."""
+    right = Partition.sub_epoch
+
+    def shifted(self: Partition, num_units: int, sub_epoch: int) -> tuple[int, int]:
+        start, stop = right(self, num_units, sub_epoch)
+        return start + (sub_epoch == wrong_one), stop
+
+    plan = ip.Plan(ip.Sequential(23_456), world_size=1, batch_size=9, sub_epochs=10_000)
+    monkeypatch.setattr(Partition, "sub_epoch", shifted)
+    layout.cache_clear()
+    report = ip.verify(plan)
+    layout.cache_clear()
+    assert "sub-epochs tile the epoch" in failed(report)
+
+
+@dataclass(frozen=True, eq=False)
+class Lost(ip.Order):
+    """An order that is not one-to-one: its last two positions hold the same sample."""
+
+    num_samples: int
+
+    algorithm = "lost-test"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+
+    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+        out[:] = np.minimum(ip.Sequential(self.num_samples).take(epoch, starts, stops), 98)
+
+    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
+        return indices
+
+
+def failed(report: ip.Report) -> set[str]:
+    """Names of the checks that failed."""
+    return {check.name for check in report.checks if not check.ok}
+
+
+def test_order_that_repeats_fails() -> None:
+    """An order that deals a sample twice is caught by its inverse."""
+    report = ip.verify(ip.Plan(Lost(100), world_size=2, batch_size=10))
+    assert {"locate is the inverse of batch"} == failed(report)
+    assert "BAD locate is the inverse of batch" in str(report)
+    assert not report.to_dict()["ok"]
+
+
+def test_wrong_ranks_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition whose ranks overlap is caught."""
+    right = shares.share
+
+    def overlapping(*where: Any) -> tuple[int, int]:
+        start, stop = right(*where)
+        return max(0, start - 1), stop
+
+    monkeypatch.setattr(checks, "share", overlapping)
+    report = ip.verify(ip.Plan(ip.Sequential(100), world_size=3, batch_size=5))
+    assert "ranks tile their step, within one unit" in failed(report)
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize(("field", "change"), [("start", 1), ("length", 9), ("step", 1)])
+def test_wrong_steps_fail(remainder: str, field: str, change: int) -> None:
+    """A partition whose steps leave a gap, overlap, are too long or misnumbered is caught."""
+    sizes = [ip.Phase(0, 5), ip.Phase(50, 8)]
+    plan = ip.Plan(ip.Sequential(100), world_size=1, batch_size=sizes, remainder=remainder)
+    steps = layout(plan._partition, 100, 0, 0)
+    first, last = steps.spans
+    wrong = last._replace(**{field: getattr(last, field) + change})
+    assert [] == checks._tiling(plan, steps)
+    assert [] != checks._tiling(plan, steps._replace(spans=(first, wrong)))

@@ -1,0 +1,225 @@
+"""`indexplan warm-up`: every kernel in numba's cache, or an error that says why not."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from indexplan.cli import main
+from indexplan.kernels.compiling import KERNELS
+from indexplan.reports.warm_up import WarmKernel, Warmth
+from tests.support.children import NOBODY
+
+ROOT = Path(__file__).parents[2]
+NAMES = {
+    "permute_runs",
+    "invert",
+    "philox4x32",
+    "block_permute_runs",
+    "block_invert",
+    "mark",
+    "_xxh64",
+}
+
+ASK = """
+import json
+import indexplan as ip
+from indexplan.kernels import permutation
+from indexplan.kernels.xxh64 import xxh64
+plans = [ip.Plan(order, world_size=8, batch_size=16)
+         for order in (ip.Shuffle(10**9), ip.BlockShuffle(10**9, 1000, 4))]
+batches = [plan.batch(0, step=5, rank=3).tolist() for plan in plans]
+places = [plan.locate(batch, 0).step.tolist() for plan, batch in zip(plans, batches)]
+permutation.philox4x32.compile()
+xxh64(b"abc")
+from indexplan.kernels.compiling import KERNELS
+print(json.dumps([batches, places, sorted({kernel.origin for kernel in KERNELS})]))
+"""
+
+
+def start(cache: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+    """Start Python in a process of its own, with numba's cache in a folder."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env={**clean, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cache.parent,
+    )
+
+
+def finish(child: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    """What a process printed, to its two streams."""
+    out, err = child.communicate()
+    assert code == child.returncode, err
+    return out, err
+
+
+def warm_up(cache: Path, **environ: str) -> tuple[dict[str, Any], str]:
+    out, err = finish(start(cache, "-m", "indexplan", "warm-up", "--json", **environ))
+    return json.loads(out), err
+
+
+def test_after_a_warm_up_nothing_is_compiled(tmp_path: Path) -> None:
+    """The first warm-up compiles and saves every kernel; whoever comes later loads them all."""
+    cache = tmp_path / "cache"
+    said, err = warm_up(cache)
+    assert "" == err
+    assert (True, None) == (said["ok"], said["problem"])
+    assert NAMES == {kernel["name"] for kernel in said["kernels"]}
+    assert {"saved"} == {kernel["origin"] for kernel in said["kernels"]}
+    assert said["seconds"] == sum(kernel["seconds"] for kernel in said["kernels"])
+    assert {str(cache)} == {str(Path(folder).parent) for folder in said["folders"]}
+    assert said["cpu_name"]
+
+    batches, places, origins = json.loads(finish(start(cache, "-c", ASK))[0])
+    assert ["loaded"] == origins
+    plans = [ip.Plan(order, world_size=8, batch_size=16)
+             for order in (ip.Shuffle(10**9), ip.BlockShuffle(10**9, 1000, 4))]  # fmt: skip
+    assert [plan.batch(0, step=5, rank=3).tolist() for plan in plans] == batches
+    assert [[5] * 16] * 2 == places
+
+    again, _ = warm_up(cache)
+    assert {"loaded"} == {kernel["origin"] for kernel in again["kernels"]}
+    assert said["folders"] == again["folders"]
+
+    other, _ = warm_up(cache, NUMBA_CPU_NAME="generic")  # other machine code, beside the first
+    assert ("generic", {"saved"}) == (
+        other["cpu_name"],
+        {kernel["origin"] for kernel in other["kernels"]},
+    )
+    batches_of_generic, _, origins = json.loads(
+        finish(start(cache, "-c", ASK, NUMBA_CPU_NAME="generic"))[0]
+    )
+    assert (batches, ["loaded"]) == (batches_of_generic, origins)
+
+
+def test_many_processes_meet_a_cold_cache(tmp_path: Path) -> None:
+    """Eight processes at once, one empty folder: all have the same batches, and the ninth loads."""
+    cache = tmp_path / "cache"
+    script = ASK.replace("sorted({kernel.origin for kernel in KERNELS})", "[]")
+    only_shuffles = script.replace(", ip.BlockShuffle(10**9, 1000, 4)", ",")  # to be done sooner
+    children = [start(cache, "-c", only_shuffles) for _ in range(8)]
+    answers = [json.loads(finish(child)[0]) for child in children]
+    plan = ip.Plan(ip.Shuffle(10**9), world_size=8, batch_size=16)
+    assert [[[plan.batch(0, step=5, rank=3).tolist()], [[5] * 16], []]] * 8 == answers
+    assert [] == [path.name for path in cache.rglob("*") if ".tmp." in path.name]
+    script = only_shuffles.replace(", []]", ", [kernel.origin for kernel in KERNELS][:2]]")
+    assert ["loaded", "loaded"] == json.loads(finish(start(cache, "-c", script))[0])[2]
+
+
+def test_no_folder_can_be_written_to(tmp_path: Path) -> None:
+    """Where numba can save nowhere, the command fails and names the folders, and the cure."""
+    block = tmp_path / "a_file"
+    block.touch()
+    home = {"HOME": str(block), "XDG_CACHE_HOME": str(block / "cache")}
+    package = tmp_path / "site" / "indexplan"
+    copy_package(package)
+    (package / "kernels" / "__pycache__").touch()  # a file, where numba would make a folder
+    cache = block / "numba"
+    child = subprocess.run(
+        [sys.executable, "-B", "-m", "indexplan", "warm-up"],
+        env={
+            **{k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")},
+            **home,
+            "NUMBA_CACHE_DIR": str(cache),
+            "PYTHONPATH": str(package.parent),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert 1 == child.returncode
+    assert 7 == child.stdout.count("compiled, not saved")
+    assert (
+        "indexplan: numba's cache must lie in a folder that this user can write to; got none among "
+        f"{cache}, {package / 'kernels' / '__pycache__'}, {block / 'cache' / 'numba'}; "
+        "set NUMBA_CACHE_DIR to a folder that this user can write to\n"
+    ) == child.stderr
+
+
+def copy_package(target: Path) -> None:
+    """Copy the package's sources, and no cache."""
+    for path in (ROOT / "indexplan").rglob("*.py"):
+        copied = target / path.relative_to(ROOT / "indexplan")
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        copied.write_bytes(path.read_bytes())
+
+
+READ_ONLY = """
+import json, os, sys
+import indexplan as ip
+from indexplan.kernels.compiling import KERNELS
+ip.Shuffle(10**9).locate(0, [5])  # all modules are imported before rights are given up
+if os.geteuid() == 0 and "give up" in sys.argv:
+    os.setgid({nobody})
+    os.setuid({nobody})
+ip.Shuffle(10**9).take(0, 0, 5)
+print(json.dumps([KERNELS[0].name, KERNELS[0].origin, KERNELS[0].folder]))
+"""
+
+
+def test_a_cache_that_may_only_be_read_is_not_used() -> None:
+    """What docs/starting-up.md says: numba passes over a folder that it cannot write to."""
+    script = READ_ONLY.format(nobody=NOBODY)
+    with tempfile.TemporaryDirectory() as made:  # pytest's own folders are closed to others
+        folder = Path(made)
+        folder.chmod(0o755)
+        cache, home = folder / "cache", folder / "home"
+        home.mkdir()
+        home.chmod(0o777)
+        environ = {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
+        filled = json.loads(finish(start(cache, "-c", script, **environ))[0])
+        assert ["permute_runs", "saved"] == filled[:2]
+        assert Path(filled[2]).is_relative_to(cache)
+        for path in [cache, *cache.rglob("*")]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        name, origin, chosen = json.loads(
+            finish(start(cache, "-c", script, "give up", **environ))[0]
+        )
+        for path in [cache, *cache.rglob("*")]:
+            path.chmod(0o755)
+    assert "permute_runs" == name
+    assert origin != "unsaved"
+    assert not Path(chosen).is_relative_to(cache)
+
+
+def test_checked_kernels_are_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NUMBA_BOUNDSCHECK, which keeps kernels out of the cache, that is the reason given."""
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    warmth = Warmth((WarmKernel("a", "unsaved", 1.0, None),), "some-cpu")
+    rule = "NUMBA_BOUNDSCHECK must be unset, as checked kernels are never saved"
+    assert f"{rule}; got '1'; unset it" == warmth.problem
+    assert () == warmth.folders
+
+
+def test_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """People get a table: a line for each kernel, for all of them, and for each folder."""
+    assert 0 == main(["warm-up"])
+    lines = capsys.readouterr().out.splitlines()
+    warmth = ip.warm_up()
+    assert len(str(warmth).splitlines()) == len(lines)
+    assert NAMES <= {line.split()[0] for line in lines}
+    assert [f"numba's cache: {folder}" for folder in warmth.folders] == lines[-1:]
+    assert len(KERNELS) == len(warmth.kernels)
+    assert {0.0} == {kernel.seconds for kernel in warmth.kernels}  # this process has them already
+
+
+def test_a_full_disk_is_named() -> None:
+    """Where a folder was chosen but nothing could be saved in it, the folder is named."""
+    warmth = Warmth((WarmKernel("a", "unsaved", 1.0, "/cache"),), "some-cpu")
+    assert not warmth.ok
+    assert (
+        "numba's cache must have room, and files that may be replaced; got /cache; "
+        "free some, or set NUMBA_CACHE_DIR to a folder that this user can write to"
+    ) == warmth.problem
+    assert "a                   compiled, not saved    1.00 s" == str(warmth).splitlines()[0]
