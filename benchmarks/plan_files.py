@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import indexplan
-from benchmarks.plan_files_jobs import ROOT, run_fresh
+from benchmarks.measure.plan_files import ROOT, run_fresh
 
 READ = "a random read of 256, warm"
 NODE_READS = "read from disk for 8 ranks of 4096, cold cache"

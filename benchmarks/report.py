@@ -20,13 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cold, contest, loading, losing, pictures, plot, quality, summary
-from benchmarks.figures import FIGURES, Results
-from benchmarks.quality_table import quality_section
-from benchmarks.questions import KEYS
+from benchmarks.measure import cold, contest, quality
+from benchmarks.measure.questions import KEYS
+from benchmarks.render import loading, losing, pictures, plot, summary
+from benchmarks.render.figures import FIGURES, Results
+from benchmarks.render.quality import quality_section
+from benchmarks.render.tables import environment, figures, processes, rivals, section, timings
+from benchmarks.render.views import sections
 from benchmarks.rivals import standing
-from benchmarks.tables import environment, figures, processes, rivals, section, timings
-from benchmarks.views import sections
 
 REPORT = cold.ROOT / "docs" / "benchmarks.md"
 README = cold.ROOT / "README.md"

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cold import ROOT
+from benchmarks.measure.cold import ROOT
 from benchmarks.report import surroundings
 from benchmarks.torture import page
 from benchmarks.torture.counting import merged

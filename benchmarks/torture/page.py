@@ -7,7 +7,8 @@ import textwrap
 from collections import Counter
 from typing import Any
 
-from benchmarks.tables import markdown
+from benchmarks.render.tables import markdown
+from benchmarks.render.views import time
 from benchmarks.torture.counting import Tally, summed
 from benchmarks.torture.histories import (
     EPOCHS,
@@ -21,7 +22,6 @@ from benchmarks.torture.histories import (
 )
 from benchmarks.torture.loaders import LOADERS
 from benchmarks.torture.running import PATIENCE
-from benchmarks.views import time
 
 Record = dict[str, Any]
 SUMS = ("histories", "refused", "exact", "uneven", "samples", "lost", "twice", "dropped", "padded")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.figures import FIGURES, Results, Row
+from benchmarks.render.figures import FIGURES, Results, Row
 
 INSTALL = (
     "pip install -e '.[bench]' torch==2.13.0 && pip install --no-deps mosaicml-streaming==0.13.0"

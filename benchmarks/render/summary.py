@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import Results
+from benchmarks.render.figures import Results
+from benchmarks.render.tables import markdown, number
+from benchmarks.render.views import VIEWS, View, best, cell, shown
 from benchmarks.rivals import NAMES, OURS
-from benchmarks.tables import markdown, number
-from benchmarks.views import VIEWS, View, best, cell, shown
 
 START, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 TORCH = "torch DistributedSampler"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.questions import KEYS, LIMITS, Question
+from benchmarks.measure.questions import KEYS, LIMITS, Question
+from benchmarks.render.tables import markdown, number, power
 from benchmarks.rivals import NAMES
-from benchmarks.tables import markdown, number, power
 
 Record = dict[str, Any]
 PAGE = 4096

@@ -23,8 +23,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from benchmarks import loading_disk
-from benchmarks.loading_disk import ROW_BYTES
+from benchmarks.measure import loading_disk
+from benchmarks.measure.loading_disk import ROW_BYTES
 from benchmarks.rivals import Job as Asked
 from benchmarks.rivals.distributed_sampler import sampler_of
 from indexplan_torch import PlanLoader

@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TOGETHER = 8
 """Processes that start at once, as on a node of eight ranks."""
 
@@ -30,7 +30,7 @@ def run_fresh(cache: str, name: str, *arguments: int) -> dict[str, Any]:
     call = ", ".join([repr(name), *map(repr, arguments)])
     start = perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", f"from benchmarks.fresh import main; main({call})"],
+        [sys.executable, "-c", f"from benchmarks.measure.starts import main; main({call})"],
         cwd=ROOT,
         env={**os.environ, "NUMBA_CACHE_DIR": cache},
         stdout=subprocess.PIPE,

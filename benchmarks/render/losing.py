@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from benchmarks.figures import Results
+from benchmarks.render.figures import Results
+from benchmarks.render.tables import number, power
+from benchmarks.render.views import VIEWS, View, shown
 from benchmarks.rivals import NAMES, OURS
-from benchmarks.tables import number, power
-from benchmarks.views import VIEWS, View, shown
 
 _FILE = (
     "It copies from a file that was built before (see Building a file), lies in memory as pages, "

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from benchmarks.fresh import measured
+from benchmarks.measure.starts import measured
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WORLD, BATCH, NODE = 4096, 256, range(2048, 2056)
 READS = 2000
 
 
 def run_fresh(name: str, *arguments: Any, cores: int | None = None) -> dict[str, Any]:
     """Return what a function of this module returns in a process of its own, on some cores."""
-    command = [sys.executable, "-m", "benchmarks.plan_files_jobs", name, json.dumps(arguments)]
+    command = [sys.executable, "-m", "benchmarks.measure.plan_files", name, json.dumps(arguments)]
     keep = sorted(os.sched_getaffinity(0))[:cores]
     done = subprocess.run(
         command,

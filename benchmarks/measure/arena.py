@@ -11,8 +11,8 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from benchmarks.fresh import measured
-from benchmarks.questions import KEYS, Timed
+from benchmarks.measure.questions import KEYS, Timed
+from benchmarks.measure.starts import measured
 from benchmarks.rivals import NAMES, Job
 
 # RLIMIT_DATA counts private memory that can be written, which is what arrays and lists are;

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.questions import KEYS
+from benchmarks.measure.questions import KEYS
+from benchmarks.render.tables import power
+from benchmarks.render.views import PAGE, VIEWS, View, shown
 from benchmarks.rivals import NAMES
-from benchmarks.tables import power
-from benchmarks.views import PAGE, VIEWS, View, shown
 
 Points = list[tuple[int, float]]
 

@@ -1,8 +1,8 @@
 """Does the order matter to the disk? Loaders that read a memory-mapped file: `measure`.
 
-`python -m benchmarks.loading` prints the tables alone; `--quick` runs the same code on a small
-file, to see that all rows are right. The file is made in a temporary folder, which has to lie on
-a disk (TMPDIR says where), and is deleted at the end.
+`python -m benchmarks.render.loading` prints the tables alone; `--quick` runs the same code on a
+small file, to see that all rows are right. The file is made in a temporary folder, which has to
+lie on a disk (TMPDIR says where), and is deleted at the end.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import loading_disk
-from benchmarks.loading_disk import ROW_BYTES
-from benchmarks.tables import markdown, number
+from benchmarks.measure import loading_disk
+from benchmarks.measure.loading_disk import ROW_BYTES
+from benchmarks.render.tables import markdown, number
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 TORCH, FULL, BLOCKS = "torch DistributedSampler", "indexplan Shuffle", "indexplan BlockShuffle"
 SHOWN_BLOCK = 4096
@@ -42,7 +42,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
         loading_disk.check_space(path.parent, num_rows * ROW_BYTES)
         loading_disk.make(path, num_rows)
         loading_disk.cool(path)  # before anything else fails for want of it
-        command = [sys.executable, "-m", "benchmarks.loading_runs", str(path)]
+        command = [sys.executable, "-m", "benchmarks.measure.loading", str(path)]
         done = subprocess.run(
             [*command, *map(json.dumps, (rounds, seconds))],
             cwd=ROOT,
@@ -238,7 +238,9 @@ def plot(data: dict[str, Any], folder: Path) -> list[str]:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.loading", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.render.loading", description=__doc__
+    )
     parser.add_argument("--quick", action="store_true", help="a small file: rows, not figures")
     print("\n".join(tables(measure(quick=parser.parse_args().quick))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.figures import Results
+from benchmarks.render.figures import Results
 
 
 def plot(results: Results, path: Path) -> None:

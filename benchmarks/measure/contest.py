@@ -12,11 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arena import MEMORY, SHORT
-from benchmarks.questions import FEW, KEYS, QUESTIONS, Question
+from benchmarks.measure.arena import MEMORY, SHORT
+from benchmarks.measure.questions import FEW, KEYS, QUESTIONS, Question
 from benchmarks.rivals import FULL_SHARE, NAMES, Job, Rival
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RUNS = 3
 """A short measurement is made in so many processes, and the median taken."""
 Record = dict[str, Any]
@@ -26,7 +26,7 @@ def ask(rival: Rival, asked: list[tuple[str, Job]], cache: str) -> list[Record]:
     """Return what one fresh process measured, or {"stop": reason}, for each question."""
     call = (rival.name, [(key, job._asdict()) for key, job in asked])
     done = subprocess.run(
-        [sys.executable, "-c", f"from benchmarks.arena import main; main{call!r}"],
+        [sys.executable, "-c", f"from benchmarks.measure.arena import main; main{call!r}"],
         cwd=ROOT,
         env={**os.environ, "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"},
         capture_output=True,

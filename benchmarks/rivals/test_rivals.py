@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import losing, quality
+from benchmarks.measure import quality
+from benchmarks.render import losing
+from benchmarks.render.views import VIEWS
 from benchmarks.rivals import RIVALS, Job, Rival, present
-from benchmarks.views import VIEWS
 
 # Whole global batches, so that nobody drops, pads or spreads: 5 of 4 * 16.
 EVEN = Job(5 * 4 * 16 * 12, world=4, rank=1, batch=16, limit=2**62)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.quality import noise
-from benchmarks.tables import markdown, power, section
+from benchmarks.measure.quality import noise
+from benchmarks.render.tables import markdown, power, section
 
 WORDS = (
     "Each test against what a random order gives, so 1 is right; the mean of {seeds} seeds, and "
