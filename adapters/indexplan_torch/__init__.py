@@ -10,14 +10,10 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
+from indexplan_torch.all_ranks import GlobalPlanBatchSampler
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.ranks import discover
-from indexplan_torch.samplers import (
-    GlobalPlanBatchSampler,
-    PlanBatchSampler,
-    PlanSampler,
-    PlanView,
-)
+from indexplan_torch.samplers import PlanBatchSampler, PlanSampler, PlanView
 from indexplan_torch.seeding import Seeded, SeedWorker, recorded, seed_rank
 
 __all__ = [

@@ -16,7 +16,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.drawn import Drawn, find_drawer, refuse_out_of_order
 from indexplan_torch.feed import Feed, Item
-from indexplan_torch.ranks import discover, refuse_num_replicas
+from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -112,12 +112,13 @@ class PlanView(_FeedSampler):
                 yield from batch.tolist()
 
 
-class _BatchSize(int):
+class BatchSize(int):
     """A batch size that brings its feed along when a trainer builds a batch sampler anew."""
 
     feed: Feed
 
     def __new__(cls, size: int, feed: Feed) -> Self:
+        """Make a size of a feed's batches."""
         self = super().__new__(cls, size)
         self.feed = feed
         return self
@@ -221,7 +222,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     def batch_size(self) -> int:  # type: ignore[override]
         """The largest batch of the sub-epoch that is set, in units."""
         plan, _ = self.feed.running()
-        return _BatchSize(plan.account(*self.feed.where).max_batch_size or 0, self.feed)
+        return BatchSize(plan.account(*self.feed.where).max_batch_size or 0, self.feed)
 
     def __len__(self) -> int:
         """Return the steps of the sub-epoch that is set, finished ones included."""
@@ -229,12 +230,12 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield a batch a step; nothing happens before the first is asked for."""
-        _refuse_as_sampler(self)
+        refuse_as_sampler(self)
         refuse_out_of_order()
         return Drawn(self.feed)
 
 
-def _refuse_as_sampler(sampler: PlanBatchSampler) -> None:
+def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
     """Refuse to stream to a batch sampler of torch's, which would make batches of batches.
 
     `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given, and it asks for
@@ -312,155 +313,3 @@ class PlanSampler(PlanView):
             yield from batch[:-1]
             begun.step += 1  # before the last: a loader that has its batch asks for no more
             yield batch[-1]
-
-
-class _LastStep(_BatchSize):
-    """A rank's batch size that knows how many rows of a pass's last step are valid.
-
-    Accelerate's `gather_for_metrics` keeps `len(dataset) % (batch_size * num_processes)` rows of
-    it, which leaves padding out only where a pass is a whole epoch that nobody has resumed.
-    """
-
-    def __mul__(self, num_processes: int) -> _LastStep:
-        return _LastStep(int(self) * num_processes, self.feed)
-
-    def __rmod__(self, _: int) -> int:
-        plan, _ = self.feed.running()
-        last = plan.num_steps(*self.feed.where) - 1
-        return plan.step_size(*self.feed.where, step=last) if last >= 0 else 0
-
-
-class _GlobalView(PlanView):
-    @property
-    def generator(self) -> None:
-        """Absent, as `accelerator.prepare` may deal these batches out."""
-        raise AttributeError("generator")
-
-
-class GlobalPlanBatchSampler(PlanBatchSampler):
-    """All ranks' batches in turn: step 0 rank 0, step 0 rank 1, ..., step 1 rank 0, ...
-
-    For `accelerator.prepare`, which deals every world_size-th batch to a rank. An Accelerator with
-    `split_batches`, `dispatch_batches` or `use_stateful_dataloader` would deal out or count batches
-    of its own making, so `prepare` raises under these.
-
-    Parameters
-    ----------
-    plan : Plan
-        With the running world_size, or an open one.
-    world_size : int, optional
-        Discovered at first use if left out.
-    mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of it: a mesh, or its data-parallel dimension.
-    item, as_array, partial
-        As for `PlanBatchSampler`.
-    compare : bool, default False
-        As for `PlanBatchSampler`; off, since Accelerate may read it on one process only.
-
-    Raises
-    ------
-    IndexPlanError
-        In `prepare`, under these options, and if padding is such that `gather_for_metrics` could
-        not leave it out.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> from indexplan_torch import GlobalPlanBatchSampler
-    >>> plan = ip.Plan(ip.Sequential(8), batch_size=2)
-    >>> list(GlobalPlanBatchSampler(plan, world_size=2))
-    [[0, 1], [2, 3], [4, 5], [6, 7]]
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        world_size: int | None = None,
-        mesh: Any = None,
-        nested: bool = False,
-        item: Item | None = None,
-        as_array: bool = False,
-        partial: bool = False,
-        compare: bool = False,
-        num_replicas: None = None,
-    ) -> None:
-        refuse_num_replicas(num_replicas)
-        rank = None if world_size is None else 0
-        if mesh is not None:
-            rank, world_size = discover(rank, world_size, mesh=mesh)
-        form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
-        form |= {"partial": partial, "compare": compare}
-        super().__init__(plan, rank=rank, world_size=world_size, **form)
-
-    @property
-    def sampler(self) -> Any:
-        """What hears epochs; `accelerator.prepare` asks for it, in every way of preparing."""
-        _check_prepare()
-        return _GlobalView(self.feed)
-
-    @sampler.setter
-    def sampler(self, sampler: Any) -> None:
-        """Ignore what a batch sampler would keep here."""
-
-    @property
-    def batch_size(self) -> int | None:  # type: ignore[override]
-        """None, as batches may differ by a unit; a rank's under "pad", where none does."""
-        _check_prepare()
-        if self.feed.plan.remainder != "pad":
-            return None
-        plan, _ = self.feed.running()
-        account = plan.account(*self.feed.where)
-        size = account.max_batch_size
-        if size != account.min_batch_size or len(plan.phases) > 1 or self.feed.nested:
-            raise IndexPlanError(
-                "plan must have one batch size that all ranks share, and batches that are not "
-                "nested, for GlobalPlanBatchSampler with remainder='pad', as gather_for_metrics "
-                "counts padding by it; got others; use indexplan_torch.accelerate.prepare("
-                "accelerator, PlanLoader(dataset, plan))"
-            )
-        return None if size is None else _LastStep(size, self.feed)
-
-    def __len__(self) -> int:
-        """Return the batches of all ranks in the sub-epoch that is set."""
-        return len(self.feed) * self.num_replicas
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield every rank's batch of a step, then of the next."""
-        _refuse_as_sampler(self)
-        refuse_out_of_order()
-        return self._drawn()
-
-    def _drawn(self) -> Iterator[Any]:
-        find_drawer()  # which accelerate's wrapper has kept out of sight until now
-        begun = self.feed.begin()
-        ranks = range(self.num_replicas)
-        for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):
-            for rank, batch in enumerate(step):
-                if rank + 1 == len(step):
-                    begun.step += 1
-                yield batch
-
-
-# options of Accelerate under which its loaders do something else with batches
-_NOT_DEALT = {
-    "split_batches": "each batch is a rank's already, and would be cut once more",
-    "dispatch_batches": "one process would cut a step into equal parts, and a plan's may differ",
-    "use_stateful_dataloader": "it would count all ranks' batches as if they were one's",
-}
-
-
-def _check_prepare() -> None:
-    """Raise if the caller is Accelerate preparing a loader in a way that breaks the plan."""
-    frame = sys._getframe(2)  # noqa: SLF001 (documented; only a check hangs on it)
-    if frame.f_code.co_name == "get_sampler" and frame.f_back is not None:
-        frame = frame.f_back
-    if frame.f_globals.get("__name__") != "accelerate.data_loader":
-        return
-    for option, reason in _NOT_DEALT.items():
-        if frame.f_code.co_name == "prepare_data_loader" and frame.f_locals.get(option):
-            raise IndexPlanError(
-                f"{option} must be left out with GlobalPlanBatchSampler, as {reason}; got "
-                f"{frame.f_locals[option]}; use indexplan_torch.accelerate.prepare(accelerator, "
-                "PlanLoader(dataset, plan))"
-            )
