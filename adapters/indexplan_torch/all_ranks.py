@@ -8,7 +8,7 @@ from typing import Any
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.drawn import find_drawer, refuse_out_of_order
-from indexplan_torch.feed import Item
+from indexplan_torch.items import Item
 from indexplan_torch.ranks import discover, refuse_num_replicas
 from indexplan_torch.samplers import BatchSize, PlanBatchSampler, PlanView, refuse_as_sampler
 
@@ -111,7 +111,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         plan, _ = self.feed.running()
         account = plan.account(*self.feed.where)
         size = account.max_batch_size
-        if size != account.min_batch_size or len(plan.phases) > 1 or self.feed.nested:
+        if size != account.min_batch_size or len(plan.phases) > 1 or self.feed.form.nested:
             raise IndexPlanError(
                 "plan must have one batch size that all ranks share, and batches that are not "
                 "nested, for GlobalPlanBatchSampler with remainder='pad', as gather_for_metrics "

@@ -7,22 +7,20 @@ All state that changes is here.
 from __future__ import annotations
 
 import copy
-import inspect
 import operator
-import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch.distributed
 from torch.utils.data import get_worker_info
 
-from indexplan import Cursor, IndexPlanError, Phase, Plan
+from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.agreeing import compare
 from indexplan_torch.counting import refuse_counting
 from indexplan_torch.cuts import Cuts
+from indexplan_torch.items import Form, Item, asked
 from indexplan_torch.ranks import discover
 
-Item = Callable[[int, Phase], Any]
 Asked = tuple[str, int]  # the method that was called, and the number
 State = dict[str, Any]
 
@@ -74,11 +72,7 @@ class Feed:
                 f"plan must be an indexplan.Plan; got {plan!r}; pass "
                 "indexplan.Plan(order, batch_size=...)"
             )
-        if as_array and (nested or item is not None):
-            raise IndexPlanError(
-                "as_array must be alone; got it with nested or item; leave those out"
-            )
-        _check_item(item)
+        self.form = Form(nested, item, as_array)
         self.given = plan
         self.plan = plan
         self._readers: tuple[int, ...] | None = None  # of the process group, if a mesh tells
@@ -87,7 +81,6 @@ class Feed:
             self._readers = tuple(sorted(mesh.mesh.flatten().tolist()))
         self._to_compare = compare
         self.rank, self.world_size = rank, world_size
-        self.nested, self.item, self.as_array = nested, item, as_array
         self.number = self._number(plan.start)
         self.current: Pass | None = None
         self.handed: Pass | None = None  # begun and counted by a loader, for its sampler to draw
@@ -272,29 +265,7 @@ class Feed:
         plan, running = self.running()
         rank = running if rank is None else rank
         epoch, sub_epoch = self._place(begun.number)
-        batches = plan.batches(epoch, sub_epoch, rank=rank)
-        if self.as_array:
-            yield from batches
-        elif not self.nested and self.item is None:
-            for batch in batches:
-                yield batch.tolist()
-        else:
-            first = plan.first_step(epoch, sub_epoch)
-            for step, batch in enumerate(batches, first):
-                phase = plan.phase(epoch, sub_epoch, step=step)
-                if self.nested:
-                    where = {"step": step, "rank": rank}
-                    yield self._formed(plan.micro_batches(epoch, sub_epoch, **where), phase)
-                else:
-                    yield self._formed(batch, phase)
-
-    def _formed(self, batch: Any, phase: Phase) -> list[Any]:
-        """Return a batch, or a list of inner ones, as lists of items."""
-        if isinstance(batch, list):
-            return [self._formed(part, phase) for part in batch]
-        if self.item is None:
-            return batch.tolist()  # type: ignore[no-any-return]
-        return [self.item(index, phase) for index in batch.tolist()]
+        yield from asked(plan, epoch, sub_epoch, rank, self.form)
 
     def cursor(self) -> Cursor:
         """Return where the run stands, in what the loop has received; the same on every rank."""
@@ -423,15 +394,6 @@ class Feed:
         vars(feed).update(vars(self))
         return feed
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out an item that does not pickle: workers, which feeds travel to, never call it."""
-        state = vars(self).copy()
-        try:
-            pickle.dumps(self.item)
-        except (pickle.PicklingError, AttributeError, TypeError):
-            state["item"] = _lost
-        return state
-
 
 def _count(name: str, number: Any) -> int:
     """Return what a trainer or user counts with as an int from 0."""
@@ -442,33 +404,3 @@ def _count(name: str, number: Any) -> int:
     if counted < 0:
         raise IndexPlanError(f"{name} must be an integer from 0; got {number!r}; count from 0")
     return counted
-
-
-def _check_item(item: Any) -> None:
-    """Refuse an item that cannot be called with an index and a phase, where that can be told."""
-    if item is None:
-        return
-    try:
-        signature = inspect.signature(item)
-    except ValueError:
-        return  # of something written in C, which does not tell
-    except TypeError:
-        raise IndexPlanError(
-            f"item must be a function of (index, phase); got {item!r}; pass one such as "
-            'lambda index, phase: (index, phase["resolution"])'
-        ) from None
-    try:
-        signature.bind(0, None)
-    except TypeError:
-        raise IndexPlanError(
-            f"item must take two arguments, (index, phase); got one of {signature}; pass one such "
-            'as lambda index, phase: (index, phase["resolution"])'
-        ) from None
-
-
-def _lost(index: int, _: Phase) -> Any:
-    """Stand in a spawned process for an item that could not travel there."""
-    raise IndexPlanError(
-        f"item must pickle to be called in a spawned process; got one that does not, for index "
-        f"{index}; define it at the top of a module"
-    )

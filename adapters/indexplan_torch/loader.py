@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
-from indexplan_torch.feed import Item
+from indexplan_torch.items import Item
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker

@@ -15,7 +15,8 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.drawn import Drawn, find_drawer, refuse_out_of_order
-from indexplan_torch.feed import Feed, Item
+from indexplan_torch.feed import Feed
+from indexplan_torch.items import Item
 from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
