@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import indexplan as ip
+from indexplan.answers import Answer, Shown
 from indexplan.cli.common import OK, Progress, add_verb, emit, number
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import wrong
@@ -37,14 +38,11 @@ def run(options: Any) -> int:
         _check_path(options.plot)
     with Progress("measuring", " rows") as progress:
         result = ip.bench(plan, progress=progress)
+    answer: Answer = result
     if options.plot is not None:
         _draw(result, options.plot)
-    free = "" if result.free_bytes is None else f", {result.free_bytes / 1e9:.1f} GB free"
-    size = f"{options.num_samples:,} samples, {result.plan.world_size:,} ranks"
-    words = f"{size}; {result.num_cores} cores{free}\n\n{result}"
-    if options.plot is not None:
-        words += f"\n\n{options.plot}: the times, drawn"
-    emit(options, result.to_dict(), words)
+        answer = Shown(result.to_dict(), f"{result}\n\n{options.plot}: the times, drawn")
+    emit(options, answer)
     return OK
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import indexplan as ip
@@ -63,10 +62,5 @@ def run(options: Any) -> int:
             progress=progress,
             units_per_chunk=each,
         )
-    words = (
-        f"{saved.path}: {saved.num_bytes:,} bytes; {saved.num_written} chunks written, "
-        f"{saved.num_kept} were there already"
-        f"{'' if saved.finished else '; other parts are not done yet'}"
-    )
-    emit(options, {**asdict(saved), "fingerprint": plan.fingerprint}, words)
+    emit(options, saved)
     return OK

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, printable, whole
+from indexplan.answers import Answer, printable_lines
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, whole
 from indexplan.files.format import Manifest
 from indexplan.seeds import EPOCH_STOP
 
@@ -82,10 +83,10 @@ def number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be an integer, such as 1000000 or 1e6; got {text!r}")
 
 
-def emit(options: Any, data: dict[str, Any], words: str) -> None:
-    """Print a result, for programs or for people; what is in it is no command to a terminal."""
-    text = json.dumps(data, indent=2) if options.json else words
-    text = "\n".join(printable(line) for line in text.split("\n"))
+def emit(options: Any, answer: Answer) -> None:
+    """Print an answer, for programs or for people; what is in it is no command to a terminal."""
+    text = json.dumps(answer.to_dict(), indent=2) if options.json else str(answer)
+    text = printable_lines(text)
     known = sys.stdout.encoding or "utf-8"  # of a terminal that has no more than ASCII, say
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 

@@ -32,6 +32,5 @@ def run(options: Any) -> int:
     (a, _), (b, _) = open_either(options.a), open_either(options.b)
     if options.world_size is not None:
         a, b = (plan.replace(world_size=options.world_size) for plan in (a, b))
-    difference = ip.diff(a, b, epochs_of(options))
-    emit(options, difference.to_dict(), str(difference))
+    emit(options, ip.diff(a, b, epochs_of(options)))
     return OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import indexplan as ip
+from indexplan.answers import Shown
 from indexplan.cli.common import (
     OK,
     add_epochs,
@@ -34,22 +35,8 @@ def run(options: Any) -> int:
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
     readings = ip.explain(plan, options.index, epochs_of(options))
-    data = {
-        "index": options.index,
-        "readings": [
-            {
-                "epoch": reading.epoch,
-                "position": reading.position,
-                "where": reading.where and reading.where._asdict(),
-                "repeats": [where._asdict() for where in reading.repeats],
-                "words": reading.words,
-            }
-            for reading in readings
-        ],
-    }
-    lines = []
-    for reading in readings:
-        place = f", position {reading.position:,}" if reading.position >= 0 else ""
-        lines.append(f"epoch {reading.epoch}{place}: {reading.words}")
-    emit(options, data, "\n".join(lines))
+    emit(
+        options,
+        Shown({"index": options.index, "readings": readings}, "\n".join(map(str, readings))),
+    )
     return OK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 import indexplan as ip
@@ -40,10 +39,6 @@ def run(options: Any) -> int:
     if options.epoch is not None:
         epochs = [options.epoch]
     with Progress("exporting", "B") as progress:
-        saved = ip.export(plan, options.out, epochs=epochs, progress=progress)
-    words = (
-        f"{saved.path}: {saved.num_bytes:,} bytes; {saved.num_written} files written, "
-        f"{saved.num_kept} were there already"
-    )
-    emit(options, {**asdict(saved), "fingerprint": plan.fingerprint}, words)
+        exported = ip.export(plan, options.out, epochs=epochs, progress=progress)
+    emit(options, exported)
     return OK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import indexplan as ip
@@ -19,6 +18,5 @@ def run(options: Any) -> int:
     """Finish the plan directory."""
     with Progress("checking", "chunk") as progress:
         saved = ip.finish(options.plan, progress=progress)
-    words = f"{saved.path}: finished; {saved.num_bytes:,} bytes in {saved.num_kept} chunks"
-    emit(options, asdict(saved), words)
+    emit(options, saved)
     return OK

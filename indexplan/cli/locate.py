@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from indexplan.answers import Shown
 from indexplan.cli.common import (
     OK,
     add_dataset,
@@ -37,5 +38,5 @@ def run(options: Any) -> int:
             f"epoch {where.epoch}, sub-epoch {where.sub_epoch}, step {where.step}, "
             f"rank {where.rank}, slot {where.slot}"
         )
-    emit(options, where._asdict(), words)
+    emit(options, Shown(where._asdict(), words))
     return OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from indexplan.answers import Shown
 from indexplan.cli.common import (
     OK,
     add_plan_or_spec,
@@ -77,5 +78,6 @@ def run(options: Any) -> int:
         draw = plot.reading if kind == "reading" else plot.batch_sizes
         figure = draw(plan, epoch, sub_epoch)
     plot.save(figure, options.output)
-    emit(options, {"output": options.output, "kind": kind}, f"{options.output}: {KINDS[kind]}")
+    drawn = {"output": options.output, "kind": kind}
+    emit(options, Shown(drawn, f"{options.output}: {KINDS[kind]}"))
     return OK

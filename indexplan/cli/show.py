@@ -39,10 +39,10 @@ def run(options: Any) -> int:
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
-        data, words = show_batch(plan, where, dataset)
+        shown = show_batch(plan, where, dataset)
     elif step is not None:
-        data, words = show_step(plan, epoch, sub_epoch, step)
+        shown = show_step(plan, epoch, sub_epoch, step)
     else:
-        data, words = show_plan(plan, manifest, epoch, sub_epoch, options.plan)
-    emit(options, data, words)
+        shown = show_plan(plan, manifest, epoch, sub_epoch, options.plan)
+    emit(options, shown)
     return OK

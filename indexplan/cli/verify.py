@@ -31,5 +31,5 @@ def run(options: Any) -> int:
     plan, _, _ = open_plan(options)
     with Progress("verifying", "B") as progress:
         report = ip.verify(plan, progress=progress)
-    emit(options, report.to_dict(), str(report))
+    emit(options, report)
     return OK if report.ok else WRONG_PLAN

@@ -24,7 +24,7 @@ def add(verbs: Any) -> None:
 def run(options: Any) -> int:
     """Warm up."""
     warmth = ip.warm_up()
-    emit(options, warmth.to_dict(), str(warmth))
+    emit(options, warmth)
     if warmth.problem:
         sys.stdout.flush()
         sys.stderr.write(f"indexplan: {warmth.problem}\n")

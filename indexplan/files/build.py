@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan.answers import Answer
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
@@ -22,6 +23,7 @@ from indexplan.files.format import (
     UNITS_PER_CHUNK,
     Build,
     Chunk,
+    sha256_of,
 )
 from indexplan.files.parts import UnfinishedError, check_part, missing, record, share
 from indexplan.files.read import Stored
@@ -39,10 +41,11 @@ NUM_CHUNKS_MAX = 2**26  # of more, a manifest would be longer than any that is r
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saved:
+class Saved(Answer):
     """What `save` did: files that it wrote, and files that were there already and were right.
 
     `finished` says whether the directory is a plan now; after a part, others may be missing.
+    `fingerprint` is the plan's.
 
     Examples
     --------
@@ -58,6 +61,14 @@ class Saved:
     num_written: int
     num_kept: int
     finished: bool = True
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.num_bytes:,} bytes; {self.num_written} chunks written, "
+            f"{self.num_kept} were there already"
+            f"{'' if self.finished else '; other parts are not done yet'}"
+        )
 
 
 def save(
@@ -166,6 +177,7 @@ def save(
         num_written=len(results) - kept,
         num_kept=kept,
         finished=finished,
+        fingerprint=plan.fingerprint,
     )
 
 
@@ -215,10 +227,17 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     except IndexPlanError as error:
         raise PlanFileError(f"{root.path}: {error}") from None
     try:
-        sizes = join(root, build, progress).chunk_bytes
+        manifest = join(root, build, progress)
     except UnfinishedError as error:
         raise missing(root, build, error) from None
-    return Saved(path=root.path, num_bytes=sum(sizes), num_written=0, num_kept=len(sizes))
+    sizes = manifest.chunk_bytes
+    return Saved(
+        path=root.path,
+        num_bytes=sum(sizes),
+        num_written=0,
+        num_kept=len(sizes),
+        fingerprint=sha256_of(manifest.plan),
+    )
 
 
 def _check_num_chunks(build: Build) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from indexplan.answers import Answer
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
@@ -30,8 +31,10 @@ STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exported:
+class Exported(Answer):
     """What `export` did: files that it wrote, and files that were there already and were right.
+
+    `fingerprint` is the plan's.
 
     Examples
     --------
@@ -45,6 +48,13 @@ class Exported:
     num_bytes: int
     num_written: int
     num_kept: int
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.num_bytes:,} bytes; {self.num_written} files written, "
+            f"{self.num_kept} were there already"
+        )
 
 
 class _File(NamedTuple):
@@ -232,6 +242,7 @@ def export(
         num_bytes=total,
         num_written=num_written,
         num_kept=len(files) - num_written,
+        fingerprint=plan.fingerprint,
     )
 
 

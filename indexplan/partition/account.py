@@ -8,6 +8,7 @@ from math import gcd
 
 import numpy as np
 
+from indexplan.answers import Answer
 from indexplan.errors import wrong
 from indexplan.partition.steps import Partition, layout, part_of
 
@@ -15,7 +16,7 @@ MOST_SHARES = 2**20  # different shares of sub-epochs that are added up: 100 MB
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
+class Account(Answer):
     """What becomes of the units of an epoch, or of one sub-epoch; every count is exact.
 
     num_units == num_read + num_dropped + num_finished, always.
@@ -55,6 +56,22 @@ class Account:
     max_batch_size: int | None
     min_per_rank: int | None
     max_per_rank: int | None
+
+    def __str__(self) -> str:
+        size = between(self.min_batch_size, self.max_batch_size)
+        size = "an open number of" if size == "open" else size
+        return (
+            f"{self.num_units:,} units: {self.num_read:,} read, {self.num_dropped:,} dropped, "
+            f"{self.num_finished:,} finished; {self.num_steps:,} steps of {size} units per rank, "
+            f"{self.num_padded:,} padded"
+        )
+
+
+def between(least: int | None, most: int | None) -> str:
+    """Write two numbers that others lie between, or that they are open."""
+    if least is None or most is None:
+        return "open"
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range) -> Account:

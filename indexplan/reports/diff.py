@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from indexplan.answers import Answer
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
 from indexplan.partition.schedule import Phase
@@ -20,7 +21,7 @@ SHOWN = 12  # epochs whose counts are put into words
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(Answer):
     """How the data order of a second plan differs from a first one's, in the epochs compared.
 
     A step is named by its (epoch, sub_epoch, step) in the first plan, or in the second where the
@@ -69,7 +70,7 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the difference as JSON types."""
-        return {"same": self.same, **asdict(self)}
+        return {"same": self.same, **super().to_dict()}
 
     def __str__(self) -> str:
         return "\n".join(self.words)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indexplan.answers import Answer
 from indexplan.errors import whole
 from indexplan.files.read import Stored
 from indexplan.partition.locate import find_place
@@ -16,7 +17,7 @@ from indexplan.seeds import EPOCH_STOP, check_epochs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(Answer):
     """What an epoch does with a sample.
 
     Parameters
@@ -46,6 +47,10 @@ class Reading:
     where: Location | None
     repeats: tuple[Location, ...]
     words: str
+
+    def __str__(self) -> str:
+        place = f", position {self.position:,}" if self.position >= 0 else ""
+        return f"epoch {self.epoch}{place}: {self.words}"
 
 
 def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tuple[Reading, ...]:

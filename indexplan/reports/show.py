@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
+from indexplan.answers import Shown
 from indexplan.dataset import Dataset
 from indexplan.errors import printable
 from indexplan.files.format import Manifest
 from indexplan.orders import Order
+from indexplan.partition.account import between
 from indexplan.partition.ranks import share
 from indexplan.partition.schedule import Phase
 from indexplan.plan.plan import Plan
@@ -17,20 +18,16 @@ from indexplan.seeds import EPOCH_STOP
 SHOWN = 12  # epochs, or ranks, of many
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
 
-Shown = tuple[dict[str, Any], str]
-
 
 def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | None) -> Shown:
     """Return a batch's indices, and the names of its files where the dataset has names."""
     indices = plan.batch(**where).tolist()
     data: dict[str, Any] = {"indices": indices, "num_valid": plan.num_valid(**where)}
     if dataset is None or not dataset.names:
-        return data, " ".join(map(str, indices))
+        return Shown(data, " ".join(map(str, indices)))
     data["names"] = [dataset.names[index] for index in indices]
-    return data, "\n".join(
-        f"{index:>10}  {printable(name)}"
-        for index, name in zip(indices, data["names"], strict=True)
-    )
+    pairs = zip(indices, data["names"], strict=True)
+    return Shown(data, "\n".join(f"{index:>10}  {printable(name)}" for index, name in pairs))
 
 
 def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown:
@@ -53,7 +50,7 @@ def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown
         f"units of ranks 0, 1,  {' '.join(map(str, sizes)) or 'world_size is open'}{more}\n"
         f"phase                 {_phase_in_words(phase)}"
     )
-    return data, words
+    return Shown(data, words)
 
 
 def show_plan(
@@ -72,7 +69,7 @@ def show_plan(
     stored = build.epochs if build else tuple(range(start, min(start + FIRST, EPOCH_STOP)))
     epochs = stored[:SHOWN] if epoch is None else (epoch,)
     sized = plan.world_size is not None or plan.batch_size is None
-    accounts = [{"epoch": e, **asdict(plan.account(e, sub_epoch))} for e in epochs if sized]
+    accounts = [{"epoch": e, **plan.account(e, sub_epoch).to_dict()} for e in epochs if sized]
     batches = _first_batches(plan, epochs[0], sub_epoch)
     data = {
         "plan": plan.to_dict(),
@@ -96,8 +93,8 @@ def show_plan(
         _row(*columns),
     ]
     for account in accounts:
-        each = _range(account["min_per_rank"], account["max_per_rank"])
-        sizes = _range(account["min_batch_size"], account["max_batch_size"])
+        each = between(account["min_per_rank"], account["max_per_rank"])
+        sizes = between(account["min_batch_size"], account["max_batch_size"])
         counts = [account[f"num_{name}"] for name in columns[1:5]]
         lines.append(_row(account["epoch"], *(f"{count:,}" for count in counts), sizes, each))
     if not sized:
@@ -110,7 +107,7 @@ def show_plan(
         indices = " ".join(map(str, batch["indices"]))
         lines += [""] * (batch is batches[0])
         lines.append(f"{where}: {indices}{' ...' * (batch['size'] > len(batch['indices']))}")
-    return data, "\n".join([*lines, "", *_how_to_resume(plan, path)])
+    return Shown(data, "\n".join([*lines, "", *_how_to_resume(plan, path)]))
 
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:
@@ -189,12 +186,6 @@ def _partition_in_words(plan: Plan) -> str:
 
 def _row(*cells: object) -> str:
     return "{:>6} {:>9} {:>17} {:>9} {:>9} {:>11} {:>22}".format(*cells)
-
-
-def _range(least: int | None, most: int | None) -> str:
-    if least is None or most is None:
-        return "open"
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _phase_in_words(phase: Phase) -> str:

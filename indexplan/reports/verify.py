@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from indexplan.answers import Answer
 from indexplan.errors import check_callable
 from indexplan.files.read import Stored
 from indexplan.files.verify import Findings, check_files
@@ -35,7 +36,7 @@ MOST_SLOTS = 2**12  # of a batch that are looked at: its first ones, and as many
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Answer):
     """One law: what was looked at, and what is wrong, if anything; or why it was not looked at.
 
     Examples
@@ -56,9 +57,22 @@ class Check:
         """Whether there were no problems."""
         return not self.problems
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the check as JSON types."""
+        return {**super().to_dict(), "ok": self.ok}
+
+    def __str__(self) -> str:
+        if self.skipped and self.ok:
+            return f"--  {self.name}: not checked; {self.skipped}"
+        lines = [f"{'ok ' if self.ok else 'BAD'} {self.name} ({self.num_checked:,})"]
+        lines.extend(f"    {problem}" for problem in self.problems[:SHOWN])
+        if len(self.problems) > SHOWN:
+            lines.append(f"    and {len(self.problems) - SHOWN} more")
+        return "\n".join(lines)
+
 
 @dataclass(frozen=True)
-class Report:
+class Report(Answer):
     """What `verify` found.
 
     Examples
@@ -81,31 +95,10 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON types."""
-        return {
-            "ok": self.ok,
-            "checks": [
-                {
-                    "name": check.name,
-                    "ok": check.ok,
-                    "num_checked": check.num_checked,
-                    "problems": list(check.problems),
-                    "skipped": check.skipped,
-                }
-                for check in self.checks
-            ],
-        }
+        return {"ok": self.ok, **super().to_dict()}
 
     def __str__(self) -> str:
-        lines = []
-        for check in self.checks:
-            if check.skipped and check.ok:
-                lines.append(f"--  {check.name}: not checked; {check.skipped}")
-                continue
-            lines.append(f"{'ok ' if check.ok else 'BAD'} {check.name} ({check.num_checked:,})")
-            lines.extend(f"    {problem}" for problem in check.problems[:SHOWN])
-            if len(check.problems) > SHOWN:
-                lines.append(f"    and {len(check.problems) - SHOWN} more")
-        return "\n".join(lines)
+        return "\n".join(map(str, self.checks))
 
 
 def verify(
@@ -235,7 +228,7 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
             yield INVERSE, 1, _inverse(plan, steps, step)
     account = plan.account(epoch)
     total = account.num_read + account.num_dropped + account.num_finished
-    said = [f"epoch {epoch}: {account}"] if total != num_units else []
+    said = [f"epoch {epoch}: {account!r}"] if total != num_units else []
     yield "every unit is accounted for", num_units, said
 
 

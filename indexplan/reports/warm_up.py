@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 import indexplan.kernels
+from indexplan.answers import Answer, as_json
 from indexplan.kernels.compiling import KERNELS, Origin, cpu_name
 
 _NEVER_SAVED = {
@@ -42,7 +43,7 @@ class WarmKernel:
 
 
 @dataclass(frozen=True)
-class Warmth:
+class Warmth(Answer):
     """What `warm_up` did: all kernels, and the CPU type that they are compiled for.
 
     Examples
@@ -92,7 +93,7 @@ class Warmth:
             "cpu_name": self.cpu_name,
             "folders": list(self.folders),
             "seconds": sum(kernel.seconds for kernel in self.kernels),
-            "kernels": [asdict(kernel) for kernel in self.kernels],
+            "kernels": as_json(self.kernels),
         }
 
     def __str__(self) -> str:

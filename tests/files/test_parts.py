@@ -449,7 +449,8 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = json.loads(capsys.readouterr().out)
     assert (2, True) == (said["num_written"], said["finished"])
     assert 0 == main(["finish", made])
-    assert f"{made}: finished; 12,384 bytes in 3 chunks\n" == capsys.readouterr().out
+    said = f"{made}: 12,384 bytes; 0 chunks written, 3 were there already\n"
+    assert said == capsys.readouterr().out
     assert 0 == main(["finish", made, "--json"])
     assert {
         "path": made,
@@ -457,6 +458,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "num_written": 0,
         "num_kept": 3,
         "finished": True,
+        "fingerprint": ip.load(made).fingerprint,
     } == json.loads(capsys.readouterr().out)
     assert 1 == main(["finish", f"{made}x"])
 

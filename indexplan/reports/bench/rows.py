@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from indexplan.answers import Answer
 from indexplan.plan.plan import Plan
 from indexplan.version import __version__
 
@@ -42,7 +43,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Bench(Answer):
     """What `bench` measured; `str` of it is a table.
 
     Examples
@@ -70,9 +71,12 @@ class Bench:
         }
 
     def __str__(self) -> str:
-        """Return a table of the rows."""
+        """Return what was measured where, and a table of the rows."""
         width = max(len(row.name) for row in self.rows) + 2
-        lines = [f"{'':<{width}}{'time':>10}{'per index':>15}{'million/s':>11}{'memory':>10}"]
+        free = "" if self.free_bytes is None else f", {self.free_bytes / 1e9:.1f} GB free"
+        size = f"{self.plan.order.num_samples:,} samples, {self.plan.world_size or 1:,} ranks"
+        lines = [f"{size}; {self.num_cores} cores{free}", ""]
+        lines += [f"{'':<{width}}{'time':>10}{'per index':>15}{'million/s':>11}{'memory':>10}"]
         for row in self.rows:
             each = row.ns_per_index
             cells = (

@@ -1,0 +1,105 @@
+"""Answers: every one is frozen, and prints as text, JSON and HTML that say the same."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+import indexplan as ip
+from indexplan.answers import Answer, Shown
+from indexplan.cli import main
+from indexplan.reports.bench.rows import Row
+from indexplan.reports.show import show_plan
+from indexplan.reports.warm_up import WarmKernel
+
+PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="pad")
+OPEN = ip.Plan(ip.Sequential(11), global_batch_size=4)
+HOSTILE = "<script>a && b</script>\x1b[2J\udc80"
+DONE = {"path": HOSTILE, "num_bytes": 1, "num_written": 1, "num_kept": 0, "fingerprint": "f"}
+
+ANSWERS: list[Answer] = [
+    PLAN.account(0),
+    OPEN.account(0),
+    ip.diff(PLAN, PLAN.replace(batch_size=3)),
+    *ip.explain(PLAN, 0),
+    ip.verify(PLAN),
+    ip.verify(PLAN).checks[0],
+    ip.Check(HOSTILE, 3, (HOSTILE,) * 9),
+    ip.Check("what", 0, skipped="why"),
+    ip.Saved(**DONE),
+    ip.Exported(**DONE),
+    ip.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
+    ip.Bench(PLAN, 2, 10**9, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
+    show_plan(PLAN, None, None, None, HOSTILE),
+    Shown({"name": HOSTILE, "where": PLAN.locate(3, 0)}, HOSTILE),
+]
+
+
+def kinds(of: type[Answer] = Answer) -> set[type[Answer]]:
+    """All kinds of answers of the package."""
+    found = {kind for kind in of.__subclasses__() if kind.__module__.startswith("indexplan.")}
+    return found.union(*map(kinds, found))
+
+
+def test_every_kind_is_here() -> None:
+    """No kind of answer is without an example, and so without these laws."""
+    assert kinds() == {type(answer) for answer in ANSWERS}
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
+def test_shape(answer: Answer) -> None:
+    """An answer is frozen; its JSON reads back as it was, its HTML is its text, escaped."""
+    (first, *_) = dataclasses.fields(answer)  # type: ignore[arg-type]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(answer, first.name, None)
+    assert json.loads(json.dumps(answer.to_dict())) == answer.to_dict()
+    assert f"{type(answer).__name__}(" not in str(answer)
+    html = answer._repr_html_()
+    inside = html.removeprefix("<pre>").removesuffix("</pre>")
+    assert f"<pre>{inside}</pre>" == html
+    assert not set("<>\x1b\udc80") & set(inside)
+    assert str(answer).count("\n") == inside.count("\n")
+    assert html.encode().isascii()
+
+
+def test_text() -> None:
+    """Answers that had no text before have a readable one."""
+    account = PLAN.account(0)
+    assert (
+        "11 units: 11 read, 0 dropped, 0 finished; 3 steps of 2 units per rank, 1 padded"
+    ) == str(account)
+    assert str(OPEN.account(0)).endswith("3 steps of an open number of units per rank, 0 padded")
+    (reading,) = ip.explain(PLAN, 0, [0])
+    assert f"epoch 0, position 0: {reading.words}" == str(reading)
+    assert "&lt;script&gt;a &amp;&amp; b&lt;/script&gt;\\x1b[2J\\udc80" in (
+        ip.Exported(**DONE)._repr_html_()
+    )
+
+
+def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command prints an answer's text, or with --json its JSON types."""
+    made, out = str(tmp_path / "a.plan"), str(tmp_path / "out")
+    ip.save(PLAN, made)
+    plan = ip.load(made)
+    again = ip.export(PLAN, out)
+    again = dataclasses.replace(again, num_written=0, num_kept=again.num_written)
+    expected: dict[tuple[str, ...], Answer] = {
+        ("verify", made): ip.verify(plan),
+        ("diff", made, made): ip.diff(plan, plan),
+        ("finish", made): ip.finish(made),
+        ("export", made, out, "--per-rank"): again,
+        ("show", made): show_plan(plan, plan.order.manifest, None, None, made),
+    }
+    for words, answer in expected.items():
+        assert 0 == main(words)
+        assert f"{answer}\n" == capsys.readouterr().out
+        assert 0 == main([*words, "--json"])
+        assert answer.to_dict() == json.loads(capsys.readouterr().out)
+
+
+def test_fingerprints_of_what_was_written(tmp_path: Path) -> None:
+    """`save`, parts, `finish` and `export` name the plan that they wrote."""
+    parts = [ip.save(PLAN, tmp_path / "a", epochs=range(2), part=(i, 2)) for i in (1, 2)]
+    done = [*parts, ip.finish(tmp_path / "a"), ip.export(PLAN, tmp_path / "b")]
+    assert {PLAN.fingerprint} == {each.fingerprint for each in done}
