@@ -28,7 +28,8 @@ from indexplan.files.format import (
 from indexplan.files.parts import UnfinishedError, check_part, missing, record, share
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
-from indexplan.files.stores.places import Place, place_of
+from indexplan.files.stores.open import place_of
+from indexplan.files.stores.protocol import Place
 from indexplan.files.stores.publish import explained
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order

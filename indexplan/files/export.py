@@ -17,8 +17,9 @@ from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
-from indexplan.files.stores.opening import open_file, read_small
-from indexplan.files.stores.places import folder_of, shown
+from indexplan.files.stores.open import folder_of
+from indexplan.files.stores.plain import open_file, read_small
+from indexplan.files.stores.protocol import shown
 from indexplan.files.stores.publish import explained, publish
 from indexplan.files.stores.temporary import sweep
 from indexplan.orders.base import Int64

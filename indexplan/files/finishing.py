@@ -23,7 +23,7 @@ from indexplan.files.parts import (
     gather,
     sweep,
 )
-from indexplan.files.stores.places import Place
+from indexplan.files.stores.protocol import Place
 from indexplan.files.table import other_build, read_blocks, read_manifest
 from indexplan.version import __version__
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from indexplan.errors import PlanFileError
 from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, MANIFEST, Chunk, Manifest, header
 from indexplan.files.stores.cache import cache_folder, fetch
-from indexplan.files.stores.opening import open_file
-from indexplan.files.stores.places import Folder, place_of
+from indexplan.files.stores.folder import Folder
+from indexplan.files.stores.open import place_of
+from indexplan.files.stores.plain import open_file
 from indexplan.files.stores.publish import explained
 from indexplan.files.table import check_digest, read_blocks
 from indexplan.once import once

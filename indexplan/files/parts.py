@@ -29,7 +29,7 @@ from indexplan.files.format import (
     Build,
     sha256_of,
 )
-from indexplan.files.stores.places import Place
+from indexplan.files.stores.protocol import Place
 from indexplan.partition.steps import part_of, split
 
 Hashes = NDArray[np.uint64]

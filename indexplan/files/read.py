@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from indexplan.dataset import Dataset, check_dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.mapped import Chunks, manifest_status
-from indexplan.files.stores.places import place_of
+from indexplan.files.stores.open import place_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, Traits, order_from_dict

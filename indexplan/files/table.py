@@ -20,7 +20,7 @@ from indexplan.files.format import (
     Manifest,
     header,
 )
-from indexplan.files.stores.places import Place
+from indexplan.files.stores.protocol import Place
 
 MESSAGE = 1000  # a message quotes no more of a file than this
 

@@ -26,7 +26,8 @@ from indexplan.files.format import (
 )
 from indexplan.files.read import Stored
 from indexplan.files.running import run
-from indexplan.files.stores.places import Place, place_of
+from indexplan.files.stores.open import place_of
+from indexplan.files.stores.protocol import Place
 from indexplan.files.stores.publish import explained
 from indexplan.files.table import other_build, read_blocks
 from indexplan.machine import num_cores

@@ -23,8 +23,8 @@ import indexplan as ip
 from indexplan.files.format import header
 from indexplan.files.mapped import Chunks
 from indexplan.files.stores.cache import fetch
-from indexplan.files.stores.opening import open_file, read_small
-from indexplan.files.stores.places import Folder
+from indexplan.files.stores.folder import Folder
+from indexplan.files.stores.plain import open_file, read_small
 from indexplan.files.stores.publish import publish, sync_folder
 from indexplan.files.table import read_blocks, read_manifest
 from indexplan.kernels.xxh64 import xxh64

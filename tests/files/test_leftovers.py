@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.files.stores.places import place_of
+from indexplan.files.stores.open import place_of
 from indexplan.files.stores.publish import publish
 from indexplan.files.stores.temporary import PATIENCE, sweep
 from tests.errors.refused_calls import refuse

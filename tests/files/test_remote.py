@@ -22,7 +22,7 @@ import pytest
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.files.stores.cache import cache_folder
-from indexplan.files.stores.places import place_of
+from indexplan.files.stores.open import place_of
 from tests.support.s3_server import KEY
 from tests.support.trees import PLAN, tree
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of
 from indexplan.files.format import BLOCK_BYTES
-from indexplan.files.stores.opening import hold, kind_of, open_inside
-from indexplan.files.stores.places import Place
+from indexplan.files.stores.plain import hold, kind_of, open_inside
+from indexplan.files.stores.protocol import Place
 
 CACHE = "INDEXPLAN_CACHE"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.format import BLOCK_BYTES, BUILD
-from indexplan.files.stores.opening import SMALL_BYTES
-from indexplan.files.stores.places import shown
+from indexplan.files.stores.plain import SMALL_BYTES
+from indexplan.files.stores.protocol import shown
 from indexplan.files.stores.publish import explained, write_all
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # a request's; a core holds a few of them at a time

@@ -118,17 +118,17 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise PlanFileError(f'{self.path}/{name} {rule}; choose anot",
     ): "takes a web server that does not tell how long its files are",
     (
-        "indexplan/files/stores/places.py",
+        "indexplan/files/stores/folder.py",
         "Folder.kind",
         "explained('readable', self.root)",
     ): "looking for a file in the folder comes first, and fails",
     (
-        "indexplan/files/stores/places.py",
+        "indexplan/files/stores/folder.py",
         "Folder.names",
         "explained('readable', self.root)",
     ): "reading build.json comes first, and fails",
     (
-        "indexplan/files/stores/places.py",
+        "indexplan/files/stores/folder.py",
         "Folder.settle",
         "explained('synced', folder)",
     ): "comparing the files of the folder comes first, and fails; takes a disk that breaks",

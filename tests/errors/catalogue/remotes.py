@@ -12,7 +12,7 @@ from unittest.mock import patch
 import fsspec
 
 import indexplan as ip
-from indexplan.files.stores.places import place_of
+from indexplan.files.stores.open import place_of
 from tests.errors.catalogue.made import (
     CHUNK,
     Case,

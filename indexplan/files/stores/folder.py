@@ -1,101 +1,19 @@
-"""Where plan directories lie: folders here, object stores in `remote`; what they have in common."""
+"""Plan directories on a file system."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import Protocol
 
-from indexplan.errors import PlanFileError, path_text
+from indexplan.errors import PlanFileError
 from indexplan.files.format import BUILD
-from indexplan.files.stores.opening import check_kind, open_file, read_small
+from indexplan.files.stores.plain import check_kind, open_file, read_small
+from indexplan.files.stores.protocol import shown
 from indexplan.files.stores.publish import explained, publish, sync_folder
 from indexplan.files.stores.temporary import sweep
-
-
-class Place(Protocol):
-    """A plan directory, wherever it lies; its files go by their names below it.
-
-    Every method raises `PlanFileError` if the place or the file cannot be reached.
-    """
-
-    path: str
-    """What messages call it: a path, or a URL."""
-
-    def kind(self) -> str:
-        """Return "a folder", "a file" or "nothing there"."""
-
-    def claim(self) -> None:
-        """Make the place, unless it is there; refuse one that holds anything but a build."""
-
-    def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
-        """Write a file that appears whole or not at all; False, and no change, if it is there."""
-
-    def names(self) -> list[str]:
-        """Return the names of what lies in the place, not below it."""
-
-    def has(self, name: str) -> bool:
-        """Return whether a file is there."""
-
-    def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Return how many bytes each file has; None where there is none."""
-
-    def read(self, name: str) -> bytes:
-        """Return the bytes of a manifest or block table."""
-
-    def open(self, name: str) -> BufferedReader:
-        """Open a file for reading, as it is in the place now; `OSError` if that fails."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-
-    def settle(self, names: Iterable[str]) -> None:
-        """Make sure that files which are there survive a power cut, whoever wrote them."""
-
-    def sweep(self, names: Iterable[str]) -> None:
-        """Remove what dead builders left beside these files."""
-
-    def absolute(self) -> str:
-        """Return the path that names this place in every folder."""
-
-
-def place_of(path: str | os.PathLike[str]) -> Place:
-    """Return the place that a path or a URL names.
-
-    Raises
-    ------
-    IndexPlanError
-        If it is no path, or a URL that carries credentials or that nobody here can read.
-    """
-    folder = folder_of(path)
-    if folder is None:
-        from indexplan.files.stores.remote import Remote
-
-        return Remote(os.fspath(path))
-    return Folder(folder)
-
-
-def folder_of(path: str | os.PathLike[str], what: str = "path") -> Path | None:
-    """Return the folder that a path or a file:// URL names; None where it is another URL.
-
-    Raises
-    ------
-    IndexPlanError
-        If it is neither.
-    """
-    text = path_text(what, path, "pass where the directory is, such as run.plan")
-    if re.match(r"(?!file://)[A-Za-z][\w+.-]*(::.*)?://", text):
-        return None
-    return Path(text.removeprefix("file://"))
-
-
-def shown(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names that are not hidden, as temporary files are, and what file managers leave."""
-    return (name for name in names if not name.startswith("."))
 
 
 class Folder:

@@ -1,0 +1,41 @@
+"""The store that a path or a URL names."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from indexplan.errors import path_text
+from indexplan.files.stores.folder import Folder
+from indexplan.files.stores.protocol import Place
+
+
+def place_of(path: str | os.PathLike[str]) -> Place:
+    """Return the place that a path or a URL names.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is no path, or a URL that carries credentials or that nobody here can read.
+    """
+    folder = folder_of(path)
+    if folder is None:
+        from indexplan.files.stores.remote import Remote  # which few need
+
+        return Remote(os.fspath(path))
+    return Folder(folder)
+
+
+def folder_of(path: str | os.PathLike[str], what: str = "path") -> Path | None:
+    """Return the folder that a path or a file:// URL names; None where it is another URL.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is neither.
+    """
+    text = path_text(what, path, "pass where the directory is, such as run.plan")
+    if re.match(r"(?!file://)[A-Za-z][\w+.-]*(::.*)?://", text):
+        return None
+    return Path(text.removeprefix("file://"))

@@ -1,0 +1,58 @@
+"""What every store of plan directories can do, wherever it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from io import BufferedReader
+from typing import Protocol
+
+
+class Place(Protocol):
+    """A plan directory, wherever it lies; its files go by their names below it.
+
+    Every method raises `PlanFileError` if the place or the file cannot be reached.
+    """
+
+    path: str
+    """What messages call it: a path, or a URL."""
+
+    def kind(self) -> str:
+        """Return "a folder", "a file" or "nothing there"."""
+
+    def claim(self) -> None:
+        """Make the place, unless it is there; refuse one that holds anything but a build."""
+
+    def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
+        """Write a file that appears whole or not at all; False, and no change, if it is there."""
+
+    def names(self) -> list[str]:
+        """Return the names of what lies in the place, not below it."""
+
+    def has(self, name: str) -> bool:
+        """Return whether a file is there."""
+
+    def sizes(self, names: Iterable[str]) -> list[int | None]:
+        """Return how many bytes each file has; None where there is none."""
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a manifest or block table."""
+
+    def open(self, name: str) -> BufferedReader:
+        """Open a file for reading, as it is in the place now; `OSError` if that fails."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+    def settle(self, names: Iterable[str]) -> None:
+        """Make sure that files which are there survive a power cut, whoever wrote them."""
+
+    def sweep(self, names: Iterable[str]) -> None:
+        """Remove what dead builders left beside these files."""
+
+    def absolute(self) -> str:
+        """Return the path that names this place in every folder."""
+
+
+def shown(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names that are not hidden, as temporary files are, and what file managers leave."""
+    return (name for name in names if not name.startswith("."))
