@@ -23,9 +23,10 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     export = add_verb(verbs, "export", run, "write what each rank reads as plain .npy arrays")
     add_plan_or_spec(export)
-    export.add_argument("out", metavar="OUT", help="the folder: new, or an export of the same plan")
+    words = "the folder, or its URL: new, or an export of the same plan"
+    export.add_argument("out", metavar="OUT", help=words)
     words = "files for each rank: its indices in order of reading, and where its steps start"
-    export.add_argument("--per-rank", action="store_true", required=True, help=words)
+    export.add_argument("--per-rank", action="store_true", help=f"{words} (the default)")
     words = "one epoch (all that the plan directory holds, or 0)"
     export.add_argument("--epoch", type=number, metavar="N", help=words)
     add_dataset(export, "complain if the dataset has changed")

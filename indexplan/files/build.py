@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.answers import Answer
-from indexplan.canonical import canonical_json, parse_json_object
+from indexplan.canonical import parse_json_object
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
 from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
@@ -28,9 +28,9 @@ from indexplan.files.format import (
 from indexplan.files.parts import UnfinishedError, check_part, missing, record, share
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
+from indexplan.files.stores.agree import claim, difference
 from indexplan.files.stores.open import place_of
 from indexplan.files.stores.protocol import Place
-from indexplan.files.stores.publish import explained
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
 from indexplan.plan.plan import Plan, check_plan
@@ -253,15 +253,7 @@ def _claim(root: Place, build: Build) -> Build:
 
     One that was begun in format version 1 goes on in it.
     """
-    root.claim()
-    root.publish(BUILD, [canonical_json(build.to_dict()).encode()])
-    # read back even if it was published: not every store keeps what another has just put there
-    try:
-        there = parse_json_object(BUILD, root.read(BUILD), CURE)
-    except PlanFileError:
-        raise
-    except IndexPlanError as error:
-        raise PlanFileError(f"{root.path}: {error}") from None
+    there = claim(root, BUILD, "a plan directory", build.to_dict())
     if there == build.of_version_1.to_dict():
         return build.of_version_1
     if there != build.to_dict():
@@ -339,29 +331,9 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
             yield block
 
     kept = place.has(chunk.name) or not place.publish(chunk.name, hashed())
-    if kept:  # also where another builder was faster
-        _compare(place, chunk.name, hashed())
+    if kept and (got := difference(place, chunk.name, hashed())):  # or another builder was faster
+        raise PlanFileError(
+            f"{place.path}/{chunk.name} must hold what its order generates; got {got}; delete "
+            f"the file and run the same build again"
+        )
     return _Built(size, np.array(hashes, "<u8"), kept)
-
-
-def _compare(place: Place, name: str, blocks: Iterable[memoryview]) -> None:
-    """Raise `PlanFileError` unless a file that is there already holds exactly these blocks."""
-    path = f"{place.path}/{name}"
-    with explained("readable", path):
-        stream = place.open(name)
-    with stream:
-        for number, block in enumerate(blocks):
-            with explained("readable", path):
-                found = stream.read(len(block))
-            if found != block:
-                raise PlanFileError(
-                    f"{path} must hold what its order generates; got other bytes in block "
-                    f"{number}; delete the file and run the same build again"
-                )
-        with explained("readable", path):
-            more = stream.read(1)
-        if more:
-            raise PlanFileError(
-                f"{path} must end with its last index; got more bytes; delete the file and run "
-                f"the same build again"
-            )

@@ -6,22 +6,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from io import BufferedReader
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
+from indexplan.errors import PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
-from indexplan.files.stores.open import folder_of
-from indexplan.files.stores.plain import open_file, read_small
-from indexplan.files.stores.protocol import shown
-from indexplan.files.stores.publish import explained, publish
-from indexplan.files.stores.temporary import sweep
+from indexplan.files.stores.agree import claim, difference
+from indexplan.files.stores.open import place_of
+from indexplan.files.stores.protocol import Place
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import below
 from indexplan.plan.plan import Plan, check_plan
@@ -177,7 +172,8 @@ def export(
         With a world size, and an order of single samples. Of a resumed plan, what is left: its
         finished sub-epochs have no files, its finished steps are empty.
     out : str or path-like
-        The folder: new, empty, or an export of the same plan.
+        The folder: new, empty, or an export of the same plan. With the extra `remote`, also a URL
+        in an object store, such as s3://bucket/arrays.
     epochs : iterable of int, default range(1)
         The epochs to write, 0 <= epoch < 2**32.
     progress : callable, optional
@@ -191,7 +187,7 @@ def export(
     Raises
     ------
     PlanFileError
-        If the folder cannot be written, or holds something else.
+        If the folder cannot be written, holds something else, or links to other folders or files.
     IndexPlanError
         If the plan leaves its world size open, its order deals bins, or an argument breaks its
         rule; nothing has been written then.
@@ -216,10 +212,7 @@ def export(
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     files = [file for share in _shares(plan, numbers) for file in share.files()]
-    root = folder_of(out, "out")
-    if root is None:
-        got = f"{os.fspath(out).split(':')[0]}://..."
-        raise wrong("out", "a folder of this machine", got, "copy it from there when it is done")
+    root = place_of(out, "out")
     _claim(root, plan)
     total = sum(file.size for file in files)
     done = num_written = told = 0
@@ -233,13 +226,11 @@ def export(
             progress(told, total)
 
     for file in files:
-        num_written += _put(root / file.name, partial(_told, file.blocks, tell, done))
+        num_written += _put(root, file.name, partial(_told, file.blocks, tell, done))
         done += file.size
-    with explained("cleared of temporary files", root):
-        for folder in {root, *((root / file.name).parent for file in files)}:
-            sweep(folder)
+    root.sweep([EXPORT, *(file.name for file in files)])
     return Exported(
-        path=str(root),
+        path=root.path,
         num_bytes=total,
         num_written=num_written,
         num_kept=len(files) - num_written,
@@ -255,19 +246,8 @@ def _shares(plan: Plan, epochs: list[int]) -> Iterator[_Share]:
                 yield _Share(plan, epoch, sub_epoch, rank)
 
 
-def _claim(root: Path, plan: Plan) -> None:
-    """Make the folder and say in `export.json` what it is an export of."""
-    rule = f"{root} must be new, empty or an export of the same plan"
-    with explained("a folder that can be made", root):
-        try:
-            root.mkdir()
-        except FileExistsError:
-            if not root.is_dir():
-                raise PlanFileError(f"{rule}; got a file; choose another path") from None
-            names = set(shown(file.name for file in root.iterdir()))
-            if names and EXPORT not in names:
-                got = f"a folder that holds {min(names)}"
-                raise PlanFileError(f"{rule}; got {got}; choose another path") from None
+def _claim(root: Place, plan: Plan) -> None:
+    """Make the place and say in `export.json` what it is an export of."""
     content = {
         "format": "indexplan-export",
         "format_version": 1,
@@ -275,40 +255,24 @@ def _claim(root: Path, plan: Plan) -> None:
         "plan": plan.to_dict(),
         "plan_fingerprint": plan.fingerprint,
     }
-    if publish(root / EXPORT, [canonical_json(content).encode()]):
-        return
-    cure = "restore the file, or choose another path"
-    try:
-        there = parse_json_object(f"{root / EXPORT}", read_small(root / EXPORT), cure)
-    except IndexPlanError as error:
-        raise PlanFileError(str(error)) from None
+    what = "an export of the same plan"
+    there = claim(root, EXPORT, what, content)
     if there != content:
         got = f"one of the plan {there.get('plan_fingerprint')}, not {plan.fingerprint}"
+        rule = f"{root.path} must be new, empty or {what}"
         raise PlanFileError(f"{rule}; got {got}; choose another path")
 
 
-def _put(path: Path, blocks: Callable[[], Iterator[memoryview]]) -> bool:
+def _put(root: Place, name: str, blocks: Callable[[], Iterator[memoryview]]) -> bool:
     """Write a file, or compare the one that is there; return whether it was written."""
-    with explained("a folder that can be made", path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() and publish(path, blocks()):
+    if not root.has(name) and root.publish(name, blocks()):
         return True
-    with explained("readable", path):
-        stream = open_file(path.parent, path.name)
-    with stream:
-        same = all(_next(stream, path, len(block)) == block for block in blocks())
-        same = same and not _next(stream, path, 1)
-    if not same:
+    if difference(root, name, blocks()):
         raise PlanFileError(
-            f"{path} must hold what the plan deals; got other bytes; delete the file and run the "
-            f"same export again"
+            f"{root.path}/{name} must hold what the plan deals; got other bytes; delete the file "
+            f"and run the same export again"
         )
     return False
-
-
-def _next(stream: BufferedReader, path: Path, size: int) -> bytes:
-    with explained("readable", path):
-        return stream.read(size)
 
 
 def _told(

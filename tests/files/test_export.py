@@ -255,17 +255,39 @@ def test_progress_of_an_export_that_is_overtaken(tmp_path: Path) -> None:
     assert tree(tmp_path / "b") == tree(tmp_path / "a")
 
 
-@pytest.mark.parametrize("out", ["s3://bucket/arrays", "memory://arrays", "zip::s3://bucket/a"])
-def test_urls(out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An export goes to a folder: a URL is refused, and makes no folder of that name."""
+def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file:// URL is a folder; a chain of URLs is refused, and makes no folder of that name."""
     monkeypatch.chdir(tmp_path)
-    got = f"'{out.partition(':')[0]}://...'"
-    rule = f"out must be a folder of this machine; got {got}"
-    refused(f"{rule}; copy it from there when it is done", PLAN, out)
+    refused(
+        "path must be one URL, not a chain of them; got 'zip::...'; name the folder itself",
+        PLAN,
+        "zip::s3://bucket/a",
+    )
+    rule = "out must be a str, or a path-like object of one; got 3"
+    refused(f"{rule}; pass where the directory is, such as run.plan", PLAN, 3)
     assert [] == list(tmp_path.iterdir())
     ip.export(PLAN, f"file://{tmp_path}/a")
     ip.export(PLAN, tmp_path / "run::1")
     assert tree(tmp_path / "a") == tree(tmp_path / "run::1")
+
+
+def test_links(tmp_path: Path) -> None:
+    """The folder may be a link; one below it leads elsewhere, so nothing is written there."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "a").symlink_to("elsewhere")
+    ip.export(PLAN, tmp_path / "a")
+    assert 13 == len(tree(tmp_path / "elsewhere"))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "others").mkdir()
+    (tmp_path / "b/epoch-00000").symlink_to(tmp_path / "others")
+    (tmp_path / "b/export.json").write_bytes((tmp_path / "a/export.json").read_bytes())
+    refused(
+        f"{tmp_path}/b/epoch-00000 must be a plain folder; got a link; put the folder itself in "
+        f"its place, or build the plan again at another path",
+        PLAN,
+        tmp_path / "b",
+    )
+    assert [] == list((tmp_path / "others").iterdir())
 
 
 def test_hidden_names(tmp_path: Path) -> None:
@@ -302,8 +324,8 @@ def path(tmp_path: Path) -> str:
 def test_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command exports all stored epochs, or one, and says what it did."""
     out = str(tmp_path / "out")
-    words = ["export", path, out, "--per-rank", "--world-size", "3"]
-    assert 0 == main([*words, "--epoch", "1"])
+    words = ["export", path, out, "--world-size", "3"]
+    assert 0 == main([*words, "--per-rank", "--epoch", "1"])
     assert f"{out}: 5,296 bytes; 6 files written, 0 were there already\n" == capsys.readouterr().out
     assert 0 == main([*words, "--json"])
     plan = ip.load(path).replace(world_size=3)
@@ -320,12 +342,7 @@ def test_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_wrong_commands(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong commands exit with 2, wrong places with 1, and one line says why."""
-    words = ["export", path, str(tmp_path / "out")]
-    with pytest.raises(SystemExit) as exit_:
-        main(words)
-    assert 2 == exit_.value.code
-    assert "the following arguments are required: --per-rank" in capsys.readouterr().err
-    assert 2 == main([*words, "--per-rank"])
+    assert 2 == main(["export", path, str(tmp_path / "out")])
     assert (
         "indexplan: world_size must be set for an export, which has files for each rank; got "
         "None; use plan.replace(world_size=...), or --world-size\n"

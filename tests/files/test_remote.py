@@ -164,6 +164,37 @@ def test_loaded_plan_is_the_plan(anywhere: str) -> None:
     assert report.ok, str(report)
 
 
+def test_export(anywhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An export to a store holds what one to a folder does, and is compared as strictly."""
+    fs, root = fsspec.core.url_to_fs(anywhere)
+    done = ip.export(PLAN, anywhere)
+    assert (anywhere, 12, 0) == (done.path, done.num_written, done.num_kept)
+    ip.export(PLAN, tmp_path / "a")
+    found = {path.removeprefix(f"{root}/"): fs.cat_file(path) for path in fs.find(root)}
+    assert tree(tmp_path / "a") == found
+    (tmp_path / "plan.json").write_text(PLAN.to_json())
+    assert 0 == main(["export", str(tmp_path / "plan.json"), anywhere])
+    assert f"{anywhere}: 6,112 bytes; 0 files written, 12 were there already\n" == (
+        capsys.readouterr().out
+    )
+    name = "epoch-00000/sub-epoch-00001/rank-00002.npy"
+    fs.pipe_file(f"{root}/{name}", found[name][:-1] + b"x")
+    cure = "delete the file and run the same export again"
+    assert f"{anywhere}/{name} must hold what the plan deals; got other bytes; {cure}" == (
+        refused(ip.export, PLAN, anywhere)
+    )
+    fs.rm_file(f"{root}/{name}")
+    assert (1, 11) == ((again := ip.export(PLAN, anywhere)).num_written, again.num_kept)
+    assert found[name] == fs.cat_file(f"{root}/{name}")
+    rule = f"{anywhere} must be new, empty or an export of the same plan"
+    other = PLAN.replace(batch_size=5)
+    got = f"one of the plan {PLAN.fingerprint}, not {other.fingerprint}"
+    assert f"{rule}; got {got}; choose another path" == refused(ip.export, other, anywhere)
+    assert f"{anywhere} must be new, empty or a plan directory; got a folder that holds " in (
+        refused(ip.save, PLAN, anywhere)
+    )
+
+
 def test_bins_and_parts(url: str) -> None:
     """Bins go through a store, built part by part, and the records of the parts are swept up."""
     from tests.support.bins import Bins

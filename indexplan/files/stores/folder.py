@@ -1,4 +1,4 @@
-"""Plan directories on a file system."""
+"""Plan directories and exports on a file system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from io import BufferedReader
 from pathlib import Path
 
 from indexplan.errors import PlanFileError
-from indexplan.files.format import BUILD
 from indexplan.files.stores.plain import check_kind, open_file, read_small
 from indexplan.files.stores.protocol import shown
 from indexplan.files.stores.publish import explained, publish, sync_folder
@@ -17,7 +16,7 @@ from indexplan.files.stores.temporary import sweep
 
 
 class Folder:
-    """A plan directory on a file system."""
+    """A plan directory or an export on a file system."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -30,9 +29,9 @@ class Folder:
                 return "a folder"
             return "a file" if self.root.exists() else "nothing there"
 
-    def claim(self) -> None:
+    def claim(self, marker: str, what: str) -> None:
         """Make the folder, but not those above it."""
-        rule = f"{self.path} must be new, empty or a plan directory"
+        rule = f"{self.path} must be new, empty or {what}"
         with explained("a folder that can be made", self.root):
             try:
                 self.root.mkdir()
@@ -41,20 +40,21 @@ class Folder:
                     raise PlanFileError(f"{rule}; got a file; choose another path") from None
                 names = set(shown(file.name for file in self.root.iterdir()))
                 # looked up after the listing, which other builders' files may come into meanwhile
-                if names and not (self.root / BUILD).exists():
+                if names and not (self.root / marker).exists():
                     got = f"a folder that holds {min(names)}"
                     raise PlanFileError(f"{rule}; got {got}; choose another path") from None
             with suppress(PermissionError):  # of a parent that may be entered, but not read
                 sync_folder(self.root.parent)
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
-        """Write a file, and the folder that it lies in."""
-        path = self.root / name
-        if path.parent != self.root:  # which may be a link, and is not made again if it vanished
-            with explained("a folder that can be made", path.parent):
-                path.parent.mkdir(exist_ok=True)
-                check_kind(path.parent, os.lstat(path.parent).st_mode, folder=True)
-        return publish(path, blocks)
+        """Write a file, and the folders that it lies in."""
+        folder = self.root  # which may be a link, and is not made again if it vanished
+        for part in name.split("/")[:-1]:
+            folder /= part
+            with explained("a folder that can be made", folder):
+                folder.mkdir(exist_ok=True)
+                check_kind(folder, os.lstat(folder).st_mode, folder=True)
+        return publish(self.root / name, blocks)
 
     def names(self) -> list[str]:
         """Return the names of what lies in the folder, not below it."""
@@ -90,7 +90,7 @@ class Folder:
         return sizes
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a manifest or block table."""
+        """Return the bytes of a small file: any but a chunk."""
         return read_small(self.root / name)
 
     def open(self, name: str) -> BufferedReader:

@@ -11,7 +11,7 @@ from indexplan.files.stores.folder import Folder
 from indexplan.files.stores.protocol import Place
 
 
-def place_of(path: str | os.PathLike[str]) -> Place:
+def place_of(path: str | os.PathLike[str], what: str = "path") -> Place:
     """Return the place that a path or a URL names.
 
     Raises
@@ -19,7 +19,7 @@ def place_of(path: str | os.PathLike[str]) -> Place:
     IndexPlanError
         If it is no path, or a URL that carries credentials or that nobody here can read.
     """
-    folder = folder_of(path)
+    folder = folder_of(path, what)
     if folder is None:
         from indexplan.files.stores.remote import Remote  # which few need
 

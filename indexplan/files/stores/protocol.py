@@ -1,4 +1,4 @@
-"""What every store of plan directories can do, wherever it lies."""
+"""What every store can do with a plan directory or an export, wherever it lies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Place(Protocol):
-    """A plan directory, wherever it lies; its files go by their names below it.
+    """A plan directory or an export, wherever it lies; its files go by their names below it.
 
     Every method raises `PlanFileError` if the place or the file cannot be reached.
     """
@@ -19,8 +19,11 @@ class Place(Protocol):
     def kind(self) -> str:
         """Return "a folder", "a file" or "nothing there"."""
 
-    def claim(self) -> None:
-        """Make the place, unless it is there; refuse one that holds anything but a build."""
+    def claim(self, marker: str, what: str) -> None:
+        """Make the place, unless it is there; refuse one that holds anything without `marker`.
+
+        `what` says in the error which places have that file: "a plan directory".
+        """
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file that appears whole or not at all; False, and no change, if it is there."""
@@ -35,7 +38,7 @@ class Place(Protocol):
         """Return how many bytes each file has; None where there is none."""
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a manifest or block table."""
+        """Return the bytes of a small file: any but a chunk."""
 
     def open(self, name: str) -> BufferedReader:
         """Open a file for reading, as it is in the place now; `OSError` if that fails."""

@@ -1,4 +1,4 @@
-"""Plan directories in object stores, through fsspec; what is read is kept in a folder first."""
+"""Plan directories and exports in object stores, through fsspec."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
-from indexplan.files.format import BLOCK_BYTES, BUILD
+from indexplan.files.format import BLOCK_BYTES
 from indexplan.files.stores.plain import SMALL_BYTES
 from indexplan.files.stores.protocol import shown
 from indexplan.files.stores.publish import explained, write_all
@@ -28,7 +28,7 @@ CAREFUL = {"s3", "gs", "gcs", "abfs", "az", "memory"}
 
 
 class Remote:
-    """A plan directory in an object store.
+    """A plan directory or an export in an object store.
 
     Holds a URL and nothing else: credentials and connections are fsspec's, looked up at each use,
     so that a place may be pickled, and used in a forked process.
@@ -45,14 +45,14 @@ class Remote:
             except FileNotFoundError:
                 return "nothing there"
 
-    def claim(self) -> None:
+    def claim(self, marker: str, what: str) -> None:
         """Refuse a place that holds something else; stores need no folders to be made."""
-        rule = f"{self.path} must be new, empty or a plan directory"
-        if self.has(BUILD):
+        rule = f"{self.path} must be new, empty or {what}"
+        if self.has(marker):
             return
         if self.kind() == "a file":
             raise PlanFileError(f"{rule}; got a file; choose another path")
-        if (names := [*shown(self.names())]) and BUILD not in names:
+        if (names := [*shown(self.names())]) and marker not in names:
             got = f"a folder that holds {min(names)}"
             raise PlanFileError(f"{rule}; got {got}; choose another path")
 
@@ -142,7 +142,7 @@ class Remote:
         return int(found["size"])
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a manifest or block table."""
+        """Return the bytes of a small file: any but a chunk."""
         with self.open(name) as stream:
             if (size := stream.seek(0, os.SEEK_END)) > SMALL_BYTES:
                 cure = "restore it, or build the plan again at another path"

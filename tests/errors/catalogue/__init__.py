@@ -108,11 +108,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise IndexPlanError(f'{rule}; got {_first_line(error)!r}; {",
     ): "takes a Dask cluster whose workers are killed: tests/files/test_executors.py",
     (
-        "indexplan/files/export.py",
-        "_next",
-        "explained('readable', path)",
-    ): "takes a disk that breaks while it is read",
-    (
         "indexplan/files/stores/remote.py",
         "Remote._size",
         "raise PlanFileError(f'{self.path}/{name} {rule}; choose anot",

@@ -282,7 +282,7 @@ CASES: list[Case] = [
         "a build.json that is no JSON",
         lambda: again(lambda r: written(f"{r}/build.json")),
         "a.plan: build.json must be JSON; got b'' (Expecting value: line 1 column 1 (char 0)); "
-        "restore the file, or build the plan again at another path",
+        "restore the file, or choose another path",
     ),
     (
         "a chunk of other bytes",
@@ -293,8 +293,8 @@ CASES: list[Case] = [
     (
         "a chunk with more bytes",
         lambda: again(lambda r: written(f"{r}/{CHUNK}", (r / CHUNK).read_bytes() + b"x")),
-        "a.plan/epoch-00000/chunk-00001.npy must end with its last index; got more bytes; "
-        "delete the file and run the same build again",
+        "a.plan/epoch-00000/chunk-00001.npy must hold what its order generates; got more "
+        "bytes; delete the file and run the same build again",
     ),
     (
         "another partition",

@@ -71,13 +71,7 @@ COMMANDS: list[Command] = [
     ),
     # export
     (
-        "export plan.json out",
-        2,
-        "indexplan export: error: the following arguments are required: --per-rank",
-        spec_file,
-    ),
-    (
-        "export plan.json --per-rank",
+        "export plan.json",
         2,
         "indexplan export: error: the following arguments are required: OUT",
         spec_file,
@@ -90,14 +84,14 @@ COMMANDS: list[Command] = [
         spec_file,
     ),
     (
-        "export plan.json out --per-rank",
+        "export plan.json out",
         2,
         "indexplan: world_size must be set for an export, which has files for each rank; got "
         "None; use plan.replace(world_size=...), or --world-size",
         lambda: spec_file(OPEN),
     ),
     (
-        "export plan.json out --per-rank",
+        "export plan.json out",
         1,
         "indexplan: out must be new, empty or an export of the same plan; got a file; choose "
         "another path",
