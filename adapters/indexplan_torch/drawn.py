@@ -61,7 +61,9 @@ class Drawn(Iterator[Any]):
         self._counts = handed is None
         self._num_ahead = num_ahead(drawer, self)
         first = feed.first_after_load() if self._loaded else None
-        number = feed.number if first is None else first
+        number = self._coming()
+        if self._loaded:
+            feed.may_begin_once_more()
         if handed is not None:
             self._draw(handed)
         elif self._loaded and feed.over(number):
@@ -79,9 +81,20 @@ class Drawn(Iterator[Any]):
         self._num_before += self._num_drawn
         self._num_drawn = 0
 
+    def _coming(self) -> int:
+        """Return the number of the pass that this would begin with now."""
+        if not self._loaded:
+            return self.feed.coming
+        first = self.feed.first_after_load()
+        return self.feed.number if first is None else first
+
+    def unbegun(self) -> int | None:
+        """Return the number of the pass that this is going to begin with; None if it has begun."""
+        return self._coming() if self.begun is None else None
+
     def state_dict(self) -> State:
         """Return where this pass stands, in what was drawn of it."""
-        standing = self.feed.coming if self.begun is None else self.begun
+        standing = self._coming() if self.begun is None else self.begun
         number = standing if isinstance(standing, int) else standing.number
         return {**self.feed.state_dict(standing, drawn=True), "pass": number}
 
@@ -111,6 +124,34 @@ def refuse_out_of_order() -> None:
     """
     _, loader = _find("__init__")
     check_in_order(getattr(loader, "in_order", True))
+
+
+def load_before_workers_start(sampler: Any) -> None:
+    """Load the state that a StatefulDataLoader is going to load, so that workers know the pass.
+
+    It loads its state when its workers have started, which are seeded then.
+
+    Raises
+    ------
+    IndexPlanError
+        If the state is of another number of workers, which torchdata does not load.
+    """
+    drawer, loader = _find("__init__")
+    state = getattr(loader, "next_iter_state", None)
+    if not isinstance(state, dict) or loader.batch_sampler is not sampler:
+        return
+    snapshot = state.get("_snapshot", {})
+    saved = snapshot.get("_main_snapshot", {}) if "_snapshot" in state else state
+    num_workers = saved.get("_num_workers", 0)
+    if num_workers != loader.num_workers:
+        drawer._shutdown = True  # noqa: SLF001 (it has no workers yet, and would complain of that)
+        raise IndexPlanError(
+            f"num_workers must be {num_workers}, that of the state that StatefulDataLoader is to "
+            f"load; got {loader.num_workers}; keep the number, or use PlanLoader, whose state goes "
+            "on under any"
+        )
+    if num_workers and saved.get("_sampler_iter_state") is not None:
+        sampler.feed.load_at_iter(saved["_sampler_iter_state"])
 
 
 def _find(method: str) -> tuple[Any, Any]:

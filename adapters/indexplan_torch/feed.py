@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch.distributed
@@ -84,6 +84,7 @@ class Feed:
         self.number = self._number(plan.start)
         self.current: Pass | None = None
         self.handed: Pass | None = None  # begun and counted by a loader, for its sampler to draw
+        self.opened: Callable[[], Any] | None = None  # the newest iterator of a sampler, if alive
         self.pinned = False
         self.cuts = Cuts(partial)
         self._shift = 0  # what a trainer's numbers lack to the run's
@@ -313,6 +314,8 @@ class Feed:
         if left is not None and standing is None:
             places = self._place(left.number), self._place(self.number)
             self.cuts.check(left, places[0], self.number, places[1])
+        if standing is None and drawn:
+            standing = self._unbegun()
         standing = self._standing() if standing is None else standing
         number = standing if isinstance(standing, int) else standing.number
         cursor = self._cursor(standing, drawn=drawn)
@@ -320,6 +323,14 @@ class Feed:
         if self._number(cursor) > number + 1:  # under "carry", with passes between without steps
             state["pass"] = number
         return state
+
+    def _unbegun(self) -> int | None:
+        """Return the pass that the newest iterator of a sampler begins with, if it has not begun.
+
+        A loop that has just asked for it stands there, whatever was drawn for an earlier one.
+        """
+        opened = None if self.opened is None else self.opened()
+        return None if opened is None else opened.unbegun()
 
     def load_state_dict(self, state: State) -> None:
         """Go on where a run stood, under whatever world_size and batch size are now.
@@ -370,8 +381,14 @@ class Feed:
         loaded = self._number(self.plan.start)
         if self._saved_in != loaded:
             return self._saved_in if self._asked is None else None
-        self._once_more = self._asked is not None and self.number == loaded
         return loaded if self.number > loaded else None
+
+    def may_begin_once_more(self) -> None:
+        """Take note of a loaded pass that was named, as torchdata may begin that once more."""
+        loaded = self._number(self.plan.start)
+        self._once_more = (
+            self._saved_in == loaded and self._asked is not None and self.number == loaded
+        )
 
     def check_nothing_dropped(self, snapshot_interval: int) -> None:
         """Raise if torchdata may drop batches of the pass of a state, and none of it is read."""
@@ -385,7 +402,7 @@ class Feed:
     def pin(self) -> Feed:
         """Return a feed that reads the pass that is set in every epoch, beside this one."""
         feed = copy.copy(self)
-        feed.pinned, feed.current, feed.handed = True, None, None
+        feed.pinned, feed.current, feed.handed, feed.opened = True, None, None, None
         feed.cuts = Cuts(partial=True)
         return feed
 
@@ -393,6 +410,10 @@ class Feed:
         feed = object.__new__(type(self))
         vars(feed).update(vars(self))
         return feed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process."""
+        return {**vars(self), "opened": None}
 
 
 def _count(name: str, number: Any) -> int:

@@ -8,13 +8,19 @@ Trainers look for `DistributedSampler` to tell a sampler that knows its rank, ca
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
-from indexplan_torch.drawn import Drawn, find_drawer, refuse_out_of_order
+from indexplan_torch.drawn import (
+    Drawn,
+    find_drawer,
+    load_before_workers_start,
+    refuse_out_of_order,
+)
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Item
 from indexplan_torch.ranks import refuse_num_replicas
@@ -233,7 +239,10 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         """Yield a batch a step; nothing happens before the first is asked for."""
         refuse_as_sampler(self)
         refuse_out_of_order()
-        return Drawn(self.feed)
+        load_before_workers_start(self)
+        drawn = Drawn(self.feed)
+        self.feed.opened = weakref.ref(drawn)
+        return drawn
 
 
 def refuse_as_sampler(sampler: PlanBatchSampler) -> None:

@@ -158,13 +158,12 @@ class Loader:
         num_batches = (part.stop - part.start) * self.ranks
         self.inside = part.whole and self.chosen.breaks and num_batches > 0 and last
         most = None if part.whole and not self.inside else num_batches
-        if most == 0 and self.chosen.kind == "StatefulDataLoader":
-            return []  # its cursor is ahead between `iter` and the first batch, where workers draw
         self.batches: Iterator[Any] = iter(self.loader)  # kept, as a loop keeps it
         found = [samples_of(batch) for batch in islice(self.batches, most)]
         if self.ends_first and num_batches and not found:
             self.batches = iter(self.loader)
             found = [samples_of(batch) for batch in islice(self.batches, most)]
+        self.inside |= self.ends_first and not num_batches  # it has read nothing: the same state
         self.ends_first = False
         return found
 

@@ -1,5 +1,6 @@
 """torchdata's StatefulDataLoader in one process: short passes, any workers, stops at any batch."""
 
+import copy
 from itertools import islice
 from typing import Any
 
@@ -121,3 +122,87 @@ def test_sub_epochs_before_the_state_are_empty() -> None:
         else:
             with pytest.raises(ip.IndexPlanError, match=r"^set_epoch must be 1, "):
                 list(loader)
+
+
+WORKERS = [
+    {"num_workers": 0},
+    {"num_workers": 2},
+    {"num_workers": 2, "persistent_workers": True},
+]
+
+
+def cursors(state: Any) -> list[Any]:
+    """The cursors of a state: the sampler's own, and that of its iterator."""
+    main = state["_snapshot"]["_main_snapshot"] if "_snapshot" in state else state
+    return [main[f"_{of}_state"]["cursor"] for of in ("index_sampler", "sampler_iter")]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("saved_at", ["end", 3])
+@pytest.mark.parametrize("named", [None, 0, 1])
+def test_a_state_before_the_first_batch_is_where_the_loop_begins(
+    workers: dict[str, Any], saved_at: Any, named: int | None
+) -> None:
+    """Whatever workers have drawn; a pass that a loaded state stopped in comes first."""
+    plan = plan_of(8)
+    loader = loader_of(plan, **workers)
+    states = [copy.deepcopy(loader.state_dict()) for _ in loader]
+    states.append(loader.state_dict())
+    saved = states[-1 if saved_at == "end" else saved_at]
+
+    loader = loader_of(plan, **workers)
+    loader.load_state_dict(saved)
+    if named is not None:
+        loader.batch_sampler.set_epoch(named)
+    batches = iter(loader)
+    state = copy.deepcopy(loader.state_dict())
+    expected = plan.cursor(0, 1, step=0) if saved_at == "end" else plan.cursor(0, 0, step=4)
+    assert 2 * [expected.to_dict()] == cursors(state)
+    rest = list(batches)
+    again = loader_of(plan, **workers)
+    again.load_state_dict(state)
+    if named is not None:
+        again.batch_sampler.set_epoch(named)
+    assert rest == list(again)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_state_before_the_first_batch_of_a_pass_that_starts_again(
+    workers: dict[str, Any],
+) -> None:
+    """A pass that was left stands at its beginning, once the loop begins anew."""
+    plan = plan_of(8)
+    loader = loader_of(plan, partial=True, **workers)
+    for stop in (1, 3):
+        list(islice(loader, stop))
+        batches = iter(loader)
+        assert 2 * [plan.cursor(0, 0, step=0).to_dict()] == cursors(loader.state_dict())
+        assert of_plan(plan, 0)[:2] == list(islice(batches, 2))
+        del batches
+
+
+def test_iterators_that_nobody_reads_move_no_state() -> None:
+    """One that was made beside the loop, and dropped, changes nothing for the loop."""
+    plan = plan_of(8)
+    sampler = PlanBatchSampler(plan, **ME)
+    batches = iter(sampler)
+    for _ in range(3):
+        next(batches)
+    iter(sampler)
+    assert plan.cursor(0, 0, step=3).to_dict() == sampler.state_dict()["cursor"]
+
+
+@pytest.mark.parametrize(("before", "now"), [(0, 2), (1, 2), (2, 1), (2, 0)])
+def test_another_number_of_workers_is_refused(before: int, now: int) -> None:
+    """StatefulDataLoader loads a state of as many workers only, and says so as a bare assertion."""
+    plan = plan_of(8)
+    loader = loader_of(plan, num_workers=before)
+    states = [loader.state_dict() for _ in loader]
+    loader = loader_of(plan, num_workers=now)
+    loader.load_state_dict(states[2])
+    with pytest.raises(ip.IndexPlanError) as caught:
+        next(iter(loader))
+    assert (
+        f"num_workers must be {before}, that of the state that StatefulDataLoader is to load; got "
+        f"{now}; keep the number, or use PlanLoader, whose state goes on under any"
+    ) == str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
@@ -58,6 +59,19 @@ def a_pass_that_is_over() -> None:
     sampler.feed.load_at_iter(state)
     sampler.set_epoch(0)
     sampler.feed.check_nothing_dropped(snapshot_interval=2)
+
+
+def other_workers() -> None:
+    """Load a state of StatefulDataLoader with more workers than it has."""
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*set_vital.*")  # of torch, about torchdata
+        kept = StatefulDataLoader(range(10), batch_sampler=PlanBatchSampler(OPEN))
+        state = kept.state_dict()
+        kept = StatefulDataLoader(range(10), batch_sampler=PlanBatchSampler(OPEN), num_workers=1)
+    kept.load_state_dict(state)
+    iter(kept)
 
 
 class Dealt:
@@ -211,6 +225,12 @@ CASES: list[Case] = [
         "set_epoch must be 1, the pass that the state was saved in, as torchdata drops batches to "
         "get from its last snapshot to where the loop was; got 0; start the loop with that pass, "
         "or use snapshot_every_n_steps=1",
+    ),
+    (
+        "a state of another number of workers",
+        other_workers,
+        "num_workers must be 0, that of the state that StatefulDataLoader is to load; got 1; keep "
+        "the number, or use PlanLoader, whose state goes on under any",
     ),
     (
         "a plan for a dataset",
