@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from indexplan import worker_seed
+from indexplan import IndexPlanError, worker_seed
 from indexplan_torch.feed import Feed
 
 
@@ -64,10 +65,11 @@ def recorded() -> Seeded | None:
 def _seed(feed: Feed, worker: int) -> Seeded:
     global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
     plan, rank = feed.running()
-    epoch, sub_epoch = feed.where
+    number = feed.coming  # a sampler begins a pass when workers draw, which start before that
+    epoch, sub_epoch = divmod(number, plan.sub_epochs)
     seed = plan.order.stream_key
     # a pass is numbered through all sub-epochs, so that each has its own stream
-    value = worker_seed(seed, epoch=feed.number % 2**32, rank=rank, worker=worker)
+    value = worker_seed(seed, epoch=number % 2**32, rank=rank, worker=worker)
     random.seed(value)
     np.random.seed(value % 2**32)  # noqa: NPY002 (augmentations use the global state)
     torch.manual_seed(value)
@@ -105,6 +107,12 @@ class SeedWorker:
         """Seed the process that this is."""
         _seed(self.feed, worker)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Find out the rank before going to a spawned worker, which has no process group."""
+        with contextlib.suppress(IndexPlanError):  # said by the sampler, when it draws
+            self.feed.running()
+        return vars(self).copy()
+
 
 def seed_rank(loader: Any) -> Seeded:
     """Seed the main process, for loaders without workers: as worker 0 of its rank.
@@ -112,7 +120,8 @@ def seed_rank(loader: Any) -> Seeded:
     Parameters
     ----------
     loader : PlanLoader or PlanBatchSampler
-        Whose plan, rank and pass are taken; call it after `set_epoch`.
+        Whose plan, rank and pass are taken: the pass that the loop is in, or the one that comes
+        next. So call it after `set_epoch`.
 
     Returns
     -------

@@ -7,11 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils.data import DataLoader, Dataset
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, recorded, seed_rank
-from tests.adapters.small import as_they_are
+from indexplan_torch import (
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    SeedWorker,
+    recorded,
+    seed_rank,
+)
+from tests.adapters.small import ME, as_they_are
 
 # numpy.random.SeedSequence(seed, spawn_key=(3, epoch, rank, worker)).generate_state(1, uint64)
 KNOWN = [
@@ -118,6 +127,74 @@ def test_each_worker_draws_its_own_stream() -> None:
         assert torch.rand((), generator=generator).item() == stream[0][2]
 
 
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader, PlanSampler])
+def test_passes_that_follow_each_other_have_streams_of_their_own(kind: Any, start: str) -> None:
+    """Workers of a loop that sets no epoch are seeded for the pass that they read."""
+    plan = PLAN.replace(remainder="drop")
+    sampler: Any = PlanBatchSampler(plan, **ME)
+    options: dict[str, Any] = {"batch_sampler": sampler}
+    if kind is PlanSampler:
+        kind, sampler = DataLoader, PlanSampler(plan, **ME)
+        options = {"sampler": sampler, "batch_size": 2}
+    options |= {"num_workers": 1, "multiprocessing_context": start, "collate_fn": as_they_are}
+    loader = kind(Drawn(), worker_init_fn=SeedWorker(sampler.feed), **options)
+    for number in range(3):
+        index, _, said = next(iter(list(loader)))[0]
+        assert index == plan.batch(*divmod(number, 2), step=0, rank=1)[0]
+        value = ip.worker_seed(7, epoch=number, rank=1, worker=0)
+        assert (divmod(number, 2), value) == ((said.epoch, said.sub_epoch), said.value)
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
+def test_a_stateful_loader_that_goes_on_seeds_for_the_pass_of_its_state() -> None:
+    """Workers start before torchdata loads the state, and are seeded as if it were loaded."""
+
+    def fresh() -> Any:
+        sampler = PlanBatchSampler(PLAN, **ME)
+        start = SeedWorker(sampler.feed)
+        return StatefulDataLoader(
+            Drawn(),
+            batch_sampler=sampler,
+            worker_init_fn=start,
+            num_workers=1,
+            collate_fn=as_they_are,
+        )
+
+    loader = fresh()
+    for _ in range(3):
+        batches = iter(loader)
+        next(batches)
+        next(batches)
+        state = loader.state_dict()
+        list(batches)
+    loader = fresh()
+    loader.load_state_dict(state)
+    first, *_ = list(loader)
+    assert PLAN.batch(1, 0, step=2, rank=1).tolist() == [sample[0] for sample in first]
+    value = ip.worker_seed(7, epoch=2, rank=1, worker=0)
+    assert value == first[0][2].value
+    value = ip.worker_seed(7, epoch=3, rank=1, worker=0)
+    assert value == next(iter(list(loader)))[0][2].value
+
+
+def test_main_process_is_seeded_for_the_pass_that_comes() -> None:
+    """`seed_rank` before a pass, and in its middle, is of that pass, if nobody sets it."""
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    loader = PlanLoader(Drawn(), PLAN, **ME, collate_fn=as_they_are)
+    for number in range(3):
+        expected = ip.worker_seed(7, epoch=number, rank=1, worker=0)
+        assert expected == seed_rank(loader).value
+        batches = iter(loader)
+        next(batches)
+        assert expected == seed_rank(loader).value
+        list(batches)
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
+    torch.set_rng_state(states[2])
+
+
 def test_main_process_is_seeded_as_worker_0() -> None:
     """Without workers, `seed_rank` seeds the process that reads, and says so in print."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
@@ -130,3 +207,23 @@ def test_main_process_is_seeded_as_worker_0() -> None:
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
     torch.set_rng_state(states[2])
+
+
+def test_a_spawned_worker_has_the_rank_of_the_process_that_started_it() -> None:
+    """It has no process group to ask, nor, without torchrun, an environment that tells."""
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=2)
+    try:
+        sampler = PlanBatchSampler(PLAN.replace(world_size=None), compare=False)
+        loader: Any = DataLoader(
+            Drawn(),
+            batch_sampler=sampler,
+            worker_init_fn=SeedWorker(sampler.feed),
+            num_workers=1,
+            multiprocessing_context="spawn",
+            collate_fn=as_they_are,
+        )
+        _, _, said = next(iter(list(loader)))[0]
+    finally:
+        torch.distributed.destroy_process_group()
+    value = ip.worker_seed(7, epoch=0, rank=1, worker=0)
+    assert (1, value) == (said.rank, said.value)
