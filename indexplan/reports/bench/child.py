@@ -5,10 +5,9 @@ Run as `python -m indexplan.reports.bench.child JOB '{...}'`; it prints one JSON
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from time import perf_counter, time
@@ -51,11 +50,12 @@ def torch_sampler(
     num_samples: int, world_size: int, batch_size: int, shuffle: bool, limit: float
 ) -> None:
     """Time the first batch of torch's sampler, unless it would take more than `limit` seconds."""
-    module = importlib.import_module("torch.utils.data.distributed")  # bench's own process has none
+    from torch.utils.data.distributed import DistributedSampler  # bench's own process has none
 
     def first(num: int) -> float:
         start = perf_counter()
-        sampler = module.DistributedSampler(Sized(num), world_size, 0, shuffle=shuffle)
+        sized: Any = Sized(num)
+        sampler: Iterable[int] = DistributedSampler(sized, world_size, 0, shuffle=shuffle)
         list(islice(iter(sampler), batch_size))
         return perf_counter() - start
 
