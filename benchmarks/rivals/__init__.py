@@ -12,16 +12,19 @@ A rival is a module of this folder, which imports what it needs, with some of th
 - `build(job)`: write the file that others read; returns its bytes.
 - `prepare(job)`: what a run finds there already, a file; done before `share` and `resume`.
 
-A rival that cannot be imported is listed in the report with the reason.
+A rival that cannot be imported is listed in the report with the reason. `Contender` is what the
+loaders of the torture are, too.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
-from dataclasses import dataclass
+import importlib.util
+import sys
+from dataclasses import dataclass, field
 from types import ModuleType
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 FULL_SHARE = 2**22
 
@@ -56,17 +59,45 @@ class Sized:
 
 
 @dataclass(frozen=True)
-class Rival:
-    """One way to plan an epoch; everything about it but its code."""
+class Contender:
+    """Whoever is measured beside others: where its code is, and whose work that is."""
 
     name: str
     module: str
+    """In `room`; it imports what it needs."""
     package: str
-    """The distribution that does the work, whose version the report gives."""
+    """The distribution that does the work, whose version pages give."""
+    ours: bool = field(default=False, kw_only=True)
+    cure: str = field(default="pip install -e '.[bench]'", kw_only=True)
+    """What installs it."""
+    room: ClassVar[str]
+
+    def load(self) -> ModuleType:
+        """Import its code; ImportError if what it needs is missing."""
+        return importlib.import_module(f"{self.room}.{self.module}")
+
+    def version(self) -> str:
+        """Return the version of its package."""
+        if self.ours:  # which may be a checkout that is not installed
+            return importlib.import_module("indexplan").__version__
+        return importlib.metadata.version(self.package)
+
+    def standing(self) -> dict[str, str]:
+        """Return its version, or the reason why it is missing."""
+        try:
+            self.load()
+            return {"version": f"{self.package} {self.version()}", "missing": ""}
+        except (ImportError, importlib.metadata.PackageNotFoundError) as error:
+            return {"version": "", "missing": f"{type(error).__name__}: {error}; `{self.cure}`"}
+
+
+@dataclass(frozen=True)
+class Rival(Contender):
+    """One way to plan an epoch; everything about it but its code."""
+
     colour: str
     marker: str
     dashes: str = "-"
-    ours: bool = False
     bytes_per_index: int = 0
     """Of its file, if it has one."""
     by_index: bool = False
@@ -75,18 +106,8 @@ class Rival:
     """What its own shuffle is called, if it has one."""
     largest_order: int = 10**8
     """The largest whole order that the repeated timings of it have the time for."""
-    cure: str = "pip install -e '.[bench]'"
     note: str = ""
-
-    def load(self) -> ModuleType:
-        """Import the rival's functions; ImportError if what it needs is missing."""
-        return importlib.import_module(f"benchmarks.rivals.{self.module}")
-
-    def version(self) -> str:
-        """Return the version of its package."""
-        if self.ours:  # which may be a checkout that is not installed
-            return importlib.import_module("indexplan").__version__
-        return importlib.metadata.version(self.package)
+    room: ClassVar[str] = __name__
 
 
 # Colours are Okabe and Ito's, which colour-blind readers tell apart; whoever shares one differs in
@@ -197,19 +218,21 @@ OURS = RIVALS[0].name
 
 def standing() -> list[dict[str, str]]:
     """Return every rival with its version, or with the reason why it is missing."""
-    rows = []
-    for rival in RIVALS:
-        row = {"name": rival.name, "version": "", "missing": "", "note": rival.note}
-        try:
-            rival.load()
-            row["version"] = f"{rival.package} {rival.version()}"
-        except (ImportError, importlib.metadata.PackageNotFoundError) as error:
-            row["missing"] = f"{type(error).__name__}: {error}; `{rival.cure}`"
-        rows.append(row)
-    return rows
+    return [{"name": rival.name, **rival.standing(), "note": rival.note} for rival in RIVALS]
 
 
 def present() -> list[Rival]:
     """Return the rivals that can be imported; the report lists the others."""
-    missing = {row["name"] for row in standing() if row["missing"]}
-    return [rival for rival in RIVALS if rival.name not in missing]
+    return [rival for rival in RIVALS if not rival.standing()["missing"]]
+
+
+def name_packages(*names: str) -> None:
+    """Let modules below packages be imported without running the packages' `__init__.py`."""
+    for name in names:
+        if name not in sys.modules:
+            found = importlib.util.find_spec(name)
+            if found is None or not found.submodule_search_locations:
+                raise ModuleNotFoundError(f"No module named {name!r}")
+            package = ModuleType(name)
+            package.__path__ = list(found.submodule_search_locations)
+            sys.modules[name] = package

@@ -5,32 +5,15 @@ planning packages import NumPy alone. So its parent packages are named without b
 code below them is the published one, as it is.
 """
 
-import importlib.util
-import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from benchmarks.rivals import Job
+from benchmarks.rivals import Job, name_packages
 
-
-def name_packages() -> None:
-    """Let `streaming.base.*` be imported without running `streaming/__init__.py`."""
-    found = importlib.util.find_spec("streaming")
-    if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError("No module named 'streaming'")
-    root = Path(found.submodule_search_locations[0])
-    for name, path in {"streaming": root, "streaming.base": root / "base"}.items():
-        package = ModuleType(name)
-        package.__path__ = [str(path)]
-        sys.modules.setdefault(name, package)
-
-
-name_packages()
+name_packages("streaming", "streaming.base")
 from streaming.base.partition import get_partitions  # noqa: E402 (needs the names above)
 from streaming.base.shuffle import get_shuffle  # noqa: E402
 

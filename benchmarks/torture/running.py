@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -70,17 +70,30 @@ class Loader(Protocol):
 Make = Callable[[Place, "Saved | None"], Loader]
 
 
-def going_on(loader: Iterable[Any], *, after_pass: bool) -> Iterator[Any]:
-    """Yield a pass; after a state of a pass that had ended, it may come after an empty one.
+class Stateful:
+    """A loader that knows `state_dict` and `load_state_dict`; ranks take the state of one."""
 
-    Some loaders go on with the next pass then, others with nothing: both are taken as right.
-    """
-    empty = True
-    for batch in loader:
-        empty = False
-        yield batch
-    if after_pass and empty:
-        yield from loader
+    def __init__(self, loader: Any, saved: Saved | None, rank: int = 0) -> None:
+        self.loader = loader
+        self.resumed = saved.epoch if saved and saved.after_pass else -1
+        if saved:
+            loader.load_state_dict(saved.state(rank))
+
+    def batches(self, epoch: int) -> Iterator[Any]:
+        """Yield a pass; after a state of a pass that had ended, it may come after an empty one.
+
+        Some loaders go on with the next pass then, others with nothing: both are taken as right.
+        """
+        empty = True
+        for batch in self.loader:
+            empty = False
+            yield batch
+        if empty and epoch == self.resumed:
+            yield from self.loader
+
+    def state(self) -> Any:
+        """Return the loader's own."""
+        return self.loader.state_dict()
 
 
 @dataclass

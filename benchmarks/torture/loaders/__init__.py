@@ -7,12 +7,11 @@ which it is set up.
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from types import ModuleType
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from benchmarks.rivals import Contender
 from benchmarks.torture.histories import Leg
 
 Policy = Callable[[int, Sequence[Leg]], tuple[int, int]]
@@ -58,13 +57,9 @@ def drops_worker_batches(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Contender):
     """One loader; everything about it but its code."""
 
-    name: str
-    module: str
-    package: str
-    """The distribution that does the work, whose version the page gives."""
     docs: str
     """The page by which it is set up."""
     setup: str
@@ -78,18 +73,8 @@ class Entry:
     """How many it is dealt with worker processes."""
     forked: bool = False
     """Whether each rank needs a process of its own."""
-    ours: bool = False
-    cure: str = "pip install -e '.[test]'"
-
-    def load(self) -> ModuleType:
-        """Import the loader; ImportError if what it needs is missing."""
-        return importlib.import_module(f"benchmarks.torture.loaders.{self.module}")
-
-    def version(self) -> str:
-        """Return the version of its package."""
-        if self.ours:  # which may be a checkout that is not installed
-            return importlib.import_module("indexplan").__version__
-        return importlib.metadata.version(self.package)
+    cure: str = field(default="pip install -e '.[test]'", kw_only=True)
+    room: ClassVar[str] = __name__
 
 
 LOADERS = (

@@ -5,30 +5,20 @@ takes a dataset that is neither batched nor sharded, and the state of any shard 
 them after changes of the shards and of the global batch size, which the shards have to divide.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from grain.experimental import ElasticIterator
 from grain.multiprocessing import MultiprocessingOptions
-from grain.python import MapDataset, ReadOptions
+from grain.python import MapDataset
 from grain.sharding import ShardOptions
 
-from benchmarks.torture.running import Place, Saved
-
-NO_THREADS = ReadOptions(num_threads=0, prefetch_buffer_size=0)
-"""Nothing is read from anywhere, so nothing needs to be read ahead."""
+from benchmarks.torture.loaders import grain_loader
 
 
-class Loader:
-    """One rank's: an iterator for each epoch."""
+class Loader(grain_loader.Loader):
+    """One rank's: an iterator for each epoch, which takes rank 0's state."""
 
-    def __init__(self, place: Place, saved: Saved | None) -> None:
-        self.place, self.saved = place, saved
-        self.iterator: Any = None
-        if saved and not saved.after_pass:
-            self.iterator = self.fresh(saved.epoch)
-            self.iterator.set_state(saved.state(0))
+    own_state = False
 
     def fresh(self, epoch: int) -> Any:
         """Return an iterator of an epoch's start."""
@@ -38,16 +28,6 @@ class Loader:
             MapDataset.range(place.n).shuffle(seed=place.seed + epoch),
             place.world * place.batch,
             ShardOptions(place.rank, place.world),
-            read_options=NO_THREADS,
+            read_options=grain_loader.NO_THREADS,
             multiprocessing_options=workers,
         )
-
-    def batches(self, epoch: int) -> Iterator[Any]:
-        """Go on with the iterator that was restored, or begin one."""
-        if not (self.saved and epoch == self.saved.epoch and not self.saved.after_pass):
-            self.iterator = self.fresh(epoch)
-        yield from (np.asarray(batch) for batch in self.iterator)
-
-    def state(self) -> Any:
-        """Return the iterator's own."""
-        return self.iterator.get_state()

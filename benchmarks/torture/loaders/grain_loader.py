@@ -22,12 +22,15 @@ NO_THREADS = ReadOptions(num_threads=0, prefetch_buffer_size=0)
 class Loader:
     """One rank's: an iterator for each epoch."""
 
+    own_state = True
+    """Whether each rank takes the state that it saved itself."""
+
     def __init__(self, place: Place, saved: Saved | None) -> None:
         self.place, self.saved = place, saved
         self.iterator: Any = None
         if saved and not saved.after_pass:
             self.iterator = self.fresh(saved.epoch)
-            self.iterator.set_state(saved.state(place.rank))
+            self.iterator.set_state(saved.state(place.rank if self.own_state else 0))
 
     def fresh(self, epoch: int) -> Any:
         """Return an iterator of an epoch's start."""
@@ -52,7 +55,6 @@ class Loader:
             self.iterator = self.fresh(epoch)
         yield from (np.asarray(batch) for batch in self.iterator)
 
-    def state(self) -> bytes:
+    def state(self) -> Any:
         """Return the iterator's own."""
-        state: bytes = self.iterator.get_state()
-        return state
+        return self.iterator.get_state()

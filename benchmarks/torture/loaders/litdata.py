@@ -14,7 +14,7 @@ from litdata import StreamingDataLoader, StreamingDataset
 from litdata.streaming.cache import Cache
 
 from benchmarks.torture.histories import EPOCHS
-from benchmarks.torture.running import Place, Saved, going_on
+from benchmarks.torture.running import Place, Saved, Stateful
 
 CHUNK = 64
 """Samples."""
@@ -29,21 +29,18 @@ def write(folder: str, n: int) -> None:
     cache.merge()
 
 
-class Loader:
+class Loader(Stateful):
     """One rank's, in a process of its own."""
 
     def __init__(self, place: Place, saved: Saved | None) -> None:
         dataset = StreamingDataset(place.folder, shuffle=True, drop_last=True, seed=place.seed)
-        self.loader = StreamingDataLoader(
-            dataset, batch_size=place.batch, num_workers=place.workers
+        super().__init__(
+            StreamingDataLoader(dataset, batch_size=place.batch, num_workers=place.workers), saved
         )
-        self.resumed = saved.epoch if saved and saved.after_pass else -1
-        if saved:
-            self.loader.load_state_dict(saved.state(0))
 
     def batches(self, epoch: int) -> Iterator[Any]:
         """Iterate."""
-        for batch in going_on(self.loader, after_pass=epoch == self.resumed):
+        for batch in super().batches(epoch):
             if self.epoch >= EPOCHS:
                 return
             yield batch.tolist()
@@ -52,7 +49,3 @@ class Loader:
     def epoch(self) -> int:
         """Return which pass it is in: after a state of a pass's last batch, it is the next one."""
         return int(self.loader.current_epoch) - 1
-
-    def state(self) -> Any:
-        """Return the loader's own."""
-        return self.loader.state_dict()

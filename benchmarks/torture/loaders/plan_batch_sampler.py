@@ -6,29 +6,22 @@ from typing import Any
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from benchmarks.torture.running import Place, Saved, going_on
+from benchmarks.torture.running import Place, Saved, Stateful
 from indexplan_torch import PlanBatchSampler
 
 
-class Loader:
+class Loader(Stateful):
     """One rank's."""
 
     def __init__(self, place: Place, saved: Saved | None) -> None:
         plan = ip.Plan(ip.Shuffle(place.n, seed=place.seed), batch_size=place.batch)
         sampler = PlanBatchSampler(plan, rank=place.rank, world_size=place.world)
         dataset: Any = range(place.n)
-        self.loader: Any = StatefulDataLoader(
-            dataset, batch_sampler=sampler, num_workers=place.workers
+        super().__init__(
+            StatefulDataLoader(dataset, batch_sampler=sampler, num_workers=place.workers), saved
         )
-        self.resumed = saved.epoch if saved and saved.after_pass else -1
-        if saved:
-            self.loader.load_state_dict(saved.state(0))
 
     def batches(self, epoch: int) -> Iterator[Any]:
         """Set the epoch, as loops do that count themselves, and iterate."""
         self.loader.batch_sampler.set_epoch(epoch)
-        yield from going_on(self.loader, after_pass=epoch == self.resumed)
-
-    def state(self) -> Any:
-        """Return the loader's own."""
-        return self.loader.state_dict()
+        yield from super().batches(epoch)

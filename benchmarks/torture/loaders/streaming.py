@@ -8,27 +8,13 @@ given to both, the same num_canonical_nodes, a global batch that stays and that 
 the package is named here without being run, and what is used below it is the published code.
 """
 
-import importlib.util
-import sys
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
-from benchmarks.torture.running import Place, Saved, going_on
+from benchmarks.rivals import name_packages
+from benchmarks.torture.running import Place, Saved, Stateful
 
-
-def name_package() -> None:
-    """Let `streaming.base` be imported without running `streaming/__init__.py`."""
-    found = importlib.util.find_spec("streaming") if "streaming" not in sys.modules else None
-    if "streaming" not in sys.modules:
-        if found is None or not found.submodule_search_locations:
-            raise ModuleNotFoundError("No module named 'streaming'")
-        package = ModuleType("streaming")
-        package.__path__ = list(found.submodule_search_locations)
-        sys.modules["streaming"] = package
-
-
-name_package()
+name_packages("streaming")
 from streaming.base.dataloader import StreamingDataLoader  # noqa: E402 (needs the name above)
 from streaming.base.dataset import StreamingDataset  # noqa: E402
 from streaming.base.format import MDSWriter  # noqa: E402
@@ -44,7 +30,7 @@ def write(folder: str, n: int) -> None:
             writer.write({"id": number})
 
 
-class Loader:
+class Loader(Stateful):
     """One rank's, in a process of its own."""
 
     def __init__(self, place: Place, saved: Saved | None) -> None:
@@ -56,18 +42,11 @@ class Loader:
             shuffle_seed=place.seed,
             num_canonical_nodes=1,
         )
-        self.loader = StreamingDataLoader(
-            dataset, batch_size=place.batch, num_workers=place.workers
+        super().__init__(
+            StreamingDataLoader(dataset, batch_size=place.batch, num_workers=place.workers), saved
         )
-        self.resumed = saved.epoch if saved and saved.after_pass else -1
-        if saved:
-            self.loader.load_state_dict(saved.state(0))
 
     def batches(self, epoch: int) -> Iterator[Any]:
         """Iterate."""
-        for batch in going_on(self.loader, after_pass=epoch == self.resumed):
+        for batch in super().batches(epoch):
             yield batch["id"].tolist()
-
-    def state(self) -> Any:
-        """Return the loader's own."""
-        return self.loader.state_dict()

@@ -11,10 +11,10 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
 from benchmarks.rivals import Sized
-from benchmarks.torture.running import Place, Saved, going_on
+from benchmarks.torture.running import Place, Saved, Stateful
 
 
-class Loader:
+class Loader(Stateful):
     """One rank's."""
 
     def __init__(self, place: Place, saved: Saved | None) -> None:
@@ -23,16 +23,10 @@ class Loader:
         self.sampler = StatefulDistributedSampler(sized, **here)
         rest: dict[str, Any] = {"batch_size": place.batch, "num_workers": place.workers}
         dataset: Any = range(place.n)
-        self.loader: Any = StatefulDataLoader(dataset, sampler=self.sampler, **rest)
-        self.resumed = saved.epoch if saved and saved.after_pass else -1
-        if saved:
-            self.loader.load_state_dict(saved.state(place.rank))
+        loader = StatefulDataLoader(dataset, sampler=self.sampler, **rest)
+        super().__init__(loader, saved, place.rank)
 
     def batches(self, epoch: int) -> Iterator[Any]:
         """Set the epoch and iterate."""
         self.sampler.set_epoch(epoch)
-        yield from going_on(self.loader, after_pass=epoch == self.resumed)
-
-    def state(self) -> Any:
-        """Return the loader's own."""
-        return self.loader.state_dict()
+        yield from super().batches(epoch)
