@@ -18,14 +18,17 @@ MIDDLE = "middle"
 # One thing at a time differs from n = 1e9, 64 ranks, the middle step. A rank reads 256 each time;
 # of a million samples, 64 ranks read 252 or 253 in a step, since "spread" evens the steps out.
 BATCHES = {
-    "n = 1e9, world 64, middle step": (10**9, 64, MIDDLE),
-    "n = 1e6": (10**6, 64, MIDDLE),
-    "n = 1e12": (10**12, 64, MIDDLE),
-    "n = 1e15": (10**15, 64, MIDDLE),
-    "world 1": (10**9, 1, MIDDLE),
-    "world 100,000": (10**9, 100_000, MIDDLE),
-    "step 0": (10**9, 64, "first"),
-    "last step": (10**9, 64, "last"),
+    "n = 1e9, world 64, middle step": (10**9, 64, MIDDLE, "spread"),
+    "n = 1e6": (10**6, 64, MIDDLE, "spread"),
+    "n = 1e12": (10**12, 64, MIDDLE, "spread"),
+    "n = 1e15": (10**15, 64, MIDDLE, "spread"),
+    "world 1": (10**9, 1, MIDDLE, "spread"),
+    "world 100,000": (10**9, 100_000, MIDDLE, "spread"),
+    "step 0": (10**9, 64, "first", "spread"),
+    "last step": (10**9, 64, "last", "spread"),
+    'remainder "drop"': (10**9, 64, MIDDLE, "drop"),
+    'remainder "pad"': (10**9, 64, MIDDLE, "pad"),
+    'remainder "carry"': (10**9, 64, MIDDLE, "carry"),
 }
 
 
@@ -38,8 +41,8 @@ def step_of(plan: ip.Plan, where: str) -> int:
 @pytest.mark.parametrize("row", BATCHES)
 def test_batch(row: str, timed: Callable[..., Any], effort: Effort) -> None:
     """Time one batch, asked for again and again."""
-    n, world_size, where = BATCHES[row]
-    plan = ip.Plan(ip.Shuffle(n), world_size=world_size, batch_size=BATCH)
+    n, world_size, where, remainder = BATCHES[row]
+    plan = ip.Plan(ip.Shuffle(n), world_size=world_size, batch_size=BATCH, remainder=remainder)
     step = step_of(plan, where)
     batch = timed(
         lambda: plan.batch(0, step=step, rank=RANK),
@@ -48,22 +51,6 @@ def test_batch(row: str, timed: Callable[..., Any], effort: Effort) -> None:
         calls=effort.calls,
         row=row,
         num_indices=int(plan.batch_sizes(0, rank=RANK, start_step=step, stop_step=step + 1)[0]),
-    )
-    check_batch(plan, batch, 0, step)
-
-
-@pytest.mark.parametrize("remainder", ["drop", "pad", "carry"])
-def test_batch_by_remainder(remainder: str, timed: Callable[..., Any], effort: Effort) -> None:
-    """Time a batch under the other policies."""
-    plan = ip.Plan(ip.Shuffle(10**9), world_size=64, batch_size=BATCH, remainder=remainder)
-    step = step_of(plan, MIDDLE)
-    batch = timed(
-        lambda: plan.batch(0, step=step, rank=RANK),
-        "batch",
-        rounds=effort.rounds,
-        calls=effort.calls,
-        row=f'remainder "{remainder}"',
-        num_indices=BATCH,
     )
     check_batch(plan, batch, 0, step)
 
