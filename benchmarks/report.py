@@ -1,18 +1,17 @@
-"""Run all benchmarks and write docs/benchmarks.md: `python -m benchmarks.report`.
+"""Run all benchmarks and write their pages and pictures: `python -m benchmarks.report`.
 
-`--quick` runs the same code on small sizes in two minutes, to see that all outputs are right; its
-timings mean nothing, so it writes no report unless `--output` names one. `--only PART` runs some
+The pages are docs/benchmarks.md and docs/plan-file-measured.md; the block in README.md and the
+table in docs/plan-file.md follow. Files go into the temporary folder, which TMPDIR names.
+
+`--quick` runs the same code on small sizes in some minutes, to see that all outputs are right; its
+timings mean nothing, so it keeps no page unless `--output` names a folder. `--only PART` runs some
 parts again, and takes the others from the file that `--json` names. `--render` runs nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
-import importlib.metadata
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -20,59 +19,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import cold, contest, quality
+from benchmarks.measure import cold, contest, loading, plan_files, quality
+from benchmarks.measure.fresh import ROOT, JobError
 from benchmarks.measure.questions import KEYS
-from benchmarks.render import loading, losing, pictures, plot, summary
-from benchmarks.render.figures import FIGURES, Results
-from benchmarks.render.quality import quality_section
-from benchmarks.render.tables import environment, figures, processes, rivals, section, timings
-from benchmarks.render.views import sections
+from benchmarks.measure.surroundings import surroundings
+from benchmarks.render import benchmarks, figures, losing, pictures, summary
+from benchmarks.render import plan_files as plan_files_page
+from benchmarks.render.results import Results
+from benchmarks.render.writer import refresh
 from benchmarks.rivals import standing
 
-REPORT = cold.ROOT / "docs" / "benchmarks.md"
-README = cold.ROOT / "README.md"
-PARTS = (*KEYS, "quality", "loading", "pytest", "cold")
+DOCS = ROOT / "docs"
+MODULES = {"quality": quality, "loading": loading, "cold": cold, "plan_files": plan_files}
+PARTS = (*KEYS, *MODULES, "pytest")
 """The questions to the rivals, and the rest."""
+Data = dict[str, Any]
 
 
-def run_pytest(*, quick: bool) -> dict[str, Any]:
+def run_pytest(*, quick: bool) -> Data:
     """Run the pytest benchmarks; raise if an output is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "benchmarks.json"
         command = [sys.executable, "-m", "pytest", "benchmarks", "-q", f"--benchmark-json={path}"]
         command += ["--benchmark-columns=min,median,rounds", "--benchmark-sort=name"]
-        subprocess.run([*command, *(["--quick"] if quick else [])], cwd=cold.ROOT, check=True)
-        result: dict[str, Any] = json.loads(path.read_text())
+        subprocess.run([*command, *(["--quick"] if quick else [])], cwd=ROOT, check=True)
+        result: Data = json.loads(path.read_text())
     # the raw timings of each round are most of the file, and are shown nowhere
     for entry in result["benchmarks"]:
         entry["stats"] = {key: entry["stats"][key] for key in ("min", "median", "rounds")}
     return result
 
 
-def surroundings() -> dict[str, Any]:
-    """Return where and when the run is, and with what."""
-    models = [
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
-    ]
-    names = ("numpy", "numba", "torch")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "machine": {
-            "cpu": models[0].partition(": ")[2] if models else platform.machine(),
-            "cores": os.cpu_count(),
-            "memory_gb": round(memory / 1e9),
-            "system": platform.system(),
-        },
-        "versions": {name: importlib.metadata.version(name) for name in names}
-        | {"Python": platform.python_version()},
-        "load": os.getloadavg()[0],
-        "date": dt.date.today().isoformat(),
-    }
-
-
-def run(
-    parts: list[str], data: dict[str, Any], keep: Callable[[dict[str, Any]], object], *, quick: bool
-) -> dict[str, Any]:
+def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: bool) -> Data:
     """Run some parts and return all that is known, as JSON types; `keep` it after each part."""
     data = {**data, **surroundings(), "quick": quick, "rivals": standing()}
     here = [row["name"] for row in data["rivals"] if not row["missing"]]
@@ -82,86 +60,50 @@ def run(
         keep(data)
     if quick:
         data["contest"] = contest.measure_quickly(asked, here)
+        keep(data)
     for key in [] if quick else asked:
         data["contest"] = contest.measure([key], here, data.get("contest", {}))
         keep(data)
-    for name, module in {"quality": quality, "loading": loading, "cold": cold}.items():
+    for name, module in MODULES.items():
         if name in parts:
             data[name] = module.measure(quick=quick)
             keep(data)
     return json.loads(json.dumps(data))  # so that rendering sees what `--render` would
 
 
-def render(data: dict[str, Any], results: Results) -> str:
-    """Return the report."""
-    lines = [
-        "# Benchmarks",
-        "",
-        "Generated by the command below; do not edit. Setting up is not timed, compilation is",
-        "timed by itself, and every output is verified after timing.",
-        "",
-        *(["**A quick run, on small sizes: the timings mean nothing.**", ""] * data["quick"]),
-        *environment(data),
-    ]
-    words = "Times are medians; ratios of repeated calls are of minima, since noise only adds time."
-    lines += section("Figures", words, figures(results))
-    lines += section("Who is compared", "", rivals(data))
-    lines += losing.section(results)
-    if results.contest:
-        lines += sections(results.contest)
-    if "quality" in data:
-        lines += quality_section(data["quality"])
-    if "loading" in data:
-        picture = ["![rows per second from a file](images/loading.png)", ""]
-        tables = loading.tables(data["loading"])
-        lines += section("Training input from a file", "", picture + tables)
-    if results.tables:
-        lines += timings(results)
-    if results.starts:
-        lines += processes(results)
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def draw(data: dict[str, Any], results: Results, folder: Path) -> None:
-    """Write all pictures."""
-    pictures.plot(results.contest, folder)
-    if "quality" in data:
-        pictures.plot_quality(data["quality"], folder / "quality.png")
-    if "loading" in data:
-        loading.plot(data["loading"], folder)
-    if results.tables:
-        plot.plot(results, folder / "cost_per_index.png")
-
-
-def write(data: dict[str, Any], output: Path | None) -> list[losing.Loss]:
-    """Write report, pictures and README's block; of a quick run only what `output` names.
-
-    Returns the rows in which a rival is ahead and nobody has said why.
-    """
+def write(data: Data, folder: Path) -> None:
+    """Write the pages and pictures of what was measured; in docs, also what other pages show."""
     results = Results(data)
-    text = render(data, results)  # also where it goes nowhere: it must not fail
-    short = summary.summary(results, data.get("quality"))
-    if output or not data["quick"]:
-        path = output or REPORT
-        draw(data, results, path.parent / "images")
-        path.write_text(text)
-    if output is None and not data["quick"] and not summary.refresh(README, short):
-        print(f"README has no {summary.START} to fill; it would be:", *short, sep="\n")
-    if data["quick"]:
-        with tempfile.TemporaryDirectory() as folder:
-            draw(data, results, Path(folder))
-        print("all outputs are right; the timings of a quick run mean nothing")
-        return []
-    for figure in FIGURES:
-        value = figure.value(results)
-        verdict = "reached" if figure.reached(results) else "missed" if value else "unknown"
-        print(f"{verdict:8}{figure.name}: {value or 0:.3g} {figure.unit}")
+    (folder / "images").mkdir(parents=True, exist_ok=True)
+    pictures.plot(data, results, folder / "images")
+    pages, blocks = {}, {}
+    if data.keys() - {"plan_files"} & {"contest", *MODULES, "pytest"}:
+        pages["benchmarks.md"] = benchmarks.page(data, results)
+        blocks["README.md", "benchmarks"] = summary.summary(results, data.get("quality"))
+    if "plan_files" in data:
+        pages["plan-file-measured.md"] = plan_files_page.page(data)
+        table = plan_files_page.alternatives(data["plan_files"])
+        blocks["docs/plan-file.md", "alternatives"] = table
+    for name, lines in pages.items():
+        (folder / name).write_text("\n".join(lines).rstrip("\n") + "\n")
+    if folder == DOCS:
+        for (page, name), lines in blocks.items():
+            refresh(ROOT / page, name, lines)
+
+
+def conclude(data: Data) -> int:
+    """Say what was reached; 1 if a rival is ahead in a row and nobody has said why."""
+    results = Results(data)
+    for all_figures, found in ((figures.FIGURES, results), (plan_files_page.FIGURES, data)):
+        for figure in all_figures:
+            value = figure.value(found) or 0
+            print(f"{figure.verdict(found):13}{figure.name}: {value:.3g} {figure.unit}")
     unexplained = [loss for loss in losing.all_losses(results) if not loss.why()]
     for loss in unexplained:
         print(
             f"NOT EXPLAINED: {loss.title}, {loss.row}: {loss.rival} {loss.theirs}, ours {loss.ours}"
         )
-    return unexplained
+    return 1 if unexplained else 0
 
 
 def main() -> int:
@@ -171,27 +113,28 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=PARTS, help="a part; may be repeated")
     parser.add_argument("--json", type=Path, help="where to keep the measurements")
     parser.add_argument("--render", type=Path, help="render measurements kept before; run nothing")
-    parser.add_argument("--output", type=Path, help=f"the report; default: {REPORT.name} in docs")
+    parser.add_argument("--output", type=Path, help="where pages and pictures go; default: docs")
     options = parser.parse_args()
-    known: dict[str, Any] = {}
+    data: Data = {}
     if options.render or (options.only and options.json and options.json.exists()):
-        known = json.loads((options.render or options.json).read_text())
+        data = json.loads((options.render or options.json).read_text())
 
-    def keep(data: dict[str, Any]) -> None:
+    def keep(data: Data) -> None:
         if options.json:
             options.json.write_text(json.dumps(data, indent=1))
 
-    try:
-        data = (
-            known
-            if options.render
-            else run(options.only or list(PARTS), known, keep, quick=options.quick)
-        )
-    except subprocess.CalledProcessError as error:
-        print(f"failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
-        return 1
-    keep(data)
-    return 1 if write(data, options.output) else 0
+    if not options.render:
+        try:
+            data = run(options.only or list(PARTS), data, keep, quick=options.quick)
+        except (JobError, subprocess.CalledProcessError) as error:
+            print(error, file=sys.stderr)
+            return 1
+    with tempfile.TemporaryDirectory() as folder:  # a quick run's: they must not fail
+        write(data, options.output or (Path(folder) if data["quick"] else DOCS))
+    if data["quick"]:
+        print("all outputs are right; the timings of a quick run mean nothing")
+        return 0
+    return conclude(data)
 
 
 if __name__ == "__main__":

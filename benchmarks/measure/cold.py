@@ -6,45 +6,34 @@ numba's cache lies in a temporary folder, empty ("cold") or filled by an earlier
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.measure.fresh import run_fresh
+
 TOGETHER = 8
 """Processes that start at once, as on a node of eight ranks."""
 
 
-def run_fresh(cache: str, name: str, *arguments: int) -> dict[str, Any]:
-    """Return what a function of fresh.py measures in a process of its own.
+def run_timed(cache: str, name: str, *arguments: int) -> dict[str, Any]:
+    """Return what a function of starts.py measures in a process of its own.
 
     Its "process" is the time from the process's start to its end, the interpreter included.
     """
-    call = ", ".join([repr(name), *map(repr, arguments)])
     start = perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", f"from benchmarks.measure.starts import main; main({call})"],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_CACHE_DIR": cache},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    return {**json.loads(done.stdout), "process": perf_counter() - start}
+    result = run_fresh(f"benchmarks.measure.starts.{name}", *arguments, NUMBA_CACHE_DIR=cache)
+    return {**result, "process": perf_counter() - start}
 
 
 def run_together(cache: str, name: str, *arguments: int) -> dict[str, Any]:
     """Return what `TOGETHER` processes at once take, from the first's start to the last's end."""
     start = perf_counter()
     with ThreadPoolExecutor(TOGETHER) as pool:
-        runs = list(pool.map(lambda _: run_fresh(cache, name, *arguments), range(TOGETHER)))
+        runs = list(pool.map(lambda _: run_timed(cache, name, *arguments), range(TOGETHER)))
     assert all(run["batch"] == runs[0]["batch"] for run in runs)
     return {"seconds": max(run["seconds"] for run in runs), "process": perf_counter() - start}
 
@@ -65,13 +54,13 @@ def measure_starts(repeats: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         warm = str(Path(folder) / "warm")
         imports = ("import_numpy", "import_indexplan")
-        rounds = [[run_fresh(warm, name) for name in imports] for _ in range(repeats + 1)]
+        rounds = [[run_timed(warm, name) for name in imports] for _ in range(repeats + 1)]
         for name, runs in zip(imports, zip(*rounds, strict=True), strict=True):
             result[name] = summary(list(runs[1:]))  # the first may have waited for the disk
         colds = [f"{folder}/cold-{i}" for i in range(max(1, repeats // 3))]
-        cold = [run_fresh(cache, "first_batch", 10**12) for cache in colds]
-        run_fresh(warm, "first_batch", 10**12)
-        hot = [run_fresh(warm, "first_batch", 10**12) for _ in range(repeats)]
+        cold = [run_timed(cache, "first_batch", 10**12) for cache in colds]
+        run_timed(warm, "first_batch", 10**12)
+        hot = [run_timed(warm, "first_batch", 10**12) for _ in range(repeats)]
         assert all(run["batch"] == cold[0]["batch"] for run in cold + hot)
         result["first_batch_cold"], result["first_batch_warm"] = summary(cold), summary(hot)
         colds = [f"{folder}/together-{i}" for i in range(max(1, repeats // 3))]
@@ -79,9 +68,9 @@ def measure_starts(repeats: int) -> dict[str, Any]:
         hot = [run_together(warm, "first_batch", 10**12) for _ in range(max(1, repeats // 3))]
         result["together_cold"], result["together_warm"] = summary(cold), summary(hot)
         colds = [f"{folder}/calls-{i}" for i in range(max(1, repeats // 3))]
-        calls = [run_fresh(cache, "first_calls", 10**12) for cache in colds]
+        calls = [run_timed(cache, "first_calls", 10**12) for cache in colds]
         result["first_calls_cold"] = summary(calls)
-        calls = [run_fresh(colds[0], "first_calls", 10**12) for _ in range(repeats)]
+        calls = [run_timed(colds[0], "first_calls", 10**12) for _ in range(repeats)]
         result["first_calls_warm"] = summary(calls)
     return result
 
@@ -89,9 +78,9 @@ def measure_starts(repeats: int) -> dict[str, Any]:
 def measure_growth(repeats: int) -> list[dict[str, Any]]:
     """Measure time and memory of all questions to 1e12, and of a sampler's first batches."""
     with tempfile.TemporaryDirectory() as cache:
-        run_fresh(cache, "first_calls", 1000)  # fills numba's cache
-        plans = [run_fresh(cache, "grow_plan", 10**12) for _ in range(repeats)]
-        samplers = [run_fresh(cache, "grow_sampler", 10**12) for _ in range(1 + (repeats > 1))]
+        run_timed(cache, "first_calls", 1000)  # fills numba's cache
+        plans = [run_timed(cache, "grow_plan", 10**12) for _ in range(repeats)]
+        samplers = [run_timed(cache, "grow_sampler", 10**12) for _ in range(1 + (repeats > 1))]
     named = {
         "indexplan.Plan": plans,
         "indexplan.Plan, all its questions after that": [run["all_questions"] for run in plans],

@@ -2,45 +2,92 @@
 
 from __future__ import annotations
 
-import json
-import os
+import resource
 import signal
 import statistics
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
+from time import perf_counter
+from types import ModuleType
 from typing import Any
 
-from benchmarks.measure.arena import MEMORY, SHORT
-from benchmarks.measure.questions import FEW, KEYS, QUESTIONS, Question
+from benchmarks.measure.fresh import JobError, run_fresh
+from benchmarks.measure.memory import measured
+from benchmarks.measure.questions import FEW, KEYS, QUESTIONS, Question, Timed
 from benchmarks.rivals import FULL_SHARE, NAMES, Job, Rival
 
-ROOT = Path(__file__).resolve().parents[2]
+# RLIMIT_DATA counts private memory that can be written, which is what arrays and lists are;
+# RLIMIT_AS would count the libraries that torch maps, and files mapped to be read.
+MEMORY = 16 * 10**9
+SHORT = 0.1
+"""Seconds below which a timed part is short."""
 RUNS = 3
 """A short measurement is made in so many processes, and the median taken."""
 Record = dict[str, Any]
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error is how NumPy, Python or torch says so."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+
+
+def answer(rival: ModuleType, key: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return what was measured, or what stopped it.
+
+    The time limit is the default action of SIGALRM, which ends the process also inside of C code.
+    """
+    question, job = KEYS[key], Job(**fields)
+    with tempfile.TemporaryDirectory() as small:
+        small_job = question.warm._replace(folder=small)
+        question.check(question.begin(rival, small_job)(), small_job)
+    try:
+        timed = question.begin(rival, job)  # a file that is there before is built without a limit
+        signal.alarm(question.seconds)
+        output, result = measured(timed)
+        signal.alarm(0)
+        question.check(output, job)
+        if question.again and result["seconds"] < SHORT:
+            times = [result["seconds"], *(seconds(timed) for _ in range(question.again))]
+            result["seconds"] = statistics.median(times)
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        return {"stop": "memory"}
+    finally:
+        signal.alarm(0)
+    if key in {"share", "worlds"}:
+        result["num_indices"] = len(output)
+    if key == "build":
+        result["num_bytes"] = output
+    return dict(result)
+
+
+def seconds(timed: Timed) -> float:
+    """Return how long a call takes."""
+    start = perf_counter()
+    timed()
+    return perf_counter() - start
+
+
+def answers(name: str, asked: list[tuple[str, dict[str, Any]]]) -> list[Record]:
+    """Answer for one rival, in a process of its own; one question, but for quick runs."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    rival = NAMES[name].load()
+    return [answer(rival, key, fields) for key, fields in asked]
+
+
 def ask(rival: Rival, asked: list[tuple[str, Job]], cache: str) -> list[Record]:
     """Return what one fresh process measured, or {"stop": reason}, for each question."""
-    call = (rival.name, [(key, job._asdict()) for key, job in asked])
-    done = subprocess.run(
-        [sys.executable, "-c", f"from benchmarks.measure.arena import main; main{call!r}"],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    if done.returncode == -signal.SIGALRM:
-        return [{"stop": "time"}]
-    if done.returncode == -signal.SIGKILL:  # the kernel was faster than the limit
-        return [{"stop": "memory"}]
-    if done.returncode:
-        raise RuntimeError(f"{rival.name}, {asked}:\n{done.stderr}")
-    result: list[Record] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    limits = {"NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
+    fields = [(key, job._asdict()) for key, job in asked]
+    try:
+        found: list[Record] = run_fresh(f"{__name__}.answers", rival.name, fields, **limits)
+    except JobError as error:
+        # of SIGKILL, as the kernel was faster than the limit
+        stops = {-signal.SIGALRM: "time", -signal.SIGKILL: "memory"}
+        if error.code not in stops:
+            raise
+        return [{"stop": stops[error.code]}]
+    return found
 
 
 def median_of(runs: list[Record]) -> Record:

@@ -1,16 +1,17 @@
-"""What loading.py measures: loaders that read a memory-mapped file, each in a process of its own.
+"""Does the order matter to the disk? Loaders that read a memory-mapped file.
 
-Run by loading.py in a process without threads, which forks one for every measurement, and that one
-forks the loader's workers: so nobody imports twice, and no lock can be held at a fork.
+The file is made in a temporary folder, which has to lie on a disk (TMPDIR says where). A fresh
+process without threads forks one for every measurement, and that one forks the loader's workers: so
+nobody imports twice, and no lock can be held at a fork.
 """
 
 from __future__ import annotations
 
-import json
 import mmap
 import multiprocessing
 import os
 import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -23,15 +24,30 @@ import torch
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from benchmarks.measure import loading_disk
-from benchmarks.measure.loading_disk import ROW_BYTES
+from benchmarks.measure import page_cache
+from benchmarks.measure.fresh import run_fresh
 from benchmarks.rivals import Job as Asked
 from benchmarks.rivals.distributed_sampler import sampler_of
 from indexplan_torch import PlanLoader
 
+ROW_BYTES, ROWS_AT_ONCE = 512, 2**15
 BATCH = 256
 MIXED = 2**15  # rows that BlockShuffle mixes at a time, whatever its block size: 16 MiB
 ADVICE = {"default": mmap.MADV_NORMAL, "random": mmap.MADV_RANDOM}
+
+
+def make(path: Path, num_rows: int) -> None:
+    """Write the dataset: a row's first 8 bytes hold its number, the rest looks random."""
+    with path.open("wb") as file:
+        for start in range(0, num_rows, ROWS_AT_ONCE):
+            file.write(row_words(np.arange(start, min(start + ROWS_AT_ONCE, num_rows))).data)
+
+
+def row_words(numbers: np.ndarray) -> np.ndarray:
+    """Return the rows of these numbers as int64 words, shape (rows, ROW_BYTES // 8)."""
+    salt = np.random.default_rng(0).integers(0, 2**62, ROW_BYTES // 8)  # no zeros, no runs: a
+    salt[0] = 0  # virtual disk may not store those
+    return numbers[:, None] ^ salt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +136,9 @@ def disk_bytes() -> int | None:
     total = 0
     for process in processes:
         try:
-            lines = Path(f"/proc/{process}/io").read_text().splitlines()
+            total += page_cache.read_by(process)
         except OSError:  # another system, or a container that hides it
             return None
-        total += next(int(line.split()[1]) for line in lines if line.startswith("read_bytes:"))
     return total
 
 
@@ -154,9 +169,7 @@ def read(job: Job, path: Path, theirs: np.ndarray, seconds: float) -> dict[str, 
     np.testing.assert_array_equal(
         seen, planned(job, len(dataset), len(numbers)) if ours else theirs[: len(seen)]
     )
-    np.testing.assert_array_equal(
-        batch.numpy().view(np.int64), loading_disk.row_words(seen[-BATCH:])
-    )
+    np.testing.assert_array_equal(batch.numpy().view(np.int64), row_words(seen[-BATCH:]))
     told = before is not None and between is not None and after is not None
     return {
         "first": first,
@@ -204,8 +217,9 @@ def all_jobs() -> list[Job]:
     return jobs + sizes
 
 
-def main(path: Path, rounds: int, seconds: float) -> dict[str, Any]:
-    """Measure everything in turns, `rounds` times."""
+def in_turns(file: str, rounds: int, seconds: float) -> dict[str, Any]:
+    """Measure everything in turns, `rounds` times; in a process of its own."""
+    path = Path(file)
     torch.set_num_threads(1)
     for order in (ip.Shuffle(1000), ip.BlockShuffle(1000, block_size=8)):
         order.take(0, 0, 10)  # loads or compiles the kernels, before any process is forked
@@ -222,20 +236,29 @@ def main(path: Path, rounds: int, seconds: float) -> dict[str, Any]:
         # was seen to take up to four times as long, the one after it not. So one goes before the
         # timed one, and what reads page by page comes last.
         for _ in range(2):
-            loading_disk.cool(path)
-            bytes_per_s = loading_disk.read_through(path)
+            page_cache.cool(path)
+            bytes_per_s = page_cache.read_through(path)
         disk["bytes_per_s"].append(bytes_per_s)
-        disk["cached_bytes_per_s"].append(loading_disk.read_through(path))
+        disk["cached_bytes_per_s"].append(page_cache.read_through(path))
         for group in groups:
             members = [pair for pair in pairs if (pair[0].cache, pair[0].advice) == group]
             for job, result in members[:: (1, -1)[turn % 2]]:  # nobody always comes first
-                loading_disk.heat(path, job.cache)
+                page_cache.heat(path, job.cache)
                 result["runs"].append(forked(job, path, theirs, seconds))
-        loading_disk.cool(path)
-        disk["pages_per_s"].append(loading_disk.read_pages(path, seconds / 2, turn))
+        page_cache.cool(path)
+        disk["pages_per_s"].append(page_cache.read_pages(path, seconds / 2, turn))
     return {"disk": disk, "jobs": results}
 
 
-if __name__ == "__main__":
-    where, *limits = sys.argv[1:]
-    print(json.dumps(main(Path(where), *map(json.loads, limits))))
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Measure all; `quick` on a small file, and once."""
+    num_rows, rounds, seconds = (2**13, 1, 0.3) if quick else (2**22, 3, 0.8)
+    facts = {"num_rows": num_rows, "rounds": rounds, "seconds": seconds}
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
+        path = Path(folder) / "rows.bin"
+        page_cache.check_space(path.parent, num_rows * ROW_BYTES)
+        make(path, num_rows)
+        page_cache.cool(path)  # before anything else fails for want of it
+        found = run_fresh(f"{__name__}.in_turns", str(path), rounds, seconds, **one_thread)
+        return {**facts, "read_ahead": page_cache.read_ahead(path), **found}

@@ -1,15 +1,16 @@
-"""What benchmarks/plan_files.py measures, each in a fresh process: one function each."""
+"""Plan files: what it takes to build, verify and read them, each in a fresh process.
+
+Takes some minutes and 9 GB in the temporary folder, which TMPDIR names.
+"""
 
 from __future__ import annotations
 
-import ctypes
-import json
-import mmap
 import os
 import pickle
+import shutil
 import statistics
 import subprocess
-import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
@@ -18,32 +19,24 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from benchmarks.measure.starts import measured
+from benchmarks.measure import page_cache
+from benchmarks.measure.fresh import run_fresh
+from benchmarks.measure.memory import measured
 
-ROOT = Path(__file__).resolve().parents[2]
 WORLD, BATCH, NODE = 4096, 256, range(2048, 2056)
 READS = 2000
-
-
-def run_fresh(name: str, *arguments: Any, cores: int | None = None) -> dict[str, Any]:
-    """Return what a function of this module returns in a process of its own, on some cores."""
-    command = [sys.executable, "-m", "benchmarks.measure.plan_files", name, json.dumps(arguments)]
-    keep = sorted(os.sched_getaffinity(0))[:cores]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        preexec_fn=lambda: os.sched_setaffinity(0, keep),
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+KINDS = ("plan", "export", "npy", "safetensors", "pickle", "none")
+"""Ways to keep an order."""
 
 
 def order_of(n: int) -> ip.Shuffle:
     """Return the order that all measurements are of."""
     return ip.Shuffle(n, seed=1)
+
+
+def hold_to(cores: int | None) -> None:
+    """Leave this process the first of its cores."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def build(n: int, path: str) -> dict[str, Any]:
@@ -55,7 +48,8 @@ def build(n: int, path: str) -> dict[str, Any]:
 
 
 def generate(n: int) -> dict[str, Any]:
-    """Time the bytes of chunks and their hashes alone, without a disk; per second of CPU."""
+    """Time the bytes of chunks and their hashes alone, on one core, without a disk."""
+    hold_to(1)
     from indexplan.files.format import UNITS_PER_CHUNK, Build
     from indexplan.kernels.xxh64 import xxh64
 
@@ -71,8 +65,9 @@ def generate(n: int) -> dict[str, Any]:
     return {"indices_per_second": statistics.median(rates)}
 
 
-def verify(path: str) -> dict[str, Any]:
-    """Time a verification of every byte, by the clock and of the CPU."""
+def verify(path: str, cores: int | None = None) -> dict[str, Any]:
+    """Time a verification of every byte, by the clock and of the CPU, on some of the cores."""
+    hold_to(cores)
     ip.verify(ip.load(f"{path}.small").replace(world_size=2))
     plan = ip.load(path)
     start, cpu = perf_counter(), process_time()
@@ -110,24 +105,6 @@ def read(path: str) -> dict[str, Any]:
     }
 
 
-def resident(path: Path) -> int:
-    """Return how many pages of a file lie in the page cache, by mincore."""
-    with path.open("rb") as stream:
-        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    octets = np.frombuffer(mapped, np.uint8)
-    pages = np.zeros(-(-len(octets) // mmap.PAGESIZE), np.uint8)
-    libc = ctypes.CDLL(None, use_errno=True)
-    where = [ctypes.c_void_p(octets.ctypes.data), ctypes.c_size_t(len(octets))]
-    assert libc.mincore(*where, ctypes.c_void_p(pages.ctypes.data)) == 0
-    return int((pages & 1).sum())
-
-
-def bytes_read() -> int:
-    """Return how many bytes this process has made the kernel read from a disk."""
-    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(lines["read_bytes"])
-
-
 def node(path: str) -> dict[str, Any]:
     """Measure what a node of 8 ranks of 4096 reads from disk, beginning with a cold cache."""
     plan = ip.load(path)
@@ -135,11 +112,9 @@ def node(path: str) -> dict[str, Any]:
     computed.batch(0, step=0, rank=0)
     chunks = sorted(Path(path).glob("epoch-*/chunk-*.npy"))
     for chunk in chunks:
-        with chunk.open("rb") as stream:
-            os.fsync(stream.fileno())
-            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    warm = sum(map(resident, chunks))
-    before, useful, seconds = bytes_read(), 0, []
+        page_cache.drop(chunk)
+    warm = sum(int(page_cache.resident(chunk).sum()) for chunk in chunks)
+    before, useful, seconds = page_cache.read_by(), 0, []
     for step in range(plan.num_steps(0)):
         start = perf_counter()
         batches = [plan.batch(0, step=step, rank=rank) for rank in NODE]
@@ -150,7 +125,7 @@ def node(path: str) -> dict[str, Any]:
     return {
         "resident_pages": warm,
         "useful_bytes": useful,
-        "read_bytes": bytes_read() - before,
+        "read_bytes": page_cache.read_by() - before,
         "step_us": statistics.median(seconds) * 1e6,
         "num_steps": len(seconds),
     }
@@ -230,5 +205,67 @@ def open_peer(kind: str, n: int, path: str) -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
-    print(json.dumps(globals()[sys.argv[1]](*json.loads(sys.argv[2]))))
+def write_zeros(path: Path, num_bytes: int) -> float:
+    """Return the seconds that dd takes to write and sync as many bytes as a build writes."""
+    command = ["dd", "if=/dev/zero", f"of={path}", "bs=4M", "conv=fsync", "status=none"]
+    command += ["iflag=count_bytes", f"count={num_bytes}"]
+    os.sync()
+    start = perf_counter()
+    subprocess.run(command, check=True)
+    seconds = perf_counter() - start
+    assert path.stat().st_size == num_bytes
+    path.unlink()
+    os.sync()
+    return seconds
+
+
+def run_job(name: str, *arguments: Any) -> dict[str, Any]:
+    """Return what a function of this module returns in a process of its own."""
+    found: dict[str, Any] = run_fresh(f"{__name__}.{name}", *arguments)
+    return found
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Measure everything, in a temporary folder that is left as it was."""
+    with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
+        page_cache.check_space(Path(folder), 10**8 if quick else 9 * 10**9)
+        return measure_in(Path(folder), quick=quick)
+
+
+def measure_in(folder: Path, *, quick: bool) -> dict[str, Any]:
+    """Measure everything, in a folder that is empty before."""
+    n, few, peers, rounds = (
+        (3_000_000, 300_000, 300_000, 1) if quick else (10**9, 10**8, 3 * 10**7, 3)
+    )
+    path = str(folder / "a.plan")
+    small = run_job("build", few, f"{path}.few")
+    num_bytes = 4 * n + 128 * -(-n // 2**26)
+    dds, builds = [], []
+    for _ in range(rounds):
+        dds.append(write_zeros(folder / "zeros", num_bytes))
+        shutil.rmtree(path, ignore_errors=True)
+        os.sync()
+        builds.append(run_job("build", n, path))
+        assert builds[-1]["num_bytes"] == num_bytes
+    result: dict[str, Any] = {
+        "n": n,
+        "num_bytes": num_bytes,
+        "dd_seconds": dds,
+        "builds": builds,
+        "small": {"n": few, **small},
+        "generate": run_job("generate", n),
+        "verify_one": [run_job("verify", path, 1) for _ in range(min(2, rounds))],
+        "verify_all": [run_job("verify", path) for _ in range(min(2, rounds))],
+        "read": run_job("read", path),
+        "node": run_job("node", path),
+    }
+    shutil.rmtree(path)
+    result["peers"] = {"n": peers}
+    for kind in KINDS:
+        place = str(folder / kind)
+        written = run_job("write_peer", kind, peers, place) if kind != "none" else {}
+        result["peers"][kind] = {
+            "write": written,
+            "open": run_job("open_peer", kind, peers, place),
+        }
+    return result

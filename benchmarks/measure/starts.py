@@ -1,4 +1,4 @@
-"""What is measured inside a fresh process: each function runs in one of its own (see cold.py).
+"""What cold.py measures: each function runs in a fresh process of its own.
 
 Nothing heavy is imported at the top, since imports are part of what is measured.
 """
@@ -6,29 +6,9 @@ Nothing heavy is imported at the top, since imports are part of what is measured
 import sys
 from time import perf_counter
 
+from benchmarks.measure.memory import measured
+
 BATCH, WORLD, RANK = 256, 64, 7
-
-
-def rss() -> int:
-    """Return the memory that this process holds, in bytes; Linux."""
-    with open("/proc/self/smaps_rollup") as lines:  # noqa: PTH123 (pathlib is an import too)
-        return next(int(line.split()[1]) for line in lines if line.startswith("Rss:")) * 1024
-
-
-def reset_peak() -> None:
-    """Forget the highest memory so far."""
-    with open("/proc/self/clear_refs", "w") as file:  # noqa: PTH123
-        file.write("5")
-
-
-def peak() -> int:
-    """Return the highest memory since `reset_peak`, in bytes.
-
-    Not `ru_maxrss`: it cannot be reset, so a small growth hides below the peak of the imports,
-    and a child inherits its parent's.
-    """
-    with open("/proc/self/status") as lines:  # noqa: PTH123
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
 
 
 def import_numpy() -> dict:
@@ -81,24 +61,6 @@ def first_calls(n: int) -> dict:
     return result
 
 
-def measured(job) -> tuple:
-    """Return what a job returned, with the seconds that it took and the memory that it added."""
-    from resource import RUSAGE_SELF, getrusage
-
-    before = rss()
-    reset_peak()
-    user = getrusage(RUSAGE_SELF).ru_utime
-    start = perf_counter()
-    output = job()
-    seconds = perf_counter() - start
-    return output, {
-        "seconds": seconds,
-        "user_seconds": getrusage(RUSAGE_SELF).ru_utime - user,
-        "peak_bytes": peak() - before,
-        "held_bytes": rss() - before,
-    }
-
-
 def grow_plan(n: int) -> dict:
     """Measure the first batch of a plan, after a small plan has loaded numba and the kernels."""
     import numpy as np
@@ -146,11 +108,3 @@ def grow_sampler(n: int) -> dict:
     share = plan.batches(0, rank=RANK, stop_step=len(firsts))
     assert [int(batch[0]) for batch in share] == [int(first) for first in firsts]
     return result
-
-
-def main(name: str, *arguments: int) -> None:
-    """Run one function and print its result as JSON."""
-    result = globals()[name](*arguments)
-    import json
-
-    print(json.dumps(result))

@@ -1,27 +1,12 @@
-"""Does the order matter to the disk? Loaders that read a memory-mapped file: `measure`.
-
-`python -m benchmarks.render.loading` prints the tables alone; `--quick` runs the same code on a
-small file, to see that all rows are right. The file is made in a temporary folder, which has to
-lie on a disk (TMPDIR says where), and is deleted at the end.
-"""
+"""The tables of loaders that read a memory-mapped file."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.measure import loading_disk
-from benchmarks.measure.loading_disk import ROW_BYTES
-from benchmarks.render.tables import markdown, number
-
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.measure.loading import ROW_BYTES
+from benchmarks.render.writer import markdown, number
 
 TORCH, FULL, BLOCKS = "torch DistributedSampler", "indexplan Shuffle", "indexplan BlockShuffle"
 SHOWN_BLOCK = 4096
@@ -32,28 +17,6 @@ SCENARIOS = {  # (cache, advice, access): title
     ("warm", "default", "gather"): "Warm, rows gathered by the batch",
     ("warm", "default", "one by one"): "Warm, rows asked for one by one",
 }
-
-
-def measure(*, quick: bool) -> dict[str, Any]:
-    """Measure all; `quick` on a small file, and once."""
-    num_rows, rounds, seconds = (2**13, 1, 0.3) if quick else (2**22, 3, 0.8)
-    with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
-        path = Path(folder) / "rows.bin"
-        loading_disk.check_space(path.parent, num_rows * ROW_BYTES)
-        loading_disk.make(path, num_rows)
-        loading_disk.cool(path)  # before anything else fails for want of it
-        command = [sys.executable, "-m", "benchmarks.measure.loading", str(path)]
-        done = subprocess.run(
-            [*command, *map(json.dumps, (rounds, seconds))],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
-        )
-        ahead = loading_disk.read_ahead(path)
-    facts = {"num_rows": num_rows, "rounds": rounds, "seconds": seconds, "read_ahead": ahead}
-    return {**facts, **json.loads(done.stdout)}
 
 
 def jobs_of(data: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
@@ -199,51 +162,3 @@ def tables(data: dict[str, Any]) -> list[str]:
     rows = [(f"{job['block_size']:,} rows, {job['advice']} advice", *cells(job)) for job in sizes]
     words = "**Blocks of other sizes, cold, 0 workers; 32,768 rows are mixed whatever the size**"
     return [*lines, words, "", *markdown(f"block | {HEADER}", rows)]
-
-
-def plot(data: dict[str, Any], folder: Path) -> list[str]:
-    """Draw rows per second, and write a PNG; return its name."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, panels = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
-    for axes, ((cache, advice, access), title) in zip(panels.flat, SCENARIOS.items(), strict=True):
-        fields = {"cache": cache, "advice": advice, "access": access, "block_size": SHOWN_BLOCK}
-        around = (cache, advice) == ("cold", "default")
-        for workers, color, shift in ((0, "#0072B2", -0.2), (2, "#E69F00", 0.2)):  # Okabe and Ito
-            jobs = jobs_of(data, workers=workers, **fields)
-            heights = [
-                median(all_in(job) if around else values(job, "rows_per_s")) / 1e3 for job in jobs
-            ]
-            places = [place + shift for place in range(len(jobs))]
-            bars = axes.bar(places, heights, 0.4, color=color, label=f"{workers} workers")
-            axes.bar_label(bars, [number(height) for height in heights], fontsize="x-small")
-        names = [job["who"].replace(" ", "\n") for job in jobs]
-        axes.set_xticks(range(len(names)), names, fontsize="x-small")
-        what = "1,000 batches, the first included" if around else "after the first batch"
-        axes.set_title(f"{title}\n{what}", fontsize="small")
-        axes.set_ylabel("thousand rows per s", fontsize="small")
-        axes.margins(y=0.12)
-        axes.grid(visible=True, axis="y", alpha=0.3)
-        axes.set_axisbelow(True)
-    panels[0, 0].legend(fontsize="x-small")
-    figure.suptitle("Rows of 512 bytes per second, medians", fontsize=10)
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "loading.png", dpi=110, metadata={"Software": None})
-    plt.close(figure)
-    return ["loading.png"]
-
-
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.render.loading", description=__doc__
-    )
-    parser.add_argument("--quick", action="store_true", help="a small file: rows, not figures")
-    print("\n".join(tables(measure(quick=parser.parse_args().quick))))
-
-
-if __name__ == "__main__":
-    main()

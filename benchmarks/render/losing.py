@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from benchmarks.render.figures import Results
-from benchmarks.render.tables import number, power
+from benchmarks.render.results import Results
 from benchmarks.render.views import VIEWS, View, shown
+from benchmarks.render.writer import number, power
 from benchmarks.rivals import NAMES, OURS
 
 _FILE = (

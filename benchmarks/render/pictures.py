@@ -1,13 +1,18 @@
-"""The pictures of the comparison, one for each view, all with the same colours and markers."""
+"""The pictures, those of the comparison all with the same colours and markers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.measure.questions import KEYS
-from benchmarks.render.tables import power
+from benchmarks.render import loading
+from benchmarks.render.results import Results
 from benchmarks.render.views import PAGE, VIEWS, View, shown
+from benchmarks.render.writer import number, power
 from benchmarks.rivals import NAMES
 
 Points = list[tuple[int, float]]
@@ -64,20 +69,28 @@ def draw(axes: Any, view: View, rows: dict[int, Any]) -> None:
             )
 
 
-def plot(contest: dict[str, list[dict[str, Any]]], folder: Path) -> None:
-    """Draw every view that was measured, and write PNG files of their names."""
+@contextmanager
+def picture(path: Path, *, font: int = 10, **options: Any) -> Iterator[tuple[Any, Any]]:
+    """Give a figure and its axes, made with `options`, and write them to a PNG."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    folder.mkdir(parents=True, exist_ok=True)
+    with plt.rc_context({"font.size": font}):
+        figure, axes = plt.subplots(layout="constrained", **options)
+        yield figure, axes
+        figure.savefig(path, dpi=110, metadata={"Software": None})
+        plt.close(figure)
+
+
+def plot_views(contest: dict[str, list[dict[str, Any]]], folder: Path) -> None:
+    """Draw every view that was measured, to files of their names."""
     for view in VIEWS:
         if view.question not in contest:
             continue
         rows = shown(view, contest[view.question])
-        with plt.rc_context({"font.size": 14}):
-            figure, axes = plt.subplots(figsize=(10, 7), layout="constrained")
+        with picture(folder / f"{view.key}.png", font=14, figsize=(10, 7)) as (figure, axes):
             draw(axes, view, rows)
             axes.set(
                 xscale="log",
@@ -91,23 +104,15 @@ def plot(contest: dict[str, list[dict[str, Any]]], folder: Path) -> None:
                 axes.set_xticks(list(rows), labels=[f"{place:,}" for place in rows])
             axes.grid(visible=True, which="major", alpha=0.3)
             figure.legend(loc="outside lower center", ncols=2, fontsize=11, frameon=False)
-            figure.savefig(folder / f"{view.key}.png", dpi=110, metadata={"Software": None})
-            plt.close(figure)
 
 
 def plot_quality(quality: dict[str, Any], path: Path) -> None:
     """Draw how far each order's label counts are from a random order's."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     size = str(quality["sizes"][0])
     names = [row["name"] for row in quality["rows"]][::-1]
     values = [row["variance"][size] for row in quality["rows"]][::-1]
     colours = {rival.order_name: rival.colour for rival in NAMES.values() if rival.order_name}
-    with plt.rc_context({"font.size": 14}):
-        figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    with picture(path, font=14, figsize=(9, 3.6)) as (_, axes):
         axes.barh(names, values, color=[colours.get(name, "#999999") for name in names])
         axes.axvline(1, color="black", linestyle="--", label="a random order")
         for i, value in enumerate(values):
@@ -118,8 +123,74 @@ def plot_quality(quality: dict[str, Any], path: Path) -> None:
             xlim=(0, max(values) * 1.12),
         )
         axes.legend(loc="upper right")
-        figure.savefig(path, dpi=110, metadata={"Software": None})
-        plt.close(figure)
+
+
+def plot_costs(results: Results, path: Path) -> None:
+    """Draw ours and the rivals' cost per index against the size of the dataset."""
+    whole: dict[str, Points] = {}
+    for row in results.tables["whole permutation"]:
+        whole.setdefault(row.name, []).append((row.facts["n"], row.least()))
+    with picture(path, figsize=(7, 4)) as (_, axes):
+        for name, points in whole.items():
+            axes.plot(*zip(*points, strict=True), marker="o", label=f"{name}, whole permutation")
+        for table, label in (("stretch", "a stretch"), ("share", "one rank's share of 64")):
+            rows = [
+                row
+                for row in results.tables[table]
+                if row.name.startswith("Shuffle") and not row.name.endswith("there")
+            ]
+            points = [(int(float(row.name.rpartition(" ")[2])), row.least()) for row in rows]
+            name = f"indexplan.Shuffle, {label}"
+            axes.plot(*zip(*points, strict=True), marker="s", linestyle="--", label=name)
+        axes.set(xscale="log", yscale="log")
+        axes.set(xlabel="samples in the dataset", ylabel="ns per index, minimum")
+        ticks = (1, 2, 5, 10, 20, 50)
+        axes.set_yticks(ticks, labels=map(str, ticks), minor=False)
+        axes.set_yticks([], minor=True)
+        axes.grid(visible=True, which="major", alpha=0.3)
+        axes.legend(fontsize="small", loc="center right")
+
+
+def plot_loading(data: dict[str, Any], path: Path) -> None:
+    """Draw rows per second from a file."""
+    with picture(path, nrows=2, ncols=2, figsize=(9, 6)) as (figure, panels):
+        for axes, (scenario, title) in zip(panels.flat, loading.SCENARIOS.items(), strict=True):
+            fields = dict(zip(("cache", "advice", "access"), scenario, strict=True))
+            around = scenario[:2] == ("cold", "default")
+            colours = ((0, "#0072B2", -0.2), (2, "#E69F00", 0.2))  # Okabe and Ito's
+            for workers, color, shift in colours:
+                jobs = loading.jobs_of(
+                    data, workers=workers, block_size=loading.SHOWN_BLOCK, **fields
+                )
+                speeds = [
+                    loading.all_in(job) if around else loading.values(job, "rows_per_s")
+                    for job in jobs
+                ]
+                heights = [median(each) / 1e3 for each in speeds]
+                places = [place + shift for place in range(len(jobs))]
+                bars = axes.bar(places, heights, 0.4, color=color, label=f"{workers} workers")
+                axes.bar_label(bars, [number(height) for height in heights], fontsize="x-small")
+            names = [job["who"].replace(" ", "\n") for job in jobs]
+            axes.set_xticks(range(len(names)), names, fontsize="x-small")
+            what = "1,000 batches, the first included" if around else "after the first batch"
+            axes.set_title(f"{title}\n{what}", fontsize="small")
+            axes.set_ylabel("thousand rows per s", fontsize="small")
+            axes.margins(y=0.12)
+            axes.grid(visible=True, axis="y", alpha=0.3)
+            axes.set_axisbelow(True)
+        panels[0, 0].legend(fontsize="x-small")
+        figure.suptitle("Rows of 512 bytes per second, medians", fontsize=10)
+
+
+def plot(data: dict[str, Any], results: Results, folder: Path) -> None:
+    """Draw all that was measured, to PNG files of a folder."""
+    plot_views(results.contest, folder)
+    if "quality" in data:
+        plot_quality(data["quality"], folder / "quality.png")
+    if "loading" in data:
+        plot_loading(data["loading"], folder / "loading.png")
+    if results.tables:
+        plot_costs(results, folder / "cost_per_index.png")
 
 
 assert set(KEYS) == {view.question for view in VIEWS}  # every question has a picture

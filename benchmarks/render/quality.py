@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.measure.quality import noise
-from benchmarks.render.tables import markdown, power, section
+from benchmarks.render.writer import markdown, power, section
 
 WORDS = (
     "Each test against what a random order gives, so 1 is right; the mean of {seeds} seeds, and "

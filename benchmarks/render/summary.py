@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from benchmarks.render.figures import Results
-from benchmarks.render.tables import markdown, number
+from benchmarks.render.results import Results
 from benchmarks.render.views import VIEWS, View, best, cell, shown
+from benchmarks.render.writer import markdown, number
 from benchmarks.rivals import NAMES, OURS
 
-START, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 TORCH = "torch DistributedSampler"
 BY_KEY = {view.key: view for view in VIEWS}
 
@@ -65,14 +63,3 @@ def summary(results: Results, quality: dict[str, Any] | None, folder: str = "doc
         "losses included."
     )
     return [*markdown(header, rows), words, "", picture]
-
-
-def refresh(readme: Path, lines: list[str]) -> bool:
-    """Replace what is between README's markers; False if they are not there."""
-    text = readme.read_text()
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end):
-        return False
-    readme.write_text(before + "\n".join([START, *lines, END]) + after)
-    return True

@@ -1,75 +1,9 @@
-"""The report as Markdown: every number in it comes from the measurements."""
+"""The tables of repeated timings, of this library mostly, and of fresh processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from benchmarks.render.figures import FIGURES, Results, Row
-
-INSTALL = (
-    "pip install -e '.[bench]' torch==2.13.0 && pip install --no-deps mosaicml-streaming==0.13.0"
-)
-
-
-def markdown(header: str, rows: Iterable[Iterable[Any]]) -> list[str]:
-    """Return the lines of a table; the header's cells are separated by |."""
-    names = [name.strip() for name in header.split("|")]
-    lines = [f"| {' | '.join(names)} |", f"|{' --- |' + ' ---: |' * (len(names) - 1)}"]
-    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    return [*lines, ""]
-
-
-def number(value: float) -> str:
-    """Write a number with three digits that count."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def power(n: int) -> str:
-    """Write 1000000 as 1e6."""
-    return f"1e{len(str(n)) - 1}" if str(n).strip("0") == "1" else f"{n:,}"
-
-
-def environment(data: dict[str, Any]) -> list[str]:
-    """Say where, when and with what the run was."""
-    machine, versions = data["machine"], data["versions"]
-    shared = "The machine is shared: trust ratios, which are of one run, more than times."
-    command = f"python -m benchmarks.report{' --quick' if data['quick'] else ''}"
-    where = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB"
-    return [
-        f"- Machine: {where}, {machine['system']}; one thread where nothing else is said. {shared}",
-        f"- Load average at the start: {data['load']:.2f}.",
-        f"- Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.",
-        f"- Date: {data['date']}.",
-        f"- Command: `{command}`, after `{INSTALL}`.",
-        "",
-    ]
-
-
-def rivals(data: dict[str, Any]) -> list[str]:
-    """List who is compared, and who could not be."""
-    rows = [
-        (row["name"], row["version"] or f"**missing**: {row['missing']}", row["note"])
-        for row in data["rivals"]
-    ]
-    head, _, *lines = markdown("who | version | how", rows)
-    return [head, "| --- | --- | --- |", *lines]
-
-
-def figures(results: Results) -> list[str]:
-    """Say which of the figures were reached."""
-    rows = []
-    for figure in FIGURES:
-        bound = f"{'>=' if figure.least else '<='} {figure.limit:g} {figure.unit}"
-        value = figure.value(results)
-        if value is None:
-            rows.append((figure.name, bound, "not measured", ""))
-            continue
-        reached = "yes" if figure.reached(results) else "**no**"
-        rows.append((figure.name, bound, f"{number(value)} {figure.unit}", reached))
-    lines = markdown("figure | target | measured | reached", rows)
-    missed = [figure for figure in FIGURES if figure.loss and not figure.reached(results)]
-    return lines + [f"- Missed, {figure.name}: {figure.loss}\n" for figure in missed]
+from benchmarks.render.results import Results, Row
+from benchmarks.render.writer import markdown, number, power, section
 
 
 def weak_points(results: Results) -> list[str]:
@@ -152,7 +86,7 @@ def stream(rows: list[Row]) -> list[str]:
     cells = [
         (
             row.name,
-            row.facts["num_batches"],
+            f"{row.facts['num_batches']:,}",
             number(row.num_indices / row.median / 1e6),
             number(row.median / row.facts["num_batches"] * 1e6),
         )
@@ -207,11 +141,6 @@ def growth(results: Results) -> list[str]:
     return markdown(
         "who | n | min, s | user CPU, s | median, s | peak growth, MB | still held, MB", rows
     )
-
-
-def section(title: str, words: str, lines: list[str]) -> list[str]:
-    """Return a section of the report."""
-    return [f"## {title}", "", *([words, ""] if words else []), *lines]
 
 
 def timings(results: Results) -> list[str]:

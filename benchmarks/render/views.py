@@ -7,33 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.measure.questions import KEYS, LIMITS, Question
-from benchmarks.render.tables import markdown, number, power
+from benchmarks.render.writer import markdown, number, power, rate, size, time
 from benchmarks.rivals import NAMES
 
 Record = dict[str, Any]
 PAGE = 4096
 """Bytes; memory is counted in pages, so no growth is at most one."""
-
-
-def time(seconds: float) -> str:
-    """Write seconds with a fitting unit."""
-    for factor, unit in ((1, "s"), (1e3, "ms")):
-        if seconds * factor >= 1:
-            return f"{number(seconds * factor)} {unit}"
-    return f"{number(seconds * 1e6)} us"
-
-
-def size(num_bytes: float) -> str:
-    """Write bytes with a fitting unit."""
-    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if num_bytes >= factor:
-            return f"{number(num_bytes / factor)} {unit}"
-    return "0"
-
-
-def rate(per_second: float) -> str:
-    """Write indices per second, in millions."""
-    return f"{number(per_second / 1e6)} M/s"
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure.cold import ROOT
-from benchmarks.report import surroundings
+from benchmarks.measure.fresh import ROOT, run_fresh
+from benchmarks.measure.surroundings import surroundings
 from benchmarks.torture import page
 from benchmarks.torture.counting import merged
 from benchmarks.torture.histories import history
@@ -31,34 +29,17 @@ HOURS = 6
 
 def run(entry: Entry, plain: int, with_workers: int, jobs: int) -> dict[str, Any]:
     """Torture a loader in processes of its own, which share the histories."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    with tempfile.TemporaryDirectory() as folder:
-        # a file, as loaders that spawn their workers import the main module again
-        script = Path(folder) / "torture.py"
-        script.write_text(
-            "import json, sys\n"
-            "from benchmarks.torture.arena import main\n"
-            "if __name__ == '__main__': main(*json.loads(sys.argv[1]))\n"
+    quiet = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+
+    def part(job: int) -> dict[str, Any]:
+        arguments = (entry.name, job, jobs, plain, with_workers)
+        found: dict[str, Any] = run_fresh(
+            "benchmarks.torture.arena.share", *arguments, seconds=HOURS * 3600, **quiet
         )
-        parts: list[dict[str, Any]] = []
-        running = []
-        for job in range(jobs):
-            call = json.dumps([entry.name, job, jobs, plain, with_workers, f"{folder}/{job}.json"])
-            command = [sys.executable, "-W", "ignore", str(script), call]
-            with (Path(folder) / f"{job}.said").open("w") as said:
-                running.append(subprocess.Popen(command, cwd=ROOT, env=env, stderr=said))
-        try:
-            for job, process in enumerate(running):
-                if process.wait(HOURS * 3600):
-                    text = (Path(folder) / f"{job}.said").read_text()
-                    raise RuntimeError(f"{entry.name}:\n{text[-5000:]}")
-                parts.append(json.loads((Path(folder) / f"{job}.json").read_text()))
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
-    return merged(parts)
+        return found
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return merged(list(pool.map(part, range(jobs))))
 
 
 def wrong(name: str, record: dict[str, Any]) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
 import logging
 import tempfile
 import warnings
@@ -32,24 +30,20 @@ def torture(entry: Entry, loader: ModuleType, histories: Iterable[History]) -> d
     return tallies
 
 
-def main(name: str, job: int, jobs: int, plain: int, with_workers: int, output: str) -> None:
-    """Write the counts of one loader as JSON; of every `jobs`-th history, from `job` on."""
+def share(name: str, job: int, jobs: int, plain: int, with_workers: int) -> dict[str, Any]:
+    """Return the counts of one loader, of every `jobs`-th history from `job` on."""
     import torch
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # more workers than cores, and deprecated calls of loaders
     logging.disable(logging.WARNING)
     entry = NAMES[name]
-    try:
-        loader, version = entry.load(), f"{entry.package} {entry.version()}"
-    except (ImportError, importlib.metadata.PackageNotFoundError) as error:
-        missing = f"{type(error).__name__}: {error}; {entry.cure}"
-        Path(output).write_text(json.dumps({"version": "", "missing": missing}))
-        return
-    result: dict[str, Any] = {"version": version, "missing": ""}
+    result: dict[str, Any] = entry.standing()
+    if result["missing"]:
+        return result
     for key, count in {"plain": plain, "with_workers": with_workers}.items():
         numbers = range(job, count, jobs)
         dealt = (history(number, with_workers=key == "with_workers") for number in numbers)
-        tallies = torture(entry, loader, dealt)
+        tallies = torture(entry, entry.load(), dealt)
         result[key] = {kind: tally.to_dict() for kind, tally in tallies.items()}
-    Path(output).write_text(json.dumps(result))
+    return result

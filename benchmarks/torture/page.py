@@ -7,8 +7,7 @@ import textwrap
 from collections import Counter
 from typing import Any
 
-from benchmarks.render.tables import markdown
-from benchmarks.render.views import time
+from benchmarks.render.writer import environment, markdown, section, time
 from benchmarks.torture.counting import Tally, summed
 from benchmarks.torture.histories import (
     EPOCHS,
@@ -157,8 +156,7 @@ def set_up(data: Record) -> list[str]:
             continue
         version = record["version"] or f"**missing**: {plain(record['missing'])}"
         cells.append((f"[{entry.name}]({entry.docs})", version, entry.setup, entry.promises))
-    head, _, *lines = markdown("loader | version | set up | a resume is promised for", cells)
-    return [head, "| --- | --- | --- | --- |", *lines]
+    return markdown("loader | version | set up | a resume is promised for", cells, "l")
 
 
 def refusals(data: Record) -> list[str]:
@@ -170,8 +168,7 @@ def refusals(data: Record) -> list[str]:
             text = reason if reason.partition(": ")[2] else f"{reason.rstrip(': ')}, without a word"
             shown[textwrap.shorten(plain(text), 170, placeholder=" ...")] += count
         cells += [(name, f"{count:,}", reason) for reason, count in shown.most_common(4)]
-    head, _, *lines = markdown("loader | histories | raised", cells)
-    return [head, "| --- | ---: | --- |", *lines]
+    return markdown("loader | histories | raised", cells, "lrl")
 
 
 def examples(data: Record) -> list[str]:
@@ -223,19 +220,6 @@ def dealt(data: Record) -> list[str]:
     return markdown("loader | without worker processes | with", cells)
 
 
-def environment(data: Record) -> list[str]:
-    """Say where and when it ran."""
-    if "machine" not in data:
-        return []
-    machine = data["machine"]
-    where = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB"
-    return [
-        f"- Machine: {where}, {machine['system']}, shared with other work: trust the counts, which",
-        "  do not depend on it, more than the times.",
-        f"- Date: {data['date']}.",
-    ]
-
-
 def render(data: Record) -> str:
     """Return the page."""
     lines = [
@@ -258,9 +242,14 @@ def render(data: Record) -> str:
     ]
     for kind in KINDS:
         lines += of_kind(data, kind)
-    lines += ["## How many were dealt", "", *dealt(data)]
-    lines += ["## Who takes part", "", *set_up(data)]
-    lines += ["## What was raised", "", *refusals(data)]
-    lines += ["## Histories to look at", "", *examples(data)]
-    lines += ["## Where it ran", "", *environment(data)]
+    lines += section("How many were dealt", "", dealt(data))
+    lines += section("Who takes part", "", set_up(data))
+    lines += section("What was raised", "", refusals(data))
+    lines += section("Histories to look at", "", examples(data))
+    if "machine" in data:
+        words = (
+            ", shared with other work: trust the counts, which\n"
+            "  do not depend on it, more than the times."
+        )
+        lines += section("Where it ran", "", environment(data, words))
     return "\n".join(lines).rstrip("\n") + "\n"

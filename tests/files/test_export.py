@@ -300,7 +300,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     """A share of 64 MB is never in memory, nor are the starts of its 16 million steps."""
     code = (
         "import sys, indexplan as ip\n"
-        "from benchmarks.measure.starts import measured\n"
+        "from benchmarks.measure.memory import measured\n"
         "def go(n, size, out):\n"
         "    ip.export(ip.Plan(ip.Sequential(n), world_size=1, batch_size=size), out)\n"
         "go(1000, 10, sys.argv[1] + '0')\n"

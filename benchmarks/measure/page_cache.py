@@ -1,4 +1,4 @@
-"""The file that loading.py reads: made, put into and out of the page cache, and read without torch.
+"""Files put into the page cache and out of it, and what reading them asks of the disk.
 
 "Cold" and "warm" are asked of the kernel (mincore), not believed.
 """
@@ -14,9 +14,6 @@ from time import perf_counter
 
 import numpy as np
 
-ROW_BYTES = 512
-ROWS_AT_ONCE = 2**15
-
 
 def check_space(folder: Path, num_bytes: int) -> None:
     """Raise if a folder's disk cannot hold a file and stay usable."""
@@ -28,24 +25,8 @@ def check_space(folder: Path, num_bytes: int) -> None:
         )
 
 
-def make(path: Path, num_rows: int) -> None:
-    """Write the dataset: a row's first 8 bytes hold its number, the rest looks random."""
-    with path.open("wb") as file:
-        for start in range(0, num_rows, ROWS_AT_ONCE):
-            file.write(row_words(np.arange(start, min(start + ROWS_AT_ONCE, num_rows))).data)
-        file.flush()
-        os.fsync(file.fileno())  # the kernel keeps what is not written yet, whatever it is told
-
-
-def row_words(numbers: np.ndarray) -> np.ndarray:
-    """Return the rows of these numbers as int64 words, shape (rows, ROW_BYTES // 8)."""
-    salt = np.random.default_rng(0).integers(0, 2**62, ROW_BYTES // 8)  # no zeros, no runs: a
-    salt[0] = 0  # virtual disk may not store those
-    return numbers[:, None] ^ salt
-
-
-def resident(path: Path) -> float:
-    """Return which share of a file's pages lies in the page cache."""
+def resident(path: Path) -> np.ndarray:
+    """Return which of a file's pages lie in the page cache, bool of shape (pages,)."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
         mapped = np.frombuffer(pages, np.uint8)
         flags = np.empty(-(-len(mapped) // mmap.PAGESIZE), np.uint8)
@@ -55,14 +36,20 @@ def resident(path: Path) -> float:
         del mapped  # the map cannot be closed under it
         if failed:
             raise OSError(ctypes.get_errno(), "mincore failed")
-        return float((flags & 1).mean())
+        return (flags & 1).astype(np.bool_)
+
+
+def drop(path: Path) -> None:
+    """Ask the kernel to take a file out of the page cache; nobody may have it mapped."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())  # what is not written yet is kept, whatever is asked
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def cool(path: Path) -> None:
-    """Take a file out of the page cache, and see that it is out; nobody may have it mapped."""
-    with path.open("rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    share = resident(path)
+    """Take a file out of the page cache, and see that it is out."""
+    drop(path)
+    share = resident(path).mean()
     if share > 0.001:
         raise OSError(
             f"{path.parent} must be on a disk whose page cache can be dropped; got {share:.1%} of "
@@ -72,11 +59,11 @@ def cool(path: Path) -> None:
 
 def warm(path: Path) -> None:
     """Read a file into the page cache, and see that all of it is in."""
-    if resident(path) <= 0.999:
+    if resident(path).mean() <= 0.999:
         cool(path)  # whoever read it before may have left pages of another size
     for _ in range(3):  # once was seen to leave a few pages out, with most of the memory free
         read_through(path)
-        share = resident(path)
+        share = resident(path).mean()
         if share > 0.999:
             return
     raise OSError(
@@ -120,3 +107,9 @@ def read_ahead(path: Path) -> int | None:
         if (queue / "read_ahead_kb").exists():
             return 1024 * int((queue / "read_ahead_kb").read_text())
     return None  # a file system that is not on one disk
+
+
+def read_by(process: object = "self") -> int:
+    """Return how many bytes a process has had the disk read; OSError if the system hides it."""
+    lines = Path(f"/proc/{process}/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes:"))
