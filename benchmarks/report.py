@@ -62,7 +62,8 @@ def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: 
         data["contest"] = contest.measure_quickly(asked, here)
         keep(data)
     for key in [] if quick else asked:
-        data["contest"] = contest.measure([key], here, data.get("contest", {}))
+        known = data.get("contest", {})
+        data["contest"] = {**known, key: contest.measure(key, here, known)}
         keep(data)
     for name, module in MODULES.items():
         if name in parts:

@@ -6,13 +6,14 @@ import resource
 import signal
 import statistics
 import tempfile
+from itertools import product
 from time import perf_counter
 from types import ModuleType
 from typing import Any
 
 from benchmarks.measure.fresh import JobError, run_fresh
 from benchmarks.measure.memory import measured
-from benchmarks.measure.questions import FEW, KEYS, QUESTIONS, Question, Timed
+from benchmarks.measure.questions import FEW, KEYS, Question, Timed
 from benchmarks.rivals import FULL_SHARE, NAMES, Job, Rival
 
 # RLIMIT_DATA counts private memory that can be written, which is what arrays and lists are;
@@ -117,14 +118,17 @@ def measure_rival(question: Question, rival: Rival, job: Job, cache: str, folder
     return median_of(runs)
 
 
-def measure_question(
-    question: Question, rivals: list[str], before: list[Record], cache: str, folder: str
-) -> list[Record]:
-    """Return all cells of a question's table; who stopped is not asked for more."""
-    stopped: dict[str, Record] = {}
-    records = []
-    for job in question.jobs(quick=False):
-        for name in (name for name in question.rivals if name in rivals):
+def measure(key: str, rivals: list[str], known: dict[str, list[Record]]) -> list[Record]:
+    """Return all cells of a question's table; who stopped is not asked for more.
+
+    `known` has the tables of questions that were asked before.
+    """
+    question, stopped, records = KEYS[key], dict[str, Record](), []
+    before = known.get(question.follows, [])
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
+        for job, name in product(question.jobs(quick=False), question.rivals):
+            if name not in rivals:
+                continue
             rival = NAMES[name]
             earlier = {r["rival"]: r for r in before if r["n"] == job.n and "stop" in r}
             if name in earlier and not rival.bytes_per_index:
@@ -140,21 +144,8 @@ def measure_question(
                 stopped.setdefault(name, record)
             records.append(record)
             seconds = cell.get("stop") or f"{cell['seconds']:.3g} s"
-            print(f"{question.key}: {name}, n = {job.n}, world {job.world}: {seconds}")
+            print(f"{key}: {name}, n = {job.n}, world {job.world}: {seconds}")
     return records
-
-
-def measure(
-    keys: list[str], rivals: list[str], known: dict[str, list[Record]]
-) -> dict[str, list[Record]]:
-    """Measure some questions; `known` has what was measured before, and is not changed."""
-    result = dict(known)
-    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-        for question in QUESTIONS:
-            if question.key in keys:
-                before = result.get(question.follows, [])
-                result[question.key] = measure_question(question, rivals, before, cache, folder)
-    return {key: result[key] for key in KEYS if key in result}
 
 
 def measure_quickly(keys: list[str], rivals: list[str]) -> dict[str, list[Record]]:

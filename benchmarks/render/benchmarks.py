@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.render import loading, losing, quality, tables, views
+from benchmarks.render import loading, losing, quality, timings, views
 from benchmarks.render.figures import FIGURES
 from benchmarks.render.results import Results
 from benchmarks.render.writer import figures, heading, markdown, section
@@ -43,7 +43,7 @@ def page(data: dict[str, Any], results: Results) -> list[str]:
         found = loading.tables(data["loading"])
         lines += section("Training input from a file", "", picture + found)
     if results.tables:
-        lines += tables.timings(results)
+        lines += timings.repeated(results)
     if results.starts:
-        lines += tables.processes(results)
+        lines += timings.processes(results)
     return lines

@@ -75,12 +75,13 @@ def main() -> int:
     if known and known.exists():
         data = json.loads(known.read_text())
     asked = [] if options.render else options.only or [entry.name for entry in LOADERS]
+    if asked:
+        data.update(surroundings())
     for name in asked:
         entry = next(entry for entry in LOADERS if name in {entry.name, entry.module})
         most = QUICK if options.quick else options.histories or 10**9
         with_workers = 0 if options.quick else min(entry.with_workers, most // 10)
         record = run(entry, min(entry.histories, most), with_workers, options.jobs)
-        data = {**data, **surroundings()}
         data["loaders"][entry.name] = record
         print(f"{entry.name}: {record.get('missing') or page.summary(record)}", flush=True)
         if options.json:

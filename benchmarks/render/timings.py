@@ -143,7 +143,7 @@ def growth(results: Results) -> list[str]:
     )
 
 
-def timings(results: Results) -> list[str]:
+def repeated(results: Results) -> list[str]:
     """Return the tables of repeated timings, of this library mostly."""
     lines = section(
         "Weak points", "Where this library is slow by its own measure.", weak_points(results)
