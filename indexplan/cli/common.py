@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import indexplan as ip
 from indexplan.answers import Answer, printable_lines
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, whole
 from indexplan.files.format import Manifest
+from indexplan.orders.kinds import integer
 from indexplan.seeds import EPOCH_STOP
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ def add_verb(
     )
     command.set_defaults(run=run)
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
+    words = "import a module first, which registers orders of your own"
+    command.add_argument(
+        "--import", dest="modules", action="append", default=[], metavar="MODULE", help=words
+    )
     return command
 
 
@@ -74,12 +78,8 @@ def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
 
 def number(text: str) -> int:
     """Read an integer, also as 1e9 or 1_000_000."""
-    try:
-        value = Decimal(text)
-        if value.is_finite() and value == value.to_integral_value() and abs(value.adjusted()) < 50:
-            return int(value)
-    except InvalidOperation:
-        pass
+    if (value := integer(text)) is not None:
+        return value
     raise argparse.ArgumentTypeError(f"must be an integer, such as 1000000 or 1e6; got {text!r}")
 
 

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import indexplan as ip
@@ -21,6 +22,7 @@ from indexplan.cli import (
     export,
     finish,
     locate,
+    orders,
     plot,
     show,
     verify,
@@ -29,7 +31,7 @@ from indexplan.cli import (
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.errors import IndexPlanError, PlanFileError, printable
 
-VERBS = (build, finish, show, plot, locate, explain, diff, verify, export, bench, warm_up)
+VERBS = (build, orders, finish, show, plot, locate, explain, diff, verify, export, bench, warm_up)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = _parser().parse_args(arguments)
     try:
+        for name in options.modules:
+            _import(name)
         code: int = options.run(options)
         sys.stdout.flush()
     except PlanFileError as error:
@@ -48,6 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     return code
+
+
+def _import(name: str) -> None:
+    """Import a module, which may be anything that somebody has written."""
+    try:
+        import_module(name)
+    except Exception as error:
+        got = f"{name!r} ({type(error).__name__}: {error})"
+        rule = "--import must name a module that Python can import"
+        cure = "set PYTHONPATH to the folder that it lies in"
+        raise IndexPlanError(f"{rule}; got {got}; {cure}") from error
 
 
 def _complain(error: Exception, code: int) -> int:

@@ -8,16 +8,21 @@ from typing import Any
 import indexplan as ip
 from indexplan.cli.common import number
 from indexplan.errors import IndexPlanError
+from indexplan.orders.kinds import order_from_text
+
+SHORT = ("seed", "block_size", "window")  # fields that have an option of their own
 
 
 def add_spec(command: argparse.ArgumentParser) -> None:
     """Add the options of an order and a partition; the number of samples is the verb's own."""
     add = command.add_argument
-    orders = ("shuffle", "block-shuffle", "sequential")
-    add("--order", choices=orders, default="shuffle", help="how an epoch is ordered (shuffle)")
-    add("--seed", type=number, default=0, metavar="N", help="what the order is drawn from (0)")
-    add("--block-size", type=number, metavar="N", help="samples in a block of a block-shuffle")
-    add("--window", type=number, metavar="N", help="blocks that are mixed together (1)")
+    words = (
+        "how an epoch is ordered: a kind and its fields, such as 'block-shuffle block_size=4096'; "
+        "`indexplan orders` lists them (shuffle)"
+    )
+    add("--order", default="shuffle", metavar="'KIND NAME=VALUE ...'", help=words)
+    for name in SHORT:
+        add(f"--{name.replace('_', '-')}", metavar="N", help=f"short for {name}=N in --order")
     add("--world-size", type=number, metavar="N", help="ranks; left out, the plan leaves it open")
     sizes = "units per rank and step: 256, nested 5x3, or phases '0:512 250000:768'"
     add("--batch-size", metavar="SIZE", help=sizes)
@@ -40,28 +45,12 @@ def plan_of(options: Any, num_samples: int) -> ip.Plan:
         rule = "one of --batch-size and --global-batch-size must be given; got neither"
         cure = "--batch-size counts a rank's units, --global-batch-size all ranks'"
         raise IndexPlanError(f"{rule}; {cure}")
+    given = {name: getattr(options, name) for name in SHORT}
+    short = [f"{name}={value}" for name, value in given.items() if value is not None]
     return ip.Plan(
-        _order(options, num_samples),
+        order_from_text(options.order, num_samples, short),
         world_size=options.world_size,
         sub_epochs=options.sub_epochs,
         remainder=options.remainder,
         **sizes,
     )
-
-
-def _order(options: Any, num_samples: int) -> ip.Order:
-    if options.order == "block-shuffle":
-        if options.block_size is None:
-            rule = "--order block-shuffle needs --block-size"
-            raise IndexPlanError(f"{rule}; give it the number of samples of a shard")
-        window = 1 if options.window is None else options.window
-        return ip.BlockShuffle(num_samples, options.block_size, window, options.seed)
-    for name in ("block_size", "window"):
-        if getattr(options, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            cure = f"name that order, or leave {option} out"
-            rule = f"{option} needs --order block-shuffle"
-            raise IndexPlanError(f"{rule}; got {options.order}; {cure}")
-    if options.order == "sequential":
-        return ip.Sequential(num_samples)
-    return ip.Shuffle(num_samples, options.seed)

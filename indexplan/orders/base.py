@@ -313,6 +313,11 @@ def register(order: type[OrderType]) -> type[OrderType]:
     return order
 
 
+def registered() -> list[type[Order]]:
+    """Return the registered kinds of orders, by the names of their algorithms."""
+    return [kind for _, kind in sorted(_REGISTRY.items())]
+
+
 def order_from_dict(data: Mapping[str, Any]) -> Order:
     """Return the order that `to_dict` described.
 

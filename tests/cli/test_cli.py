@@ -277,12 +277,12 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--window", "2"],
-            "--window needs --order block-shuffle; got shuffle; name that order, or leave "
-            "--window out",
+            "a field of shuffle must be one of seed; got 'window'; `indexplan orders` lists them",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--order", "block-shuffle"],
-            "--order block-shuffle needs --block-size; give it the number of samples of a shard",
+            "block_size must be given with block-shuffle; got None; add block_size=..., as "
+            "`indexplan orders` describes it",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--epochs", "0"],

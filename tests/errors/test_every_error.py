@@ -28,6 +28,7 @@ import pytest
 import indexplan as ip
 import indexplan.cli
 from indexplan.orders.base import _REGISTRY
+from indexplan.orders.kinds import kinds
 from tests.errors.catalogue import CASES, COMMANDS, NOT_PROVOKED
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,8 @@ class Outcome(NamedTuple):
     def shown(self, text: str) -> str:
         """Fill in what differs from run to run."""
         filled = text.replace("{here}", self.here).replace("{host}", platform.node())
-        return filled.replace("{orders}", ", ".join(sorted(_REGISTRY)))
+        filled = filled.replace("{orders}", ", ".join(sorted(_REGISTRY)))
+        return filled.replace("{kinds}", ", ".join(kind.kind for kind in kinds()))
 
 
 def outcome(provoke: Callable[[], Any]) -> Outcome:

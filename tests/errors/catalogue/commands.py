@@ -21,8 +21,8 @@ COMMANDS: list[Command] = [
         "frobnicate",
         2,
         "indexplan: error: argument VERB: invalid choice: 'frobnicate' (choose from 'build', "
-        "'finish', 'show', 'plot', 'locate', 'explain', 'diff', 'verify', 'export', 'bench', "
-        "'warm-up')",
+        "'orders', 'finish', 'show', 'plot', 'locate', 'explain', 'diff', 'verify', 'export', "
+        "'bench', 'warm-up')",
         nothing,
     ),
     (
@@ -100,38 +100,84 @@ COMMANDS: list[Command] = [
         nothing,
     ),
     (
-        f"{BUILD} --order random",
+        f"{BUILD} --order shufle",
         2,
-        "indexplan build: error: argument --order: invalid choice: 'random' (choose from "
-        "'shuffle', 'block-shuffle', 'sequential')",
+        "indexplan: the kind of an order must be one of {kinds}; got 'shufle'; did you mean "
+        "shuffle? `indexplan orders` lists them",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order ''",
+        2,
+        "indexplan: an order must be text of a kind and its fields, with each quote closed; got "
+        "''; write it as \"block-shuffle block_size=4096\"",
+        nothing,
+    ),
+    (
+        f"""{BUILD} --order "shuffle 'seed=1" """,
+        2,
+        "indexplan: an order must be text of a kind and its fields, with each quote closed; got "
+        '"shuffle \'seed=1"; write it as "block-shuffle block_size=4096"',
+        nothing,
+    ),
+    (
+        f"{BUILD} --order 'shuffle 7'",
+        2,
+        "indexplan: a word after shuffle must be name=value; got '7'; write it so, or leave it out",
         nothing,
     ),
     (
         f"{BUILD} --order block-shuffle",
         2,
-        "indexplan: --order block-shuffle needs --block-size; give it the number of samples of "
-        "a shard",
+        "indexplan: block_size must be given with block-shuffle; got None; add block_size=..., as "
+        "`indexplan orders` describes it",
         nothing,
     ),
     (
         f"{BUILD} --window 2",
         2,
-        "indexplan: --window needs --order block-shuffle; got shuffle; name that order, or "
-        "leave --window out",
+        "indexplan: a field of shuffle must be one of seed; got 'window'; `indexplan orders` "
+        "lists them",
         nothing,
     ),
     (
         f"{BUILD} --order sequential --block-size 2",
         2,
-        "indexplan: --block-size needs --order block-shuffle; got sequential; name that order, "
-        "or leave --block-size out",
+        "indexplan: a field of sequential must be left out, as it has none; got 'block_size'; "
+        "`indexplan orders` lists them",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order 'shuffle seed=1' --seed 2",
+        2,
+        "indexplan: seed must be given once; got '1 and 2'; leave one of them out",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order test-odd",
+        2,
+        "indexplan: num_samples of test-odd must be 9; got 10; change the fields or the number",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order 'test-odd rows=1'",
+        2,
+        "indexplan: rows of test-odd must be of a type that text can hold: int, float, str; got "
+        "'list[int] | None'; build the plan in Python",
+        nothing,
+    ),
+    (
+        f"{BUILD} --import not_there",
+        2,
+        "indexplan: --import must name a module that Python can import; got 'not_there' "
+        "(ModuleNotFoundError: No module named 'not_there'); set PYTHONPATH to the folder that it "
+        "lies in",
         nothing,
     ),
     (
         f"{BUILD} --seed x",
         2,
-        "indexplan build: error: argument --seed: must be an integer, such as 1000000 or 1e6; "
-        "got 'x'",
+        "indexplan: seed must be an integer, such as 4096 or 1e6; got 'x'; write it so",
         nothing,
     ),
     (

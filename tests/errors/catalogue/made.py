@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,18 @@ RESUMED = PLAN.resume(PLAN.cursor(1, 1, step=1))
 CURSOR = PLAN.cursor(0, 1, step=1)
 STORED = ip.Plan(ip.Sequential(1000), world_size=3, batch_size=16)
 CHUNK = "epoch-00000/chunk-00001.npy"
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Odd(ip.Order):
+    """An order of 10 samples, whatever is asked; none is ever drawn from."""
+
+    rows: list[int] | None = None
+
+    algorithm = "test-odd-v1"
+    num_samples = 10
+    to_dict = _fill = _locate = None  # type: ignore[assignment]
 
 
 def spec(**changes: Any) -> Any:

@@ -1,0 +1,26 @@
+"""`indexplan orders`: the kinds of orders, and the fields of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indexplan.answers import Shown
+from indexplan.cli.common import OK, add_verb, emit
+from indexplan.orders.kinds import kinds
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    orders = add_verb(verbs, "orders", run, "list the kinds of orders, and the fields of each")
+    orders.description = (
+        "List the kinds of orders that --order takes, and of each its fields with their types and "
+        "defaults: --order 'block-shuffle block_size=4096 window=8'. The number of samples is that "
+        "of --num-samples or --dataset."
+    )
+
+
+def run(options: Any) -> int:
+    """List them."""
+    known = kinds()
+    emit(options, Shown({"orders": known}, "\n\n".join(map(str, known))))
+    return OK

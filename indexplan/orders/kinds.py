@@ -1,0 +1,229 @@
+"""The kinds of orders: what each is made of, and an order from a line of text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from decimal import Decimal, InvalidOperation
+from inspect import cleandoc, formatannotation
+from typing import Any
+
+from indexplan.answers import Answer
+from indexplan.errors import wrong
+from indexplan.orders.base import Order, registered
+
+LIST = "`indexplan orders` lists them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A field of an order: what its class and the docstring of that say of it.
+
+    Parameters
+    ----------
+    name, type : str
+    required : bool
+    default : object
+        None where the field is required.
+    words : str
+        The field's description in one line; empty if there is none.
+    """
+
+    name: str
+    type: str
+    required: bool
+    default: Any
+    words: str
+
+    def __str__(self) -> str:
+        kind = self.type if self.required else f"{self.type}, {self.default!r}"
+        return f"    {self.name:<14}{kind:<12}{self.words}".rstrip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Answer):
+    """A kind of order: its name, its algorithm, what it is, and what a text says of it.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> print(Kind.of(ip.Sequential))
+    sequential: Every epoch reads samples 0, 1, 2, ... in turn.
+    >>> [field.name for field in Kind.of(ip.BlockShuffle).fields]
+    ['block_size', 'window', 'seed']
+    """
+
+    kind: str
+    algorithm: str
+    words: str
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, order: type[Order]) -> Kind:
+        """Return what a class of orders says of itself; `num_samples` is not the text's to say."""
+        text = order.__doc__ or ""
+        # where there is none, a dataclass writes its signature
+        first = "" if text.startswith(f"{order.__name__}(") else text.strip().partition("\n")[0]
+        return cls(
+            kind=_kind(order),
+            algorithm=order.algorithm,
+            words=first,
+            fields=tuple(_fields(order)),
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.kind}: {self.words}".rstrip(": "), *map(str, self.fields)])
+
+
+def kinds() -> list[Kind]:
+    """Return all registered kinds of orders, by name."""
+    return [Kind.of(order) for order in registered()]
+
+
+def order_from_text(text: str, num_samples: int, more: Sequence[str] = ()) -> Order:
+    """Return the order that a line of text describes: its kind, then its fields.
+
+    Parameters
+    ----------
+    text : str
+        Such as "block-shuffle block_size=4096", split into words as a shell does. The kind is an
+        algorithm's name, with its version or without.
+    num_samples : int
+        Samples in the dataset.
+    more : sequence of str
+        More words, such as "seed=1".
+
+    Raises
+    ------
+    IndexPlanError
+        If the kind or a field is unknown, a field is missing or given twice, a value cannot be
+        read as the field's type, or is not one that the order takes.
+
+    Examples
+    --------
+    >>> order_from_text("block-shuffle block_size=4096", 10**6, ["seed=7"])
+    BlockShuffle(num_samples=1000000, block_size=4096, window=1, seed=7)
+    """
+    try:
+        first, *rest = [*shlex.split(text), *more]
+    except ValueError as error:  # no word, or an open quote
+        cure = 'write it as "block-shuffle block_size=4096"'
+        rule = "text of a kind and its fields, with each quote closed"
+        raise wrong("an order", rule, text, cure) from error
+    order = _named(first)
+    kind = Kind.of(order)
+    given: dict[str, Any] = {}
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise wrong(f"a word after {first}", "name=value", word, "write it so, or leave it out")
+        field = next((field for field in kind.fields if field.name == name), None)
+        if field is None:
+            names = [field.name for field in kind.fields]
+            rule = f"one of {', '.join(names)}" if names else "left out, as it has none"
+            raise wrong(f"a field of {first}", rule, name, _cure(name, names))
+        if name in given:
+            raise wrong(name, "given once", f"{given[name]!r} and {value}", "leave one of them out")
+        given[name] = _value(first, field, value)
+    for field in kind.fields:
+        if field.required and field.name not in given:
+            cure = f"add {field.name}=..., as `indexplan orders` describes it"
+            raise wrong(field.name, f"given with {first}", None, cure)
+    if any(field.name == "num_samples" for field in fields(order)):  # type: ignore[arg-type]
+        given["num_samples"] = num_samples
+    made = order(**given)
+    if made.num_samples != num_samples:
+        cure = "change the fields or the number"
+        raise wrong(f"num_samples of {first}", f"{num_samples}", made.num_samples, cure)
+    return made
+
+
+def integer(text: str) -> int | None:
+    """Read an integer, also as 1e9 or 1_000_000; None if it is none."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    if value.is_finite() and value == value.to_integral_value() and abs(value.adjusted()) < 50:
+        return int(value)
+    return None
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# how values of a type are written: what reads one, or returns None, and what it has to look like
+READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "int": (integer, "an integer, such as 4096 or 1e6"),
+    "float": (_float, "a number, such as 0.5"),
+    "str": (str, "text"),
+}
+
+
+def _value(kind: str, field: Field, text: str) -> Any:
+    if field.type not in READERS:
+        rule = f"of a type that text can hold: {', '.join(READERS)}"
+        raise wrong(f"{field.name} of {kind}", rule, field.type, "build the plan in Python")
+    read, rule = READERS[field.type]
+    value = read(text)
+    if value is None:
+        raise wrong(field.name, rule, text, "write it so")
+    return value
+
+
+def _named(word: str) -> type[Order]:
+    """Return the class of orders that a kind or an algorithm names."""
+    known = registered()
+    found = [order for order in known if word in {order.algorithm, _kind(order)}]
+    if len(found) != 1:
+        # several versions of one kind: the algorithm's whole name tells which
+        names = [order.algorithm for order in found] or [_kind(order) for order in known]
+        raise wrong("the kind of an order", f"one of {', '.join(names)}", word, _cure(word, names))
+    return found[0]
+
+
+def _kind(order: type[Order]) -> str:
+    return re.sub(r"-v[0-9]+$", "", order.algorithm)
+
+
+def _cure(word: str, names: list[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, names, n=1)
+    return f"did you mean {near[0]}? {LIST}" if near else LIST
+
+
+def _fields(order: type[Order]) -> Iterator[Field]:
+    words = _described(cleandoc(order.__doc__ or ""))
+    for field in fields(order):  # type: ignore[arg-type]  # orders are dataclasses
+        if not field.init or field.name == "num_samples":
+            continue
+        default: Any = field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        yield Field(
+            name=field.name,
+            # the text of it: what it names may be imported for type checkers alone
+            type=formatannotation(field.type).strip("'"),
+            required=default is MISSING,
+            default=None if default is MISSING else default,
+            words=words.get(field.name, ""),
+        )
+
+
+def _described(text: str) -> dict[str, str]:
+    """Return what the section Parameters of a docstring says of each, in one line."""
+    _, _, section = text.partition("\nParameters\n----------\n")
+    section = re.split(r"\n\n\S.*\n-+(?:\n|$)", section)[0]  # up to the next one
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n(?=\S)", section):
+        heading, _, words = entry.partition("\n")
+        for name in heading.partition(" :")[0].split(","):
+            found[name.strip()] = " ".join(words.split())
+    return found
