@@ -18,6 +18,7 @@ from composer.utils import (  # type: ignore[import-not-found,unused-ignore]
 from indexplan import IndexPlanError
 from indexplan_torch.feed import Feed
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.versions import private
 
 
 class KeepState(Callback):  # type: ignore[misc,unused-ignore]
@@ -132,7 +133,7 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
         if name == "_eval_loop":
             _check_whole(feed)
         return
-    saved = getattr(trainer, "_rng_state", None)  # of every rank; until Composer has skipped
+    saved = private("mosaicml", trainer, "_rng_state")  # of every rank; until Composer has skipped
     if saved is None or "train" in state.dataset_resumption:
         return
     if len(saved) != dist.get_world_size():

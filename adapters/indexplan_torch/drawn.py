@@ -8,14 +8,17 @@ looks who is drawing.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from indexplan import IndexPlanError
 from indexplan_torch.feed import Feed, Pass, State
+from indexplan_torch.versions import private
 
 
 class Drawn(Iterator[Any]):
@@ -67,7 +70,7 @@ class Drawn(Iterator[Any]):
         if handed is not None:
             self._draw(handed)
         elif self._loaded and feed.over(number):
-            feed.check_nothing_dropped(getattr(drawer, "_snapshot_interval", 1))
+            feed.check_nothing_dropped(_snapshot_interval(drawer))
             self._draw(Pass(number, 0, 0))  # what is set stays so, if torchdata begins again
         elif first is not None:
             self._then = feed.number
@@ -112,8 +115,12 @@ def find_drawer() -> Any:
     IndexPlanError
         If it hands out batches in another order than it draws them.
     """
+    private("torch", _BaseDataLoaderIter, "_next_index")  # else nobody would ever be found
     drawer, _ = _find("_next_index")
-    check_in_order(getattr(drawer, "_in_order", True))
+    if _num_workers(drawer):
+        package, loader = _maker(drawer)
+        if "in_order" in inspect.signature(loader).parameters:  # older ones have no other order
+            check_in_order(private(package, drawer, "_in_order"))
     return drawer
 
 
@@ -123,7 +130,7 @@ def refuse_out_of_order() -> None:
     Its workers have not started then; to end them before they have work is not always clean.
     """
     _, loader = _find("__init__")
-    check_in_order(getattr(loader, "in_order", True))
+    check_in_order(getattr(loader, "in_order", True))  # if it is kept elsewhere, find_drawer looks
 
 
 def load_before_workers_start(sampler: Any) -> None:
@@ -137,8 +144,10 @@ def load_before_workers_start(sampler: Any) -> None:
         If the state is of another number of workers, which torchdata does not load.
     """
     drawer, loader = _find("__init__")
-    state = getattr(loader, "next_iter_state", None)
-    if not isinstance(state, dict) or loader.batch_sampler is not sampler:
+    if loader is None or loader.batch_sampler is not sampler or _maker(drawer)[0] != "torchdata":
+        return
+    state = private("torchdata", loader, "next_iter_state")
+    if not isinstance(state, dict):
         return
     snapshot = state.get("_snapshot", {})
     saved = snapshot.get("_main_snapshot", {}) if "_snapshot" in state else state
@@ -169,9 +178,27 @@ def _find(method: str) -> tuple[Any, Any]:
 def num_ahead(drawer: Any, drawn: Drawn) -> int:
     """Return how many batches a DataLoader draws before the loop has one; 0 without workers."""
     # a sampler between the two need not ask for as many as it hands on
-    if drawer is None or not drawer._num_workers or drawer._sampler_iter is not drawn:  # noqa: SLF001
+    if not _num_workers(drawer) or private("torch", drawer, "_sampler_iter") is not drawn:
         return 0
-    return drawer._num_workers * drawer._prefetch_factor  # type: ignore[no-any-return]  # noqa: SLF001
+    return _num_workers(drawer) * int(private("torch", drawer, "_prefetch_factor"))
+
+
+def _num_workers(drawer: Any) -> int:
+    """Return the number of workers that a DataLoader's iterator draws for."""
+    return 0 if drawer is None else int(private("torch", drawer, "_num_workers"))
+
+
+def _snapshot_interval(drawer: Any) -> int:
+    """Return of how many batches torchdata keeps one state; without workers it keeps each."""
+    return int(private("torchdata", drawer, "_snapshot_interval")) if _num_workers(drawer) else 1
+
+
+def _maker(drawer: Any) -> tuple[str, Any]:
+    """Return the package of a DataLoader's iterator, and that package's DataLoader."""
+    modules = [each.__module__ for each in type(drawer).__mro__]
+    name = next(each for each in modules if each.startswith(("torch.", "torchdata.")))
+    loader = getattr(sys.modules[name], "StatefulDataLoader", DataLoader)
+    return name.partition(".")[0], loader
 
 
 def check_in_order(in_order: bool) -> None:

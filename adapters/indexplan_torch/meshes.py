@@ -108,7 +108,7 @@ def _dimensions() -> dict[str, tuple[int, int]]:
     groups = private("torch", torch.distributed.distributed_c10d, "_world", "pg_map")
     dims: dict[str, tuple[int, int]] = {}
     for group in groups:
-        kind, _, name = str(getattr(group, "group_desc", "")).partition("_")  # torch 2.4 or newer
+        kind, _, name = str(private("torch", group, "group_desc")).partition("_")
         if kind != "mesh" or name == "default":
             continue
         place = group.rank(), group.size()

@@ -19,6 +19,7 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
 from indexplan import IndexPlanError
 from indexplan_torch.feed import STATE_VERSION, Feed, Pass
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.versions import lacking, private
 
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
 _STATE = "trainer_state.json"
@@ -57,10 +58,10 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """
 
     def __init__(self, trainer: Any) -> None:
-        lacking = [name for name in _CHANGED if not hasattr(trainer, name)]
-        if lacking:
+        missing = [name for name in _CHANGED if not hasattr(trainer, name)]
+        if missing:
             raise IndexPlanError(
-                f"trainer must have Trainer's method {lacking[0]}, for KeepState; got "
+                f"trainer must have Trainer's method {missing[0]}, for KeepState; got "
                 f"{type(trainer).__name__} without it; use transformers {_TESTED}, which this is "
                 "tested with"
             )
@@ -234,13 +235,18 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
     frame : types.FrameType
         Of the function of transformers.trainer that does.
     """
-    if frame.f_code.co_name != "set_initial_training_values":
+    trainer: Any = frame.f_locals.get("self")
+    counts = "set_initial_training_values"
+    asked_by = frame.f_code.co_name
+    if asked_by != counts and hasattr(trainer, counts):
         return  # an evaluation, say
     caller: FrameType | None = frame
     while caller is not None and "resume_from_checkpoint" not in caller.f_locals:
         caller = caller.f_back
+    if caller is None and asked_by == counts:
+        raise lacking("transformers", f"a caller of Trainer.{counts} with resume_from_checkpoint")
     checkpoint = None if caller is None else caller.f_locals["resume_from_checkpoint"]
-    trainer = frame.f_locals["self"]
     saved = _saved(checkpoint)
     if saved is not None and not isinstance(trainer, _Kept):
+        private("transformers", trainer, counts)
         _counted(feed, trainer.args, saved, str(checkpoint))

@@ -13,7 +13,7 @@ from indexplan import IndexPlanError
 
 # package: (from which version on it is meant to work, what the tests run with)
 TESTED = {
-    "torch": ("2.2", "2.13.0"),
+    "torch": ("2.4", "2.13.0"),
     "lightning": ("2.4", "2.6.6"),
     "pytorch-lightning": ("2.4", "2.6.6"),
     "mosaicml": ("0.32", "0.32.1"),
@@ -34,7 +34,8 @@ def private(package: str, thing: Any, *names: str) -> Any:
     """
     for name in names:
         if not hasattr(thing, name):
-            raise lacking(package, f"{type(thing).__name__}.{name}")
+            owner = thing if isinstance(thing, type) else type(thing)
+            raise lacking(package, f"{owner.__name__}.{name}")
         thing = getattr(thing, name)
     return thing
 

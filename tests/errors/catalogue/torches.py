@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 from unittest.mock import patch
 
@@ -106,6 +108,16 @@ def split_once_more() -> None:
 
     sampler = GlobalPlanBatchSampler(OPEN, world_size=1)
     prepare_data_loader(DataLoader(range(10), batch_sampler=sampler), split_batches=True)
+
+
+def resumed_by_nobody() -> None:
+    """Count a resume as a version would that names its checkpoint in no caller."""
+    import indexplan_torch.transformers
+
+    def set_initial_training_values(self: Any) -> None:
+        indexplan_torch.transformers.refuse_counting(self.feed, sys._getframe())
+
+    set_initial_training_values(loader())
 
 
 def on_ray() -> None:
@@ -313,8 +325,16 @@ CASES: list[Case] = [
         "a trainer that has lost what it kept to itself",
         lambda: private("torch", OPEN, "_lost"),
         "torch must have Plan._lost, which indexplan_torch leans on; got torch "
-        f"{torch.__version__}, which has not; pip install 'torch>=2.2,<=2.13.0', the versions "
+        f"{torch.__version__}, which has not; pip install 'torch>=2.4,<=2.13.0', the versions "
         "that have",
+    ),
+    (
+        "a resume of a Trainer that does not tell of what",
+        resumed_by_nobody,
+        "transformers must have a caller of Trainer.set_initial_training_values with "
+        "resume_from_checkpoint, which indexplan_torch leans on; got transformers "
+        f"{version('transformers')}, which has not; pip install 'transformers>=4.45,<=5.23.0', the "
+        "versions that have",
     ),
     (
         "a step's size before the first",
