@@ -19,6 +19,8 @@ phase: ip.Phase = plan.phase(0, 0, step=0)
 where: ip.Location = plan.locate([1, 2, 3], epoch=0)
 account: ip.Account = plan.account(0)
 padded: int = account.num_padded
+shown: str = str(account)
+data: dict[str, object] = account.to_dict()
 cursor: ip.Cursor = plan.cursor(0, 0, step=3)
 resumed: ip.Plan = plan.replace(world_size=3).resume(ip.Cursor.from_json(cursor.to_json()))
 same: ip.Plan = ip.Plan.from_json(plan.to_json())

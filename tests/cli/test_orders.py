@@ -48,10 +48,10 @@ class Many(Own):
     name : str, default "x y"
         A text.
 
-    Raises
-    ------
-    Nothing
-        At all.
+    Attributes
+    ----------
+    rows : list of int
+        Of another section.
     """
 
     a: float
