@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
     recursively_apply,
 )
 
+from indexplan import IndexPlanError
 from indexplan_torch.loader import PlanLoader, handed_over
 from indexplan_torch.versions import lacking
 
@@ -50,6 +52,18 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
     @iteration.setter
     def iteration(self, _: int) -> None:
         """Ignore the count."""
+
+    @property
+    def batch_sampler(self) -> Any:
+        """The loader's own, which `skip_first_batches` would skip in by a loader of its making."""
+        if sys._getframe(1).f_code.co_name == "skip_first_batches":  # noqa: SLF001 (to refuse it)
+            raise IndexPlanError(
+                "a prepared PlanLoader must skip batches by its state, which "
+                "accelerator.load_state loads; got skip_first_batches, whose loader counts none "
+                "and would skip once more; use load_state_dict(state), or make the loader of "
+                "plan.resume(cursor)"
+            )
+        return self.base_dataloader.batch_sampler
 
     def begin(self) -> None:
         """Enter the gradient state, with the valid units of the last step as the remainder."""

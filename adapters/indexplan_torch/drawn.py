@@ -62,7 +62,8 @@ class Drawn(Iterator[Any]):
         drawer = find_drawer()
         handed, feed.handed = feed.handed, None
         self._counts = handed is None
-        self._num_ahead = num_ahead(drawer, self)
+        ahead = num_ahead(drawer, self)
+        self._known, self._num_ahead = ahead is not None, ahead or 0
         first = feed.first_after_load() if self._loaded else None
         number = self._coming()
         if self._loaded:
@@ -80,6 +81,7 @@ class Drawn(Iterator[Any]):
 
     def _draw(self, begun: Pass) -> None:
         self.begun = begun
+        begun.counted = self._known or not self._counts
         self._batches = self.feed.draw(begun)
         self._num_before += self._num_drawn
         self._num_drawn = 0
@@ -175,11 +177,15 @@ def _find(method: str) -> tuple[Any, Any]:
     return None, None
 
 
-def num_ahead(drawer: Any, drawn: Drawn) -> int:
-    """Return how many batches a DataLoader draws before the loop has one; 0 without workers."""
-    # a sampler between the two need not ask for as many as it hands on
-    if not _num_workers(drawer) or private("torch", drawer, "_sampler_iter") is not drawn:
+def num_ahead(drawer: Any, drawn: Drawn) -> int | None:
+    """Return how many batches a DataLoader draws before the loop has one; None if nobody knows.
+
+    A sampler between the two need not ask for as many as it hands on.
+    """
+    if not _num_workers(drawer):
         return 0
+    if private("torch", drawer, "_sampler_iter") is not drawn:
+        return None
     return _num_workers(drawer) * int(private("torch", drawer, "_prefetch_factor"))
 
 

@@ -31,7 +31,8 @@ class Pass:
     """One pass over the steps [first, stop) of a sub-epoch, and how far the loop has come in it.
 
     `step` is the next that the loop has not received; `ahead` counts the batches that a loader has
-    drawn for its workers beyond it.
+    drawn for its workers beyond it. A pass is not `counted` where workers draw through something
+    that stands between, so that nobody knows how far ahead of the loop they are.
     """
 
     def __init__(self, number: int, first: int, stop: int) -> None:
@@ -40,6 +41,7 @@ class Pass:
         self.stop = stop
         self.step = first
         self.ahead = 0
+        self.counted = True
 
     @property
     def finished(self) -> bool:
@@ -270,7 +272,7 @@ class Feed:
 
     def cursor(self) -> Cursor:
         """Return where the run stands, in what the loop has received; the same on every rank."""
-        return self._cursor(self._standing())
+        return self._cursor(_counted(self._standing()))
 
     def _standing(self) -> Pass | int:
         """Return the pass that the loop is in or has read; its number, if it has not begun."""
@@ -297,6 +299,7 @@ class Feed:
                 "step_size must be asked for inside the loop; got no batch before it; "
                 "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
             )
+        _counted(current)
         return plan.step_size(*self._place(current.number), step=current.step - 1)
 
     def state_dict(self, standing: Pass | int | None = None, *, drawn: bool = False) -> State:
@@ -316,7 +319,10 @@ class Feed:
             self.cuts.check(left, places[0], self.number, places[1])
         if standing is None and drawn:
             standing = self._unbegun()
-        standing = self._standing() if standing is None else standing
+        if standing is None:
+            standing = self._standing()
+            if not drawn:
+                _counted(standing)
         number = standing if isinstance(standing, int) else standing.number
         cursor = self._cursor(standing, drawn=drawn)
         state: State = {"version": STATE_VERSION, "cursor": cursor.to_dict()}
@@ -414,6 +420,18 @@ class Feed:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process."""
         return {**vars(self), "opened": None}
+
+
+def _counted(standing: Pass | int) -> Pass | int:
+    """Return where a loop stands, unless nobody has counted what it received."""
+    if isinstance(standing, Pass) and not standing.counted:
+        raise IndexPlanError(
+            "a loader must hand its batches to the loop itself, to tell its state, cursor and "
+            "step_size; got workers that draw ahead for another loader, such as that of "
+            "skip_first_batches; use load_state_dict(state) instead, or a loader of "
+            "plan.resume(cursor)"
+        )
+    return standing
 
 
 def _count(name: str, number: Any) -> int:

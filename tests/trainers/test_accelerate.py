@@ -19,6 +19,16 @@ NOT_OURS = (
     "rank's already; got it in accelerator.prepare, which would deal them out again; use "
     "prepare(accelerator, loader)"
 )
+NOT_SKIPPED = (
+    "a prepared PlanLoader must skip batches by its state, which accelerator.load_state loads; got "
+    "skip_first_batches, whose loader counts none and would skip once more; use "
+    "load_state_dict(state), or make the loader of plan.resume(cursor)"
+)
+NOT_COUNTED = (
+    "a loader must hand its batches to the loop itself, to tell its state, cursor and step_size; "
+    "got workers that draw ahead for another loader, such as that of skip_first_batches; use "
+    "load_state_dict(state) instead, or a loader of plan.resume(cursor)"
+)
 
 
 class Moved:
@@ -110,6 +120,7 @@ def global_sampler(num_workers: int) -> dict[str, Any]:
 
 def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
     """Everything that a PlanLoader goes through in our prepare."""
+    import accelerate
     import torch
     from accelerate import Accelerator
 
@@ -159,9 +170,6 @@ def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
         seen[f"loaded {name}, unset"] = [b.int().tolist() for _ in numbers for b in prepared]
 
     prepared = fresh()
-    prepared.set_epoch(1)
-    rest = accelerator.skip_first_batches(prepared, 4)
-    seen["skipped"] = [batch.int().tolist() for batch in rest] + epochs(prepared, [2])
     prepared.set_epoch(0)
     next(iter(prepared))
     seen["broken off"] = [b.int().tolist() for _ in range(2) for b in prepared]
@@ -179,12 +187,32 @@ def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
     seen["gathered"] = [[rows.int().tolist() for rows in pair] for pair in seen["gathered"]]
     seen["for metrics"] = [accelerator.gather_for_metrics(b).int().tolist() for b in padded]
 
-    seen["refused"] = []
-    try:
-        accelerator.prepare(PlanLoader(dataset, PLAN))
-    except ip.IndexPlanError as error:
-        seen["refused"].append(str(error))
+    loader = PlanLoader(dataset, PLAN, num_workers=num_workers)
+    loader.set_epoch(1)
+    seen["skipped"] = []
+    asked: list[Any] = [lambda: loader.step_size, lambda: loader.cursor, loader.state_dict]
+    for batch in accelerate.skip_first_batches(loader, 4):
+        seen["skipped"].append([batch.int().tolist(), *map(said, asked)])
+    loader.set_epoch(2)
+    seen["after it"] = [[batch.int().tolist(), loader.step_size] for batch in loader]
+
+    again: list[Any] = [
+        lambda: accelerator.prepare(PlanLoader(dataset, PLAN)),
+        lambda: accelerator.skip_first_batches(fresh(), 4),
+        lambda: accelerate.skip_first_batches(fresh(), 0),
+    ]
+    seen["refused"] = [said(each) for each in again]
     return seen
+
+
+def said(ask: Any) -> Any:
+    """What is answered; as JSON has it, or how it is refused."""
+    try:
+        answer = ask()
+    except ip.IndexPlanError as error:
+        return str(error)
+    answer = answer["cursor"] if isinstance(answer, dict) else answer
+    return answer.to_dict() if isinstance(answer, ip.Cursor) else answer
 
 
 def every(folder: str) -> dict[str, Any]:
@@ -269,7 +297,22 @@ def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
             "loaded middle, unset": batches(middle, [1, 2], rank),
             "loaded end": batches(plan, [1, 2], rank),
             "loaded end, unset": batches(plan, [1, 2], rank),
-            "skipped": batches(middle, [1, 2], rank),
+            "skipped": [
+                [
+                    plan.batch(1, step=step, rank=rank).tolist(),
+                    *(
+                        3 * [NOT_COUNTED]
+                        if num_workers
+                        else [plan.step_size(1, step=step)]
+                        + 2 * [plan.cursor(1, step=step + 1).to_dict()]
+                    ),
+                ]
+                for step in range(4, num_steps)
+            ],
+            "after it": [
+                [plan.batch(2, step=step, rank=rank).tolist(), plan.step_size(2, step=step)]
+                for step in range(num_steps)
+            ],
             "broken off": batches(plan, [0, 1], rank),
             "sub_epoch": [batch.tolist() for batch in cut.batches(1, 2, rank=rank)],
             "moved": [[batch, device] for batch in batches(plan, [0], rank)],
@@ -287,6 +330,6 @@ def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
                 ]
                 for t in range(padded.num_steps(0))
             ],
-            "refused": [NOT_OURS],
+            "refused": [NOT_OURS, NOT_SKIPPED, NOT_SKIPPED],
         }
         assert expected == seen

@@ -110,6 +110,36 @@ def split_once_more() -> None:
     prepare_data_loader(DataLoader(range(10), batch_sampler=sampler), split_batches=True)
 
 
+def skipped_once_more() -> None:
+    """Skip batches of a loader that Accelerate has prepared."""
+    from accelerate import Accelerator
+
+    import indexplan_torch.accelerate
+
+    accelerator = Accelerator(cpu=True)
+    prepared = indexplan_torch.accelerate.prepare(accelerator, loader())
+    accelerator.skip_first_batches(prepared, 1)
+
+
+def counted_by_nobody() -> None:
+    """Ask a loader for its cursor, while another one draws its batches."""
+    asked = loader()
+    other = DataLoader(range(10), batch_sampler=Halved(asked.batch_sampler), num_workers=1)  # type: ignore[arg-type]
+    batches = iter(other)
+    next(batches)
+    _ = asked.cursor
+
+
+class Halved:
+    """A wrapper that hands on half of each batch."""
+
+    def __init__(self, batch_sampler: Any) -> None:
+        self.batch_sampler = batch_sampler
+
+    def __iter__(self) -> Iterator[Any]:
+        return (batch[::2] for batch in self.batch_sampler)
+
+
 def resumed_by_nobody() -> None:
     """Count a resume as a version would that names its checkpoint in no caller."""
     import indexplan_torch.transformers
@@ -327,6 +357,21 @@ CASES: list[Case] = [
         "torch must have Plan._lost, which indexplan_torch leans on; got torch "
         f"{torch.__version__}, which has not; pip install 'torch>=2.4,<=2.13.0', the versions "
         "that have",
+    ),
+    (
+        "batches that are skipped once more",
+        skipped_once_more,
+        "a prepared PlanLoader must skip batches by its state, which accelerator.load_state loads; "
+        "got skip_first_batches, whose loader counts none and would skip once more; use "
+        "load_state_dict(state), or make the loader of plan.resume(cursor)",
+    ),
+    (
+        "batches that nobody counts",
+        counted_by_nobody,
+        "a loader must hand its batches to the loop itself, to tell its state, cursor and "
+        "step_size; got workers that draw ahead for another loader, such as that of "
+        "skip_first_batches; use load_state_dict(state) instead, or a loader of "
+        "plan.resume(cursor)",
     ),
     (
         "a resume of a Trainer that does not tell of what",
