@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from indexplan.errors import IndexPlanError, PlanFileError
-from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle, register
+from indexplan.orders import BlockShuffle, Column, Order, Sequential, Shuffle, Traits, register
 from indexplan.partition.account import Account
 from indexplan.partition.schedule import Phase, parse_schedule
+from indexplan.plan import Location, Plan
 from indexplan.plan.cursor import Cursor
-from indexplan.plan.plan import Location, Plan
 from indexplan.seeds import worker_seed
 from indexplan.version import __version__
 
@@ -30,6 +30,7 @@ __all__ = [
     "Bench",
     "BlockShuffle",
     "Check",
+    "Column",
     "Cursor",
     "Dataset",
     "Difference",
@@ -46,6 +47,7 @@ __all__ = [
     "Sequential",
     "Shuffle",
     "Stored",
+    "Traits",
     "Warmth",
     "__version__",
     "bench",

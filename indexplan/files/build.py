@@ -16,6 +16,7 @@ from indexplan.answers import Answer
 from indexplan.canonical import parse_json_object
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
+from indexplan.files import columns
 from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
 from indexplan.files.format import (
     BUILD,
@@ -155,6 +156,7 @@ def save(
     check_executor(executor)
     build = _claim(root, build)
     check_there(root, plan.to_dict())
+    columns.publish(root, order.columns)
     mine = share(build.num_chunks, number, of)
     results = _build_chunks(root, build, order, mine, executor, progress)
     kept = sum(result.kept for result in results)

@@ -6,7 +6,7 @@ What is there already is compared, not trusted: it may be damaged, or of another
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.files.columns import identities
 from indexplan.files.format import BLOCK_BYTES, BLOCKS, MANIFEST, Build, Manifest, header
 from indexplan.files.parts import (
     Hashes,
@@ -62,14 +63,20 @@ def complete(
         blocks_sha256=hashlib.sha256(blocks).hexdigest(),
         library_version=__version__,
     )
-    root.settle([BLOCKS, *(chunk.name for chunk in build.chunks())])
+    root.settle([BLOCKS, *file_names(build)])
     if not root.publish(MANIFEST, [canonical_json(manifest.to_dict()).encode()]):
         check_chunks(root, plan, 0, left)
 
 
+def file_names(build: Build) -> Iterator[str]:
+    """Yield the names of the files that lie in folders below the plan directory."""
+    yield from identities(build.order)
+    yield from (chunk.name for chunk in build.chunks())
+
+
 def clear(root: Place, build: Build) -> None:
     """Sweep up what is left of builders, dead ones and parts: the plan is finished."""
-    root.sweep([MANIFEST, *(chunk.name for chunk in build.chunks())])
+    root.sweep([MANIFEST, *file_names(build)])
     sweep(root)
 
 

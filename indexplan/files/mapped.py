@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections import OrderedDict
+from functools import partial
 from io import BufferedReader
 from itertools import accumulate
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from indexplan.errors import PlanFileError
 from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, MANIFEST, Chunk, Manifest, header
-from indexplan.files.stores.cache import cache_folder, fetch
+from indexplan.files.stores.cache import cache_folder, checked_chunk, fetch
 from indexplan.files.stores.folder import Folder
 from indexplan.files.stores.open import place_of
 from indexplan.files.stores.plain import open_file
@@ -157,7 +158,8 @@ class Chunks:
         table, firsts = self._table
         size = self.sizes[key]
         hashes = table[firsts[key] : firsts[key] + -(-size // BLOCK_BYTES)]
-        return fetch(self.place, name, size, hashes, self.folder / name)
+        blocks = partial(checked_chunk, self.place, name, size, hashes)
+        return fetch(self.place, size, blocks, self.folder / name)
 
     def _mapped(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
         """Return a map of a chunk file, and its numbers as a view of that."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from indexplan.dataset import Dataset, check_dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.files.columns import finder, identities
 from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.stores.open import place_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits, order_from_dict
+from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.columns import Column
+from indexplan.orders.registry import order_from_dict
 from indexplan.orders.sequential import expand
 from indexplan.plan.plan import Plan
 from indexplan.seeds import check_seed
@@ -77,9 +80,6 @@ class Stored(Order):
         self.manifest = read_manifest(place_of(self.path))
         build = self.manifest.build
         self.num_samples = build.num_samples
-        self.deals_bins = build.deals_bins
-        self.constant_num_units = self.traits.constant_num_units
-        self.every_sample_once = self.traits.reads == "once"
         self.algorithm = str(build.order.get("algorithm"))
         self._chunks = Chunks.of(self.path, self.manifest, status)
         self._units = self._chunks.units
@@ -93,7 +93,8 @@ class Stored(Order):
     @once
     def source(self) -> Order:
         """The order that is stored, to be computed instead of read."""
-        return order_from_dict(self.manifest.build.order)
+        find = finder(self._chunks.place, self._chunks.folder)
+        return order_from_dict(self.manifest.build.order, find)
 
     @once
     def known(self) -> tuple[Order | None, str]:
@@ -248,6 +249,25 @@ class Stored(Order):
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         return self.source.locate(epoch, indices)
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        return self.source.locate_all(epoch, indices)
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        return self.source.count(epoch, indices)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns of the order that is stored, by their sha256."""
+        find = finder(self._chunks.place, self._chunks.folder)
+        named = identities(self.manifest.build.order).values()
+        return {each["sha256"]: column for each in named if (column := find(each))}
+
+    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
+        """Return whether a run may go on with the order that is stored."""
+        if (source := self.known[0]) is None:
+            return super().continues(saved, epoch, position)
+        return source.continues(saved, epoch, position)
 
     def _cut(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, int, int]]:
         """Yield the pieces of intervals as (chunk number, start, stop), counted in the chunk."""

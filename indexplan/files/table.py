@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.files.columns import identities, num_bytes
 from indexplan.files.format import (
     BLOCKS,
     BUILD,
@@ -47,9 +48,12 @@ def read_manifest(root: Place) -> Manifest:
     text = root.read(MANIFEST)
     try:
         manifest = Manifest.from_dict(parse_json_object(MANIFEST, text, CURE))
+        columns = identities(manifest.build.order)
     except IndexPlanError as error:
         raise PlanFileError(f"{root.path}: {_short(error)}") from error
-    _check_files(root, manifest)
+    chunks = [chunk.name for chunk in manifest.build.chunks()]
+    sizes = dict(zip(chunks, manifest.chunk_bytes, strict=True))
+    _check_files(root, {**sizes, **{name: num_bytes(columns[name]) for name in columns}})
     read_blocks(root, manifest)
     return manifest
 
@@ -89,10 +93,9 @@ def _short(error: IndexPlanError) -> str:
     return said if len(said) <= MESSAGE else f"{said[:MESSAGE]}...; {CURE}"
 
 
-def _check_files(root: Place, manifest: Manifest) -> None:
+def _check_files(root: Place, sizes: dict[str, int]) -> None:
     cure = "restore it, or delete manifest.json and run the same build again"
-    names = [chunk.name for chunk in manifest.build.chunks()]
-    for name, size, found in zip(names, manifest.chunk_bytes, root.sizes(names), strict=True):
+    for (name, size), found in zip(sizes.items(), root.sizes(sizes), strict=True):
         path = f"{root.path}/{name}"
         if found is None:
             reason = "No such file or directory"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan.files.columns import damage
 from indexplan.files.format import (
     BLOCK_BYTES,
     HEADER_BYTES,
@@ -94,13 +95,13 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     source, why = stored.known
     root = place_of(stored.path)
     findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
-    findings.problems.extend(other_build(root, build))
+    findings.problems.extend([*other_build(root, build), *damage(root, build.order)])
     if source is not None and (said := _disagreements(build, source)):
         findings.problems.extend(said)
         findings.not_generated, source = "its order is not that of the manifest", None
     counts = type(source) not in PROVEN
     unsure = build.reads is None and source is None
-    if not stored.every_sample_once and not unsure:
+    if stored.traits.reads != "once" and not unsure:
         counts = False
         findings.not_counted = "the order need not read every sample once"
     looking = _Looking(root, build, source)

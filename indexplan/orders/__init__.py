@@ -1,8 +1,19 @@
 """Orders: (epoch, position) -> index."""
 
-from indexplan.orders.base import Order, order_from_dict, register
+from indexplan.orders.base import Order, Traits
 from indexplan.orders.block_shuffle import BlockShuffle
+from indexplan.orders.columns import Column
+from indexplan.orders.registry import order_from_dict, register
 from indexplan.orders.sequential import Sequential
 from indexplan.orders.shuffle import Shuffle
 
-__all__ = ["BlockShuffle", "Order", "Sequential", "Shuffle", "order_from_dict", "register"]
+__all__ = [
+    "BlockShuffle",
+    "Column",
+    "Order",
+    "Sequential",
+    "Shuffle",
+    "Traits",
+    "order_from_dict",
+    "register",
+]

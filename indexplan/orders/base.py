@@ -1,18 +1,20 @@
-"""What an order is: the row of units that each epoch reads, and the registry of its kinds."""
+"""What an order is: the row of units that each epoch reads."""
 
 from __future__ import annotations
 
 import abc
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import whole, wrong
+from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.orders.columns import Column
 from indexplan.seeds import check_epoch, check_seed
 
 Int64 = NDArray[np.int64]
@@ -21,6 +23,7 @@ NUM_SAMPLES_STOP = 2**63
 
 
 READS = ("once", "at most once", "any")
+SAID_IN_TRAITS = ("deals_bins", "constant_num_units", "every_sample_once")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,15 +32,40 @@ class Traits:
 
     Parameters
     ----------
-    deals_bins, constant_num_units : bool
-        As the order's attributes say.
-    reads : {"once", "at most once", "any"}
-        How often an epoch reads each sample.
+    deals_bins : bool, default False
+        Whether units may hold other than one sample.
+    constant_num_units : bool, default True
+        Whether all epochs have the same number of units, which "carry" needs.
+    reads : {"once", "at most once", "any"}, default "once"
+        How often an epoch reads each sample. `verify` holds an order to it.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.Shuffle(10).traits
+    Traits(deals_bins=False, constant_num_units=True, reads='once')
     """
 
     deals_bins: bool = False
     constant_num_units: bool = True
     reads: str = "once"
+
+    def __post_init__(self) -> None:
+        for name in ("deals_bins", "constant_num_units"):
+            if not isinstance(getattr(self, name), bool):
+                cure = f"leave it out for {getattr(Traits, name)}"
+                raise wrong(f"a trait, {name},", "a boolean", getattr(self, name), cure)
+        if self.reads not in READS:
+            rule = f"one of {', '.join(READS)}"
+            raise wrong("a trait, reads,", rule, self.reads, "leave it out for once")
+
+
+PLAIN = Traits()
 
 
 class Order(abc.ABC):
@@ -45,9 +73,9 @@ class Order(abc.ABC):
 
     A unit is what an order deals: one sample, or one bin of several. A new kind of order is a
     frozen dataclass (`eq=False`: orders compare by what they deal) that sets `algorithm`, writes
-    `_fill` and `_locate`, and is passed to `register`. If it deals bins it also sets
-    `deals_bins`, and writes `num_units` and `_offsets`; if it repeats or leaves out samples on
-    purpose, it sets `every_sample_once`.
+    `_fill` and `_locate`, and is passed to `register`. Whatever it promises beside one sample a
+    unit and each sample once it says in `traits`. An order that repeats samples writes
+    `_locate_all` instead of `_locate`; one that deals bins also `num_units` and `_offsets`.
 
     Examples
     --------
@@ -64,26 +92,42 @@ class Order(abc.ABC):
     algorithm: str
     """Name and version of the algorithm: other bits are another algorithm."""
 
-    deals_bins: bool = False
-    """Whether units may hold other than one sample."""
-
-    constant_num_units: bool = True
-    """Whether all epochs have the same number of units, which "carry" needs."""
-
-    every_sample_once: bool = True
-    """Whether each epoch reads every sample exactly once. `verify` holds an order to it; one that
-    repeats or leaves out samples on purpose, such as weighted sampling, says False."""
-
     num_samples: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        said = [name for name in SAID_IN_TRAITS if name in vars(cls)]
+        if said:  # as orders did before there were traits
+            names = ", ".join(said)
+            words = f"{cls.__name__} sets {names}; say it in traits = indexplan.Traits(...)"
+            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            values = {name: vars(cls)[name] for name in said}
+            if (once := values.pop("every_sample_once", None)) is not None:
+                values["reads"] = "once" if once else "any"
+            inherited = cls.traits if isinstance(cls.traits, Traits) else PLAIN
+            cls.traits = replace(inherited, **values)  # type: ignore[assignment, method-assign]
 
     @property
     def traits(self) -> Traits:
-        """What the order promises, as one record of its three attributes."""
-        return Traits(
-            deals_bins=self.deals_bins,
-            constant_num_units=self.constant_num_units,
-            reads="once" if self.every_sample_once else "any",
-        )
+        """What the order promises; a class that promises something else sets its own."""
+        return PLAIN
+
+    @property
+    def deals_bins(self) -> bool:
+        """Whether units may hold other than one sample, as `traits` says."""
+        return self.traits.deals_bins
+
+    @property
+    def constant_num_units(self) -> bool:
+        """Whether all epochs have the same number of units, as `traits` says."""
+        return self.traits.constant_num_units
+
+    @property
+    def every_sample_once(self) -> bool:
+        """Whether each epoch reads every sample exactly once: ask `traits.reads`."""
+        words = 'every_sample_once is now traits.reads == "once"'
+        warnings.warn(words, DeprecationWarning, stacklevel=2)
+        return self.traits.reads == "once"
 
     @property
     def stream_key(self) -> int:
@@ -102,9 +146,39 @@ class Order(abc.ABC):
         """
         return check_seed(getattr(self, "seed", 0))
 
-    @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types: its algorithm and its fields."""
+        """Return the order as JSON types: its algorithm and its fields.
+
+        Columns appear as their type, length and sha256, orders inside it as their own dicts.
+        """
+        values = {name: getattr(self, name) for name in field_names(type(self))}
+        return {"algorithm": self.algorithm, **as_json(values)}
+
+    @classmethod
+    def _from_fields(cls, values: dict[str, Any]) -> Order:
+        """Return the order of the fields that `to_dict` wrote, columns and orders among them."""
+        check_fields(f"an order of {cls.algorithm}", values, field_names(cls))
+        return cls(**values)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns of the order, and of those inside it, by their sha256."""
+        return {each.identity["sha256"]: each for each in _columns(self)}
+
+    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:  # noqa: ARG002
+        """Return whether a run under the order `saved` may go on with this one, at a position.
+
+        Up to there both must have read the same. That is so where they are equal; an order whose
+        later part may change writes its own.
+
+        Parameters
+        ----------
+        saved : mapping
+            The dict form of the order that the run was saved under.
+        epoch, position : int
+            The first that is left to read.
+        """
+        return self.to_dict() == saved
 
     @abc.abstractmethod
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
@@ -113,9 +187,29 @@ class Order(abc.ABC):
         Several threads may call it at once, each with an `out` of its own.
         """
 
-    @abc.abstractmethod
     def _locate(self, epoch: int, indices: Int64) -> Int64:
-        """Return the positions of valid indices, flat; -1 where no unit holds one."""
+        """Return the first positions of valid indices, flat; -1 where no unit holds one."""
+        if type(self)._locate_all is Order._locate_all:  # noqa: SLF001 (whether it is written)
+            rule = f"{type(self).__name__} must write _locate, or _locate_all if it repeats samples"
+            raise IndexPlanError(f"{rule}; got neither; see docs/orders.md")
+        positions, offsets = self._locate_all(epoch, indices)
+        found = offsets[1:] > offsets[:-1]
+        first = np.full(len(indices), -1, np.int64)
+        first[found] = positions[offsets[:-1][found]]
+        return first
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        """Return all positions of valid indices, and where each index's start among them."""
+        if self.traits.reads == "any":
+            rule = f"{type(self).__name__} must write _locate_all, as it may repeat samples"
+            raise IndexPlanError(f"{rule}; got only _locate; see docs/orders.md")
+        positions = self._locate(epoch, indices)
+        found = positions >= 0
+        return positions[found], np.concatenate([np.zeros(1, np.int64), np.cumsum(found)])
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        """Return how often an epoch reads valid indices, flat."""
+        return np.diff(self._locate_all(epoch, indices)[1])
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (bins may differ between epochs)
         """Return how many units the epoch has: for orders of single samples, `num_samples`."""
@@ -182,7 +276,7 @@ class Order(abc.ABC):
         return self._offsets(epoch, *self._check_runs(epoch, starts, stops))
 
     def locate(self, epoch: int, indices: ArrayLike) -> Int64:
-        """Return the positions at which an epoch reads some samples: the inverse of `take`.
+        """Return the positions at which an epoch first reads some samples: the inverse of `take`.
 
         Parameters
         ----------
@@ -208,13 +302,76 @@ class Order(abc.ABC):
         >>> order.locate(0, order.take(0, 0, 4))
         array([0, 1, 2, 3])
         """
+        array = self._check_indices(indices)
+        return self._locate(check_epoch(epoch), array.ravel()).reshape(array.shape)
+
+    def locate_all(self, epoch: int, indices: ArrayLike) -> tuple[Int64, Int64]:
+        """Return all the positions at which an epoch reads some samples.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        indices : array_like of int
+            Samples, 0 <= index < num_samples; k of them.
+
+        Returns
+        -------
+        positions : numpy.ndarray
+            int64, shape (reads,): those of the first sample, then those of the second, and so on;
+            of each sample they rise. A unit that holds a sample twice is named twice.
+        offsets : numpy.ndarray
+            int64, shape (k + 1,): sample i has the positions [offsets[i], offsets[i + 1]).
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch or an index is out of range.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Sequential(10).locate_all(0, [7, 2])
+        (array([7, 2]), array([0, 1, 2]))
+        """
+        return self._locate_all(check_epoch(epoch), self._check_indices(indices).ravel())
+
+    def count(self, epoch: int, indices: ArrayLike) -> Int64:
+        """Return how often an epoch reads some samples.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        indices : array_like of int
+            Samples, 0 <= index < num_samples.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, the shape of `indices`.
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch or an index is out of range.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Shuffle(10).count(0, [7, 2])
+        array([1, 1])
+        """
+        array = self._check_indices(indices)
+        return self._count(check_epoch(epoch), array.ravel()).reshape(array.shape)
+
+    def _check_indices(self, indices: ArrayLike) -> Int64:
         array = as_int64("index", indices)
         if array.size and not 0 <= array.min() <= array.max() < self.num_samples:
             bad = array.flat[np.argmax((array < 0) | (array >= self.num_samples))]
             cure = f"name one of the order's {self.num_samples} samples"
             raise wrong("index", f"from 0 to {self.num_samples - 1}", int(bad), cure)
-        flat = np.ascontiguousarray(array).ravel()
-        return self._locate(check_epoch(epoch), flat).reshape(array.shape)
+        return np.ascontiguousarray(array).reshape(array.shape)
 
     def _check_runs(self, epoch: int, starts: Any, stops: Any) -> tuple[Int64, Int64]:
         num_units = self.num_units(epoch)
@@ -270,70 +427,41 @@ def check_num_samples(value: Any) -> int:
     return whole("num_samples", value, 1, NUM_SAMPLES_STOP, "pass len(dataset)")
 
 
-_REGISTRY: dict[str, type[Order]] = {}
-
-OrderType = TypeVar("OrderType", bound=Order)
-
-
-def register(order: type[OrderType]) -> type[OrderType]:
-    """Let plans from JSON and files know a kind of order; a class decorator.
-
-    Raises
-    ------
-    IndexPlanError
-        If another class has the same `algorithm`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dataclasses import dataclass
-    >>> @register
-    ... @dataclass(frozen=True, eq=False)
-    ... class Backwards(Order):
-    ...     num_samples: int
-    ...     algorithm = "backwards-v1"
-    ...
-    ...     def to_dict(self):
-    ...         return {"algorithm": self.algorithm, "num_samples": self.num_samples}
-    ...
-    ...     def _fill(self, epoch, starts, stops, out):
-    ...         runs = zip(starts, stops)
-    ...         positions = np.concatenate([np.arange(start, stop) for start, stop in runs])
-    ...         out[:] = self.num_samples - 1 - positions
-    ...
-    ...     def _locate(self, epoch, indices):
-    ...         return self.num_samples - 1 - indices
-    >>> Backwards(10).take(0, 0, 3)
-    array([9, 8, 7])
-    """
-    known = _REGISTRY.setdefault(order.algorithm, order)
-    if known is not order:
-        rule = "a name that no other order has"
-        raise wrong("algorithm", rule, order.algorithm, "give it another name")
-    return order
+def not_located(order: Order) -> str:
+    """Return why an order cannot say where it reads samples; nothing where it can."""
+    try:
+        order.locate_all(0, [])
+    except IndexPlanError as error:  # of an order that may repeat, or is stored and not known here
+        return str(error)
+    return ""
 
 
-def registered() -> list[type[Order]]:
-    """Return the registered kinds of orders, by the names of their algorithms."""
-    return [kind for _, kind in sorted(_REGISTRY.items())]
+def field_names(kind: type[Order]) -> list[str]:
+    """Return the names of an order's fields, which its dict form has."""
+    names: dict[str, Any] | None = getattr(kind, "__dataclass_fields__", None)
+    if names is None:
+        cure = "make it a frozen dataclass, or write to_dict and _from_fields"
+        raise wrong("a kind of order", "a dataclass", kind.__name__, cure)
+    return list(names)
 
 
-def order_from_dict(data: Mapping[str, Any]) -> Order:
-    """Return the order that `to_dict` described.
+def as_json(value: Any) -> Any:
+    """Return a field's value as JSON types."""
+    if isinstance(value, Order | Column):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: as_json(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(each) for each in value]
+    return value
 
-    Raises
-    ------
-    IndexPlanError
-        If the algorithm is unknown, or a field is missing, unknown or wrong.
-    """
-    if not isinstance(data, Mapping) or not isinstance(data.get("algorithm"), str):
-        rule = "an object with the field 'algorithm'"
-        raise wrong("an order", rule, data, "pass what to_dict returned")
-    kind = _REGISTRY.get(data["algorithm"])
-    if kind is None:
-        known = ", ".join(sorted(_REGISTRY))
-        cure = "upgrade indexplan, or import the module that registers it"
-        raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # orders are dataclasses
-    check_fields(f"an order of {kind.algorithm}", data, ["algorithm", *names])
-    return kind(**{name: data[name] for name in names})
+
+def _columns(value: Any) -> Iterator[Column]:
+    """Yield the columns that an order, or a field's value, holds."""
+    if isinstance(value, Column):
+        yield value
+    elif isinstance(value, Order):
+        yield from _columns([getattr(value, name) for name in field_names(type(value))])
+    elif isinstance(value, Mapping | tuple | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _columns(each)

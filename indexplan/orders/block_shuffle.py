@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import whole
-from indexplan.orders.base import Int64, Order, check_num_samples, register
+from indexplan.orders.base import Int64, Order, check_num_samples
+from indexplan.orders.registry import register
 from indexplan.seeds import BLOCKS, WINDOWS, check_seed, key_words
 
 
@@ -57,16 +57,6 @@ class BlockShuffle(Order):
         object.__setattr__(self, "block_size", size)
         object.__setattr__(self, "window", window)
         object.__setattr__(self, "seed", check_seed(self.seed))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types: its algorithm and its fields."""
-        return {
-            "algorithm": self.algorithm,
-            "num_samples": self.num_samples,
-            "block_size": self.block_size,
-            "window": self.window,
-            "seed": self.seed,
-        }
 
     def _keys(self, epoch: int, num_rounds: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         blocks = key_words(self.seed, BLOCKS, epoch, 2 * num_rounds)

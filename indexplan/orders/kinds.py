@@ -12,7 +12,8 @@ from typing import Any
 
 from indexplan.answers import Answer
 from indexplan.errors import wrong
-from indexplan.orders.base import Order, registered
+from indexplan.orders.base import Order
+from indexplan.orders.registry import registered
 
 LIST = "`indexplan orders` lists them"
 

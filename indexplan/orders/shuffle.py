@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from indexplan.orders.base import Int64, Order, check_num_samples, register
+from indexplan.orders.base import Int64, Order, check_num_samples
+from indexplan.orders.registry import register
 from indexplan.seeds import SHUFFLE, check_seed, key_words
 
 
@@ -50,10 +50,6 @@ class Shuffle(Order):
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
         object.__setattr__(self, "seed", check_seed(self.seed))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types: its algorithm and its fields."""
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples, "seed": self.seed}
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import permutation  # the first order that computes imports numba

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from indexplan.partition.steps import Int64, Layout, Partition, layout, part_of, stream_phases
 
 
-class Places(NamedTuple):
-    """Where positions are read; int64 arrays of one shape, -1 where no step of the plan does."""
+class Location(NamedTuple):
+    """Where a sample is read: ints, or int64 arrays of one shape; -1 where no step reads it.
 
-    epoch: Int64
-    sub_epoch: Int64
-    step: Int64
-    rank: Int64
-    slot: Int64
+    `slot` is the place of the sample's unit in the rank's batch.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.Plan(ip.Sequential(10), world_size=2, batch_size=2).locate(7, epoch=0)
+    Location(epoch=0, sub_epoch=0, step=2, rank=0, slot=0)
+    """
+
+    epoch: Any
+    sub_epoch: Any
+    step: Any
+    rank: Any
+    slot: Any
 
 
-def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Places:
+def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Location:
     """Return where the positions of an epoch are read, under a partition with a world_size.
 
     Parameters
@@ -29,7 +38,7 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
     positions : numpy.ndarray
         int64, shape (k,); -1 is passed on.
     """
-    result = Places(*np.full((5, len(positions)), -1, np.int64))
+    result = Location(*np.full((5, len(positions)), -1, np.int64))
     chosen = np.flatnonzero(positions >= 0)
     if partition.resume is not None:
         resume = partition.resume
@@ -52,7 +61,7 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
 
 def find_place(steps: Layout, world_size: int, place: int) -> tuple[int, int, int]:
     """Return the step, rank and slot that read a place of a sub-epoch, padded ones included."""
-    result = Places(*np.full((5, 1), -1, np.int64))
+    result = Location(*np.full((5, 1), -1, np.int64))
     _find_in(steps, world_size, 0, np.array([place]), np.array([0]), result)
     return int(result.step[0]), int(result.rank[0]), int(result.slot[0])
 
@@ -94,7 +103,7 @@ def _find_in(
     distance: int,
     positions: Int64,
     members: Int64,
-    result: Places,
+    result: Location,
 ) -> None:
     """Fill in the answers for `members`, whose steps all start in one sub-epoch.
 

@@ -1,5 +1,6 @@
 """The plan: an order after a partition."""
 
-from indexplan.plan.plan import Location, Plan
+from indexplan.partition.locate import Location
+from indexplan.plan.plan import Plan
 
 __all__ = ["Location", "Plan"]

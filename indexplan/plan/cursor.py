@@ -105,8 +105,8 @@ class Cursor:
             If the cursor was saved under another order or other sub_epochs, or its position lies
             outside its sub-epoch.
         """
-        described = order.to_dict()
-        if self.order != described:
+        if not order.continues(self.order, self.epoch, self.position):
+            described = order.to_dict()
             names = sorted(set(self.order) | set(described))
             said = ", ".join(
                 f"{name} {self.order.get(name, 'missing')}, not {described.get(name, 'missing')}"

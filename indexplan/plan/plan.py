@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from indexplan.errors import whole, wrong
 from indexplan.partition.account import Account, account
-from indexplan.partition.locate import find
+from indexplan.partition.locate import Location, find
 from indexplan.partition.ranks import Runs, batch_runs, runs, share, shares
 from indexplan.partition.schedule import Phase
 from indexplan.partition.steps import Int64, Resume
@@ -19,25 +19,6 @@ from indexplan.plan.bounds import Bounds
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import MicroBatches, cut, deal, deal_in_threads, deal_offsets, draw
 from indexplan.seeds import check_epoch
-
-
-class Location(NamedTuple):
-    """Where a sample is read: ints, or int64 arrays of one shape; -1 where no step reads it.
-
-    `slot` is the place of the sample's unit in the rank's batch.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> ip.Plan(ip.Sequential(10), world_size=2, batch_size=2).locate(7, epoch=0)
-    Location(epoch=0, sub_epoch=0, step=2, rank=0, slot=0)
-    """
-
-    epoch: Any
-    sub_epoch: Any
-    step: Any
-    rank: Any
-    slot: Any
 
 
 @dataclass(frozen=True)
@@ -300,7 +281,7 @@ class Plan(Bounds):
         return self.phases[steps.span(self._step(steps, step)).phase]
 
     def locate(self, index: ArrayLike, epoch: int) -> Location:
-        """Return where an epoch's order has a sample read: the inverse of `batch`.
+        """Return where an epoch's order has a sample first read: the inverse of `batch`.
 
         Parameters
         ----------
@@ -324,14 +305,56 @@ class Plan(Bounds):
         >>> int(plan.batch(where.epoch, step=where.step, rank=where.rank)[where.slot])
         123
         """
-        epoch = check_epoch(epoch)
-        self._world()
-        positions = self.order.locate(epoch, index)
-        num_units = self.order.num_units(epoch)
-        found = find(self._partition, num_units, epoch, positions.ravel())
-        if positions.ndim == 0:
+        if self.order.traits.reads == "any":  # of which the first read may be finished, or dropped
+            shape = np.shape(index)
+            every, offsets = self.locate_all(index, epoch)
+            first = np.where(offsets[1:] > offsets[:-1], offsets[:-1], len(every.epoch))
+            found = Location(*(np.append(part, -1)[first] for part in every))
+        else:
+            positions = self.order.locate(check_epoch(epoch), index)
+            shape = positions.shape
+            found = self._found(epoch, positions.ravel())
+        if not shape:
             return Location(*(int(part[0]) for part in found))
-        return Location(*(part.reshape(positions.shape) for part in found))
+        return Location(*(part.reshape(shape) for part in found))
+
+    def locate_all(self, index: ArrayLike, epoch: int) -> tuple[Location, Int64]:
+        """Return all the places where an epoch's order has a sample read, for orders that repeat.
+
+        Parameters
+        ----------
+        index : int, or array_like of int
+            Samples, 0 <= index < num_samples; k of them.
+        epoch : int
+            The order's epoch. Under "carry" a step may belong to the epoch before.
+
+        Returns
+        -------
+        places : Location
+            Of int64 arrays, shape (reads,): the reads of the first sample in order, then those of
+            the second, and so on. What no step of this plan reads, and padded repeats, are left
+            out.
+        offsets : numpy.ndarray
+            int64, shape (k + 1,): sample i is read at places [offsets[i], offsets[i + 1]).
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+        >>> places, offsets = plan.locate_all([7, 2], epoch=0)
+        >>> places.step, places.rank, offsets
+        (array([2, 0]), array([0, 1]), array([0, 1, 2]))
+        """
+        positions, offsets = self.order.locate_all(check_epoch(epoch), index)
+        found = self._found(epoch, positions)
+        read = found.step >= 0
+        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(read)])
+        return Location(*(part[read] for part in found)), kept[offsets]
+
+    def _found(self, epoch: int, positions: Int64) -> Location:
+        """Return where the plan reads some positions of an epoch; -1 where it does not."""
+        self._world()
+        return find(self._partition, self.order.num_units(epoch), epoch, positions)
 
     def account(self, epoch: int, sub_epoch: int | None = None) -> Account:
         """Return what becomes of an epoch's units, or of one sub-epoch's: every unit is counted.

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, whole, wrong
 from indexplan.once import once
-from indexplan.orders.base import Order, order_from_dict
+from indexplan.orders.base import Order
+from indexplan.orders.columns import Columns
+from indexplan.orders.registry import order_from_dict
 from indexplan.partition.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.steps import REMAINDERS, Partition, Resume
 from indexplan.plan.cursor import Cursor
@@ -163,7 +165,9 @@ class Spec:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], *, order: Order | None = None) -> Self:
+    def from_dict(
+        cls, data: Mapping[str, Any], *, order: Order | None = None, columns: Columns = None
+    ) -> Self:
         """Return the plan that `to_dict` described.
 
         Parameters
@@ -172,11 +176,14 @@ class Spec:
             What `to_dict` returned.
         order : Order, optional
             An order that equals the one described, to be used as it is.
+        columns : folder, or iterable of columns, arrays and paths, optional
+            Where the order's columns are found, which a plan knows by their sha256: a folder has
+            them as `<sha256>.npy`, as the folder `columns` of a plan directory does.
 
         Raises
         ------
         IndexPlanError
-            If a field is missing, unknown or breaks its rule.
+            If a field is missing, unknown or breaks its rule, or a column is not there.
         """
         names = [field.name for field in fields(cls)]
         if not isinstance(data, Mapping):
@@ -189,7 +196,7 @@ class Spec:
         if order is not None and order.to_dict() != values["order"]:
             cure = "leave order out, or pass one that equals the plan's"
             raise wrong("a plan's order", f"{order.to_dict()}", values["order"], cure)
-        values["order"] = order or order_from_dict(values["order"])
+        values["order"] = order or order_from_dict(values["order"], columns)
         for name in ("batch_size", "global_batch_size"):
             values[name] = _batch_size_from_json(values[name])
         if values["resumed"] is not None:
@@ -205,8 +212,10 @@ class Spec:
         return canonical_json(self.to_dict())
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
+    def from_json(cls, text: str | bytes, *, columns: Columns = None) -> Self:
         """Return the plan that `to_json` wrote, or raise `IndexPlanError` as `from_dict` does.
+
+        `columns` is what `from_dict` takes.
 
         Examples
         --------
@@ -215,7 +224,7 @@ class Spec:
         >>> ip.Plan.from_json(plan.to_json()) == plan
         True
         """
-        return cls.from_dict(parse_json_object("a plan", text))
+        return cls.from_dict(parse_json_object("a plan", text), columns=columns)
 
     @property
     def fingerprint(self) -> str:

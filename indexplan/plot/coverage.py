@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.errors import IndexPlanError
+from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREY, RED, new_figure, of_many, sample, short
 
@@ -67,15 +68,20 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     bounds = [-(-num_samples * i // regions) for i in range(regions + 1)]
     counts = np.histogram(indices, bounds)[0]
     due = np.diff(np.array(bounds, float)) * (len(indices) / num_samples)
-    percent = 100 * counts / due
+    meant = order.traits.reads == "once"
+    if not (meant or max(num_samples, num_units) > WHOLE or not_located(order)):
+        starts = np.arange(num_samples)
+        due = np.histogram(starts, bounds, weights=order.count(epoch, starts))[0]
+        meant = True
+    none = np.where(counts > 0, 2.0, 1.0)  # where no read is due
+    percent = 100 * np.divide(counts, due, out=none, where=due > 0)
     off = 0.0 if counted else float((100 * SIGMAS / np.sqrt(due)).max())
     flat = np.full(regions, True)
     said = "this order may repeat or leave out samples"
-    if order.every_sample_once:
+    if meant:
         flat = np.abs(percent - 100) <= off + 1e-9
-        said = (
-            "100%: every sample once" if counted else f"{SIGMAS} standard deviations of a shuffle"
-        )
+        once = "every sample once" if order.traits.reads == "once" else "as often as the order says"
+        said = f"100%: {once}" if counted else f"{SIGMAS} standard deviations of a shuffle"
     for color, label, chosen in ((BLUE, "reads", flat), (RED, "too many or too few", ~flat)):
         at = np.flatnonzero(chosen)
         if len(at):

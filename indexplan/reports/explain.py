@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from indexplan.answers import Answer
 from indexplan.errors import whole
 from indexplan.files.read import Stored
-from indexplan.partition.locate import find_place
+from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.steps import Layout, layout, part_of
-from indexplan.plan.plan import Location, Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Answer):
-    """What an epoch does with a sample.
+    """One read of a sample in an epoch, or that there is none.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     Returns
     -------
     tuple of Reading
-        One for each epoch.
+        One for each epoch; for each read where the order repeats samples.
 
     Raises
     ------
@@ -91,19 +91,31 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
         epochs = plan.order.manifest.build.epochs
     elif epochs is None:
         epochs = range(plan.start.epoch, min(plan.start.epoch + 3, EPOCH_STOP))
-    return tuple(_reading(plan, index, epoch) for epoch in check_epochs(epochs))
+    plan._world()  # noqa: SLF001 (whether it is set)
+    return tuple(
+        reading for epoch in check_epochs(epochs) for reading in _readings(plan, index, epoch)
+    )
 
 
-def _reading(plan: Plan, index: int, epoch: int) -> Reading:
-    location = plan.locate(index, epoch)
-    position = int(plan.order.locate(epoch, index))
+def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
+    positions = plan.order.locate_all(epoch, index)[0].tolist() or [-1]
+    for number, position in enumerate(positions, 1):
+        reading = _reading(plan, epoch, position)
+        if len(positions) > 1:
+            words = f"read {number} of {len(positions)}: {reading.words}"
+            reading = replace(reading, words=words)
+        yield reading
+
+
+def _reading(plan: Plan, epoch: int, position: int) -> Reading:
+    num_units = plan.order.num_units(epoch)
+    found = find(plan._partition, num_units, epoch, np.array([position]))  # noqa: SLF001
+    location = Location(*(int(part[0]) for part in found))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
     words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
     if where is not None and where.epoch != epoch:
         words = f"already epoch {where.epoch}, {words}"
-    if where is not None and not plan.order.every_sample_once:
-        words += "; the order may hold it more than once, and one place is named"
     if repeats:
         words += "; again, as padding, in " + " and ".join(_named(plan, each) for each in repeats)
     return Reading(epoch=epoch, position=position, where=where, repeats=repeats, words=words)

@@ -18,6 +18,7 @@ from indexplan.answers import Answer
 from indexplan.errors import check_callable
 from indexplan.files.read import Stored
 from indexplan.files.verify import Findings, check_files
+from indexplan.orders.base import not_located
 from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Int64, Layout, Partition, layout
@@ -29,6 +30,8 @@ T = TypeVar("T")
 SHOWN = 8  # problems of a check that are printed
 TILE = "sub-epochs tile the epoch"
 INVERSE = "locate is the inverse of batch"
+COUNTS = "counts of samples add up to the reads"
+MOST_COUNTED = 2**22  # samples whose counts are added up
 FEW = 256  # sub-epochs that are all looked at, and more between the edges of more
 SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
 MOST_STEPS = 512  # of an epoch that are looked at
@@ -166,12 +169,10 @@ def verify(
         plan = dataclasses.replace(plan, order=source)  # the files come last
     if plan.resumed is not None:
         checked = [epoch for epoch in checked if epoch >= plan.resumed.epoch]
-    not_located = unknown
-    if not (unknown or plan.order.every_sample_once):
-        not_located = "the order need not read every sample once"
+    unlocated = unknown or not_located(plan.order)
     laws: dict[str, tuple[list[int], list[str]]] = {}
     for epoch in checked:
-        for law, count, problems in _laws(plan, epoch, not not_located):
+        for law, count, problems in _laws(plan, epoch, not unlocated):
             counts, found = laws.setdefault(law, ([], []))
             counts.append(count)
             found.extend(problems)
@@ -181,8 +182,8 @@ def verify(
         why = f"{num_seen:,} of {in_all:,} were: where something changes, and some between"
         unchecked.append(Check("all other sub-epochs", 0, skipped=why))
     checks.extend(unchecked)
-    if not_located:
-        checks.append(Check(INVERSE, 0, skipped=not_located))
+    if unlocated:
+        checks.append(Check(INVERSE, 0, skipped=unlocated))
     if stored is not None:
         checks.extend(_file_checks(check_files(stored, progress)))
     return Report(tuple(checks))
@@ -226,10 +227,26 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
         yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
         if located:
             yield INVERSE, 1, _inverse(plan, steps, step)
+    if located and plan.order.traits.reads != "once" and plan.order.num_samples <= MOST_COUNTED:
+        yield COUNTS, plan.order.num_samples, _counts(plan, epoch)
     account = plan.account(epoch)
     total = account.num_read + account.num_dropped + account.num_finished
     said = [f"epoch {epoch}: {account!r}"] if total != num_units else []
     yield "every unit is accounted for", num_units, said
+
+
+def _counts(plan: Plan, epoch: int) -> list[str]:
+    """Return what is wrong with how often the order says that it reads each sample."""
+    order = plan.order
+    counts = order.count(epoch, np.arange(order.num_samples))
+    num_units = order.num_units(epoch)
+    total = int(order.offsets(epoch, 0, num_units)[-1]) if order.deals_bins else num_units
+    said = []
+    if counts.sum() != total:
+        said.append(f"epoch {epoch}: counts add up to {counts.sum()}, not to {total} reads")
+    if order.traits.reads == "at most once" and counts.max() > 1:
+        said.append(f"epoch {epoch}: sample {counts.argmax()} is read {counts.max()} times")
+    return said
 
 
 def _where(steps: Layout) -> str:
@@ -347,9 +364,13 @@ def _inverse(plan: Plan, steps: Layout, step: int) -> list[str]:
             said = f"rank {rank} reads {wrong_samples[0]}, which is no sample"
             problems.append(f"{_where(steps)}, step {step}: {said}")
             continue
-        found = plan.locate(batch[: len(slots)], steps.epoch)
-        expected = (steps.epoch, sub_epoch, step, rank)
-        same = all((part == number).all() for part, number in zip(found, expected, strict=False))
-        if not (same and np.array_equal(found.slot, slots)):
+        samples = batch[: len(slots)]
+        found, offsets = plan.locate_all(samples, steps.epoch)
+        reads = np.diff(offsets)
+        expected = (steps.epoch, sub_epoch, step, rank, np.repeat(slots, reads))
+        parts = [part == number for part, number in zip(found, expected, strict=True)]
+        mine = np.logical_and.reduce(parts)  # the reads, of all of each sample, that were asked for
+        named = np.bincount(np.repeat(np.arange(len(samples)), reads), mine, len(samples))
+        if (named != 1).any():
             problems.append(f"{_where(steps)}, step {step}: rank {rank} is not found again")
     return problems

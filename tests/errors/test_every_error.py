@@ -27,8 +27,8 @@ import pytest
 
 import indexplan as ip
 import indexplan.cli
-from indexplan.orders.base import _REGISTRY
 from indexplan.orders.kinds import kinds
+from indexplan.orders.registry import _REGISTRY
 from tests.errors.catalogue import CASES, COMMANDS, NOT_PROVOKED
 
 ROOT = Path(__file__).parents[2]

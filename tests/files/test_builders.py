@@ -311,9 +311,6 @@ class Unreadable(ip.Sequential):
 
     algorithm = "unreadable-test"
 
-    def to_dict(self) -> dict[str, object]:
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
-
     def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
         raise FileNotFoundError(errno.ENOENT, "nowhere", "table.bin")
 

@@ -272,9 +272,6 @@ class Deadly(ip.Order):
 
     algorithm = "deadly-test"
 
-    def to_dict(self) -> dict[str, object]:
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
-
     def num_units(self, epoch: int) -> int:
         return self.num_samples
 

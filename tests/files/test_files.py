@@ -320,9 +320,6 @@ class Sparse(ip.Order):
 
     algorithm = "sparse-test"
 
-    def to_dict(self) -> dict[str, object]:
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
-
     def num_units(self, epoch: int) -> int:
         return 10
 

@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -22,7 +23,7 @@ import pytest
 import indexplan as ip
 from indexplan.files.format import header
 from indexplan.files.mapped import Chunks
-from indexplan.files.stores.cache import fetch
+from indexplan.files.stores.cache import checked_chunk, fetch
 from indexplan.files.stores.folder import Folder
 from indexplan.files.stores.plain import open_file, read_small
 from indexplan.files.stores.publish import publish, sync_folder
@@ -103,7 +104,8 @@ def keep(plan: Path) -> None:
     path = plan.parent / "cache" / "key" / CHUNK
     path.unlink(missing_ok=True)
     data = (plan / CHUNK).read_bytes()
-    with fetch(Folder(plan), CHUNK, len(data), [xxh64(data)], path):
+    blocks = partial(checked_chunk, Folder(plan), CHUNK, len(data), [xxh64(data)])
+    with fetch(Folder(plan), len(data), blocks, path):
         pass
 
 

@@ -328,9 +328,6 @@ class Unregistered(ip.Sequential):
 
     algorithm = "unregistered-test"
 
-    def to_dict(self) -> dict[str, object]:
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
-
 
 def test_finish_needs_no_order(tmp_path: Path) -> None:
     """An order whose algorithm is unknown here is finished like any other."""

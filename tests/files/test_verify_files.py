@@ -36,10 +36,6 @@ class Listed(ip.Order):
 
     algorithm = "test-listed-v1"
 
-    def to_dict(self) -> dict[str, Any]:
-        fields = {"num_samples": self.num_samples, "samples": list(self.samples)}
-        return {"algorithm": self.algorithm, **fields}
-
     def num_units(self, epoch: int) -> int:
         return len(self.samples)
 
@@ -66,7 +62,7 @@ class Weighted(Known):
     """The same, of samples that may repeat."""
 
     algorithm = "test-weighted-v1"
-    every_sample_once = False
+    traits = ip.Traits(reads="any")
 
 
 def checks(plan: ip.Plan, root: Path, **options: Any) -> dict[str, ip.Check]:
@@ -190,7 +186,8 @@ def test_orders_that_repeat_on_purpose(tmp_path: Path) -> None:
     ip.save(ip.Plan(weighted, world_size=1, batch_size=2), tmp_path / "a.plan")
     report = ip.verify(ip.load(tmp_path / "a.plan"))
     assert report.ok
-    assert {COUNTED: NEED_NOT, "locate is the inverse of batch": NEED_NOT} == {
+    rule = "Weighted must write _locate_all, as it may repeat samples; got only _locate; see"
+    assert {COUNTED: NEED_NOT, "locate is the inverse of batch": f"{rule} docs/orders.md"} == {
         check.name: check.skipped for check in report.checks if check.skipped
     }
 
@@ -370,10 +367,7 @@ class Wide(ip.Order):
     num_samples: int
 
     algorithm = "test-wide-v1"
-    deals_bins = True
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+    traits = ip.Traits(deals_bins=True)
 
     def num_units(self, epoch: int) -> int:
         return self.num_samples // 1000

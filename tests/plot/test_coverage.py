@@ -40,9 +40,6 @@ class FirstHalf(ip.Order):
     num_samples: int
     algorithm = "test-first-half-v1"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
-
     def _fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         out[:] = np.concatenate([np.arange(*run) for run in runs]) // 2
@@ -56,12 +53,29 @@ class FirstHalfOnPurpose(FirstHalf):
     """The same, by an order that says so."""
 
     algorithm = "test-first-half-on-purpose-v1"
-    every_sample_once = False
+    traits = ip.Traits(reads="any")
+
+
+@ip.register
+class FirstHalfCounted(FirstHalfOnPurpose):
+    """The same, by an order that says where too."""
+
+    algorithm = "test-first-half-counted-v1"
+
+    def _locate_all(self, epoch: int, indices: Any) -> Any:
+        each = np.where(2 * indices < self.num_samples, 2, 0)
+        offsets = np.concatenate([[0], np.cumsum(each)])
+        first = np.repeat(2 * indices - offsets[:-1], each)
+        return first + np.arange(len(first)), offsets
 
 
 @pytest.mark.parametrize("num_samples", [6400, 10**12])
 def test_coverage_of_orders_that_repeat(num_samples: int, tmp_path: Path) -> None:
     """Deviations are red only where the order promises to read every sample once."""
+    counted = plot.coverage(ip.Plan(FirstHalfCounted(num_samples), batch_size=20))
+    if num_samples < 10**6:
+        assert {("100%: as often as the order says"), "reads"} == set(legend(counted))
+        assert 64 == sum(height == {BLUE: 100} for height in bars(counted.axes[0]).values())
     for kind, color in ((FirstHalf, RED), (FirstHalfOnPurpose, BLUE)):
         figure = plot.coverage(ip.Plan(kind(num_samples), batch_size=20))
         heights = list(bars(figure.axes[0]).values())

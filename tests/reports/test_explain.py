@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.support.bins import ChangingBins
+from tests.support.bins import ChangingBins, Drawn
 from tests.support.model import run_of, walk
 from tests.support.strategies import EPOCHS, plans
 
@@ -82,8 +82,7 @@ def test_explain_finds_what_walking_finds(plan: ip.Plan, data: st.DataObject) ->
             ip.Plan(ChangingBins(20), world_size=1, batch_size=5),
             19,
             [
-                "step 2, rank 0, slot 2; the order may hold it more than once, and one place is "
-                "named",
+                "step 2, rank 0, slot 2",
                 "not in this epoch: no unit of its order holds the sample",
             ],
         ),
@@ -92,6 +91,19 @@ def test_explain_finds_what_walking_finds(plan: ip.Plan, data: st.DataObject) ->
 def test_words(plan: ip.Plan, index: int, expected: list[str]) -> None:
     """What people read."""
     assert expected == [reading.words for reading in ip.explain(plan, index, range(len(expected)))]
+
+
+def test_every_read_is_named() -> None:
+    """Of an order that repeats, each read of each epoch has words of its own."""
+    plan = ip.Plan(Drawn(20, seed=9), world_size=2, batch_size=3)
+    for index in range(20):
+        for epoch in range(3):
+            told = ip.explain(plan, index, [epoch])
+            positions = np.flatnonzero(plan.order.take(epoch, 0, 20) == index).tolist()
+            assert (positions or [-1]) == [reading.position for reading in told]
+            for number, reading in enumerate(told, 1):
+                start = f"read {number} of {len(told)}: step" if len(told) > 1 else "step"
+                assert reading.words.startswith(start if positions else "not in this epoch")
 
 
 def test_any_size() -> None:

@@ -116,9 +116,6 @@ class Lost(ip.Order):
 
     algorithm = "lost-test"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
-
     def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
         out[:] = np.minimum(ip.Sequential(self.num_samples).take(epoch, starts, stops), 98)
 

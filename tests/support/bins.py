@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -34,11 +33,7 @@ class Bins(ip.Order):
     num_samples: int
 
     algorithm = "test-bins-v1"
-    deals_bins = True
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types."""
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples}
+    traits = ip.Traits(deals_bins=True)
 
     def row(self, epoch: int) -> list[range]:
         """Return the bins of an epoch, in the order in which they are dealt."""
@@ -74,8 +69,7 @@ class ChangingBins(Bins):
     """Bins whose number changes with the epoch; odd epochs leave the last sample out."""
 
     algorithm = "test-changing-bins-v1"
-    constant_num_units = False
-    every_sample_once = False
+    traits = ip.Traits(deals_bins=True, constant_num_units=False, reads="at most once")
 
     @property
     def stream_key(self) -> int:
@@ -98,11 +92,7 @@ class Drawn(ip.Order):
     seed: int = 0
 
     algorithm = "test-drawn-v1"
-    every_sample_once = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types."""
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples, "seed": self.seed}
+    traits = ip.Traits(reads="any")
 
     def row(self, epoch: int) -> Int64:
         """Return the samples of an epoch, in the order in which they are dealt."""
@@ -114,10 +104,11 @@ class Drawn(ip.Order):
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         out[:] = [sample for start, stop in runs for sample in row[start:stop]]
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        row = self.row(epoch).tolist()
-        found = [row.index(index) if index in row else -1 for index in indices.tolist()]
-        return np.array(found, np.int64)
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        row = self.row(epoch)
+        found = [np.flatnonzero(row == index) for index in indices.tolist()]
+        offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
+        return np.concatenate([np.empty(0, np.int64), *found]), offsets
 
 
 def bin_orders(

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
@@ -39,18 +39,21 @@ def cache_folder(url: str, identity: str) -> Path:
     return Path(base).absolute() / "indexplan" / key
 
 
-def fetch(place: Place, name: str, size: int, hashes: Iterable[int], path: Path) -> BufferedReader:
-    """Open a kept chunk; download it first, checked block by block, unless it is there whole.
+def fetch(
+    place: Place, size: int, blocks: Callable[[], Iterator[bytes]], path: Path
+) -> BufferedReader:
+    """Open a kept file; download it first, by `blocks` that are checked, unless it is there whole.
 
-    One process downloads, and the others that want the chunk wait for it. The last four names of
-    `path` are those of a folder of this user's, a plan, an epoch and a chunk: no link among them is
-    followed, and nobody else may own or write to what has them. So whatever is there was checked.
+    One process downloads, and the others that want the file wait for it. The last four names of
+    `path` are those of a folder of this user's, a plan, a folder in it and the file: no link among
+    them is followed, and nobody else may own or write to what has them. So whatever is there was
+    checked.
 
     Raises
     ------
     PlanFileError
-        If the chunk cannot be read or kept, or is not what the block table says; nothing is kept
-        then. If somebody else could have put there what is kept.
+        If the file cannot be read or kept, or is not what it has to be; nothing is kept then. If
+        somebody else could have put there what is kept.
     IndexPlanError
         If this system has no file locks of POSIX.
     """
@@ -71,7 +74,7 @@ def fetch(place: Place, name: str, size: int, hashes: Iterable[int], path: Path)
                 held = stack.enter_context(hold(folder.name, held))
                 _check_ours(folder, os.fstat(held), folder=True)
             while (stream := _whole(path, size, held)) is None:
-                _try_fetch(path, size, _checked(place, name, size, hashes), held)
+                _try_fetch(path, size, blocks(), held)
             return stream
     except OSError as error:
         cure = f"free some space, or set {CACHE} to a folder on a disk of this machine that has it"
@@ -155,7 +158,7 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> Non
                 raise
 
 
-def _checked(place: Place, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
+def checked_chunk(place: Place, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
     """Yield the blocks of a chunk as they come, if they are those of the block table."""
     from indexplan.kernels.xxh64 import xxh64
 

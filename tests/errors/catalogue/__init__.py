@@ -15,6 +15,7 @@ from tests.errors.catalogue import (
     finishes,
     manifests,
     opening,
+    orders,
     questions,
     remotes,
     saves,
@@ -25,6 +26,7 @@ from tests.errors.catalogue.made import Command, Provoke
 
 _MODULES = (
     specs,
+    orders,
     saves,
     questions,
     builds,

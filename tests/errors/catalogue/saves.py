@@ -108,7 +108,7 @@ CASES: list[Case] = [
         "an order without fields",
         lambda: spec(order={"algorithm": "shuffle-v1"}),
         "an order of shuffle-v1 must have the fields ['num_samples', 'seed']; got only "
-        "['algorithm']; write it with to_json, or read it with the version of indexplan that "
+        "[]; write it with to_json, or read it with the version of indexplan that "
         "wrote it",
     ),
     (

@@ -1,0 +1,110 @@
+"""The columns of a plan directory: `columns/<sha256>.npy`, for whoever computes the order.
+
+Chunks are read without them. What a name promises is what the file has to hold, so they need no
+place in the block table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from indexplan.errors import PlanFileError
+from indexplan.files.format import BLOCK_BYTES, CURE, HEADER_BYTES, header
+from indexplan.files.stores.cache import fetch
+from indexplan.files.stores.folder import Folder
+from indexplan.files.stores.plain import open_file
+from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.publish import explained
+from indexplan.orders.columns import Column, Finder, check_identity, is_identity
+
+Identity = Mapping[str, Any]
+
+
+def identities(order: Any) -> dict[str, Identity]:
+    """Return the columns that an order's dict form names, by the names of their files."""
+    found: dict[str, Identity] = {}
+    level = [order]
+    while level:
+        each = level.pop()
+        if is_identity(each):
+            check_identity("a column", each)
+            found[f"columns/{each['sha256']}.npy"] = each
+        elif isinstance(each, Mapping | list):
+            level += each.values() if isinstance(each, Mapping) else each
+    return found
+
+
+def num_bytes(identity: Identity) -> int:
+    """Return the size of a column's file."""
+    return HEADER_BYTES + int(identity["dtype"][-1]) * int(identity["length"])
+
+
+def publish(place: Place, columns: Mapping[str, Column]) -> None:
+    """Write the columns of an order, or look at those that are there.
+
+    Raises
+    ------
+    PlanFileError
+        If one cannot be written, or what is there is something else.
+    """
+    for digest, column in columns.items():
+        name = f"columns/{digest}.npy"
+        if place.has(name) or not place.publish(name, _content(column)):
+            with explained("readable", f"{place.path}/{name}"):
+                for _ in _checked(place, name, column.identity):
+                    pass
+
+
+def _content(column: Column) -> Iterator[bytes | memoryview]:
+    dtype = column.identity["dtype"]
+    yield header(dtype, len(column))
+    yield from column.blocks(dtype)
+
+
+def finder(place: Place, folder: Path) -> Finder:
+    """Return what finds the columns of a plan directory, which `folder` has on this machine."""
+
+    def find(identity: Identity) -> Column:
+        (name,) = identities(identity)
+        path, size = folder / name, num_bytes(identity)
+        if isinstance(place, Folder):
+            with explained("readable", path), open_file(folder, name):
+                pass  # a plain file, and no link
+        else:
+            fetch(place, size, lambda: _checked(place, name, identity), path).close()
+        return Column.claimed(str(path), identity)
+
+    return find
+
+
+def damage(place: Place, order: Mapping[str, Any]) -> list[str]:
+    """Say which columns of a plan directory are not what they have to be."""
+    said = []
+    for name, identity in identities(order).items():
+        try:
+            for _ in _checked(place, name, identity):
+                pass
+        except (PlanFileError, OSError) as error:
+            said.append(str(error))
+    return said
+
+
+def _checked(place: Place, name: str, identity: Identity) -> Iterator[bytes]:
+    """Yield the blocks of a column's file; the last one only if they are those of its name."""
+    start = header(identity["dtype"], identity["length"])
+    digest = hashlib.sha256(f"{identity['dtype']} {identity['length']}\n".encode())
+    left, skip = num_bytes(identity), HEADER_BYTES
+    with place.open(name) as stream:
+        while left:
+            block = stream.read(min(left, BLOCK_BYTES))
+            digest.update(block[skip:])
+            left -= len(block)
+            wrong = not block or (skip and block[:skip] != start)
+            if wrong or (not left and (stream.read(1) or digest.hexdigest() != identity["sha256"])):
+                rule = f"must hold {identity['length']} numbers of the sha256 in its name"
+                raise PlanFileError(f"{place.path}/{name} {rule}; it does not; {CURE}")
+            skip = 0
+            yield block

@@ -1,0 +1,264 @@
+"""Columns: rows of numbers that belong to an order, such as weights, labels or lists of samples."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.once import once
+
+INTEGERS, FLOATS = "integers", "floats"
+TYPES = {INTEGERS: ("<u4", "<i8"), FLOATS: ("<f8",)}  # the last one holds whatever may come
+IDENTITY = ("dtype", "length", "sha256")
+EXACT = 2**53  # up to here every integer is a float64
+BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
+WRITTEN = "write it with np.save"
+SPEC = "write specs with to_json"
+
+Status: TypeAlias = "tuple[int, ...]"
+Finder: TypeAlias = "Callable[[Mapping[str, Any]], Column | None]"
+Columns: TypeAlias = "Finder | str | os.PathLike[str] | Iterable[Any] | None"
+
+
+class Column:
+    """A row of numbers that an order reads, known by what it holds and not by where it lies.
+
+    Specs, fingerprints and cursors hold its `to_dict()`: type, length and sha256. Equal numbers are
+    one column, be they in a list, an array or a file.
+
+    Parameters
+    ----------
+    values : array_like, shape (length,), or path
+        Integers below 2**63 or floats; or the path of a `.npy` file of them, which is mapped. A
+        column of a path pickles to the path, one of an array to the array.
+    kind : {"integers", "floats"}, optional
+        What the order needs; for floats, integers will do. By default what the values are.
+
+    Raises
+    ------
+    IndexPlanError
+        If the values are not numbers of that kind in one dimension, or the file is no such `.npy`.
+        When it is first asked what it holds, or unpickled: if the file has changed.
+
+    Notes
+    -----
+    The sha256 is of the line "<dtype> <length>" and of the numbers, little-endian: integers as
+    "<u4" where all are from 0 to 2**32 - 1, else as "<i8"; floats as "<f8", -0.0 as 0.0. A file
+    that holds one of these types is mapped as it is; numbers of other types are copied.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.Column([3, 1, 2]) == ip.Column(np.array([3, 1, 2], np.uint8))
+    True
+    >>> ip.Column([3, 1, 2]).to_dict()["dtype"], len(ip.Column([0.5]))
+    ('<u4', 1)
+    """
+
+    def __init__(self, values: ArrayLike | str | os.PathLike[str], kind: str | None = None) -> None:
+        if kind is not None and kind not in TYPES:
+            raise wrong("kind", f"one of {', '.join(TYPES)}", kind, "leave it out")
+        self.path: str | None = None
+        self._status: Status | None = None  # of the file, when it was mapped
+        if isinstance(values, str | os.PathLike):
+            self.path = os.path.abspath(values)  # noqa: PTH100 (Path's resolve follows links)
+            self._status, values = _mapped(self.path)
+        self.array = _as_column(values, kind, self.path)
+
+    @classmethod
+    def of(cls, values: Any, kind: str | None = None) -> Column:
+        """Return a column of some values, or the column that they are already."""
+        if not isinstance(values, Column):
+            return cls(values, kind)
+        if kind is None or values.array.dtype.str in TYPES.get(kind, ()):
+            return values
+        return cls(values.path or values.array, kind)
+
+    @classmethod
+    def claimed(
+        cls, path: str, identity: Mapping[str, Any], status: Status | None = None
+    ) -> Column:
+        """Return the column of a file that is said to hold `identity`, which is looked at once.
+
+        While the file has the `status` that it had when somebody looked, nobody looks again.
+        """
+        column = cls(path, _kind(identity["dtype"]))
+        if column._status != status and column.identity != identity:
+            rule = f"the column of sha256 {identity['sha256']}"
+            got = f"one of sha256 {column.identity['sha256']}"
+            raise wrong(path, rule, got, "restore the file, which has changed since it was hashed")
+        vars(column)["identity"] = dict(identity)
+        return column
+
+    @once
+    def identity(self) -> dict[str, Any]:
+        """What specs hold of the column: dtype, length and sha256."""
+        dtype = self.array.dtype.str
+        if dtype not in TYPES[FLOATS]:
+            ends = [(block.min(), block.max()) for block in _blocks(self.array)]
+            small = all(low >= 0 and high < 2**32 for low, high in ends)
+            dtype = TYPES[INTEGERS][0 if small else 1]
+        digest = hashlib.sha256(f"{dtype} {len(self)}\n".encode())
+        for block in self.blocks(dtype):
+            digest.update(block)
+        if self.path is not None and self._status != _status(Path(self.path)):
+            rule, got = "the file that was opened", "one that has changed"
+            raise wrong(self.path, rule, got, "open it again, when it is whole")
+        return dict(zip(IDENTITY, (dtype, len(self), digest.hexdigest()), strict=True))
+
+    def blocks(self, dtype: str) -> Iterator[memoryview]:
+        """Yield the bytes of the numbers as `dtype`, a mebibyte at a time."""
+        for block in _blocks(self.array):
+            # + 0.0 changes the bits of one float: of -0.0
+            yield (block + 0.0 if dtype in TYPES[FLOATS] else block.astype(dtype)).data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column's identity as JSON types: dtype, length and sha256; never values."""
+        return dict(self.identity)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f", of {self.path}"
+        return f"<Column of {len(self)} numbers, {self.array.dtype.str}{where}>"
+
+    def __eq__(self, other: object) -> bool:
+        return self.identity == other.identity if isinstance(other, Column) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.identity["sha256"])
+
+    def __reduce__(self) -> tuple[Callable[..., Column], tuple[Any, ...]]:
+        if self.path is None:
+            return Column, (self.array,)
+        return Column.claimed, (self.path, self.identity, self._status)
+
+
+def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
+    """Return a `.npy` file's status and its array, mapped."""
+    rule = "that of a .npy file with a row of numbers"
+    try:
+        status = _status(Path(path))
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # whatever np.load raises at what it cannot read
+        raise wrong("a column's path", rule, f"{path} ({error})", WRITTEN) from None
+    if not isinstance(array, np.ndarray):
+        raise wrong("a column's path", rule, f"{path}, an archive", WRITTEN)
+    return status, array
+
+
+def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
+    """Return numbers as a read-only array of a column's type; as they are, where they have one."""
+    what = "a column" if path is None else path
+    rule = f"a row of {kind or 'integers below 2**63, or of floats'}"
+    cure = "pass numbers in one dimension, or the path of a .npy file of them"
+    try:
+        row = np.asarray(values)
+    except Exception:  # rows of different lengths, or whatever a class of somebody's raises
+        raise wrong(what, rule, values, cure) from None
+    if row.shape == (0,):
+        row = row.astype(TYPES[kind or INTEGERS][0])
+    of, least, most = row.dtype.kind, 0, 0
+    if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
+        got = values if path is None else f"{row.dtype} of shape {row.shape}"
+        raise wrong(what, rule, got, cure)
+    if row.size and of != "f":
+        least, most = int(row.min()), int(row.max())
+    if most >= 2**63:
+        raise wrong(what, rule, most, cure)
+    if kind == FLOATS and not _are_floats(row):
+        raise wrong(what, "of integers up to 2**53, for floats", max(most, -least), "divide them")
+    types = TYPES[FLOATS if kind == FLOATS or of == "f" else INTEGERS]
+    if row.dtype.str not in types:
+        row = row.astype(types[-1])
+    elif path is None:
+        row = row.copy()  # what a caller writes to an array later is none of the column's
+    row = np.ascontiguousarray(row)
+    row.setflags(write=False)
+    return row
+
+
+def _are_floats(row: NDArray[Any]) -> bool:
+    """Return whether each number is a float64."""
+    if row.dtype.kind == "f" or not row.size:
+        return True
+    return int(row.min()) >= -EXACT and int(row.max()) <= EXACT
+
+
+def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for start in range(0, len(array), BLOCK):
+        yield array[start : start + BLOCK]
+
+
+def _kind(dtype: str) -> str:
+    return FLOATS if dtype in TYPES[FLOATS] else INTEGERS
+
+
+def _status(path: Path) -> Status:
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def is_identity(value: Any) -> bool:
+    """Return whether a value of a spec stands for a column."""
+    return isinstance(value, Mapping) and set(value) == set(IDENTITY)
+
+
+def check_identity(field: str, identity: Mapping[str, Any]) -> None:
+    """Raise `IndexPlanError` unless type, length and sha256 are some column's."""
+    digest, types = identity["sha256"], [each for kind in TYPES.values() for each in kind]
+    if identity["dtype"] not in types:
+        raise wrong(f"{field}'s dtype", f"one of {', '.join(types)}", identity["dtype"], SPEC)
+    whole(f"{field}'s length", identity["length"], 0, 2**60, SPEC)
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise wrong(f"{field}'s sha256", "64 hexadecimal digits", digest, SPEC)
+
+
+def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Column:
+    """Return the column that a field of a spec stands for.
+
+    Parameters
+    ----------
+    columns : folder, or iterable of columns, arrays and paths
+        Where to look: a folder has it as `<sha256>.npy`, as a plan directory's `columns` does.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is not there; names the field and the digest.
+    """
+    check_identity(field, identity)
+    found: Column | None = None
+    if callable(columns):
+        found = columns(identity)
+    elif isinstance(columns, str | os.PathLike):
+        path = Path(columns) / f"{identity['sha256']}.npy"
+        found = Column.claimed(str(path), identity) if path.exists() else None
+    elif columns is not None:
+        if not isinstance(columns, Iterable):
+            raise wrong("columns", "a folder, or columns", columns, "pass a list of arrays")
+        given = [Column.of(each) for each in columns if _fits(each, identity["length"])]
+        if identity["dtype"] in TYPES[FLOATS]:
+            given = [Column.of(each, FLOATS) for each in given if _are_floats(each.array)]
+        found = next((each for each in given if each.identity == identity), None)
+    if found is None:
+        what = f"{identity['length']} numbers, {identity['dtype']}, of sha256 {identity['sha256']}"
+        rule = f"{field} needs a column of {what}; got none such"
+        raise IndexPlanError(f"{rule}; pass it, or the folder that it lies in, as columns=")
+    return found
+
+
+def _fits(values: Any, length: int) -> bool:
+    """Return whether something may be a column of so many numbers, without reading a file."""
+    return isinstance(values, str | os.PathLike) or (
+        hasattr(values, "__len__") and len(values) == length
+    )

@@ -1,0 +1,104 @@
+"""The kinds of orders that are known, and the order that a dict describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from indexplan.errors import wrong
+from indexplan.orders.base import Order
+from indexplan.orders.columns import Columns, find_column, is_identity
+
+DEEPEST = 8  # orders inside orders
+
+_REGISTRY: dict[str, type[Order]] = {}
+
+OrderType = TypeVar("OrderType", bound=Order)
+
+
+def register(order: type[OrderType]) -> type[OrderType]:
+    """Let plans from JSON and files know a kind of order; a class decorator.
+
+    Raises
+    ------
+    IndexPlanError
+        If another class has the same `algorithm`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> @register
+    ... @dataclass(frozen=True, eq=False)
+    ... class Backwards(Order):
+    ...     num_samples: int
+    ...     algorithm = "backwards-v1"
+    ...
+    ...     def _fill(self, epoch, starts, stops, out):
+    ...         runs = zip(starts, stops)
+    ...         positions = np.concatenate([np.arange(start, stop) for start, stop in runs])
+    ...         out[:] = self.num_samples - 1 - positions
+    ...
+    ...     def _locate(self, epoch, indices):
+    ...         return self.num_samples - 1 - indices
+    >>> Backwards(10).take(0, 0, 3)
+    array([9, 8, 7])
+    """
+    known = _REGISTRY.setdefault(order.algorithm, order)
+    if known is not order:
+        rule = "a name that no other order has"
+        raise wrong("algorithm", rule, order.algorithm, "give it another name")
+    return order
+
+
+def registered() -> list[type[Order]]:
+    """Return the registered kinds of orders, by the names of their algorithms."""
+    return [kind for _, kind in sorted(_REGISTRY.items())]
+
+
+def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
+    """Return the order that `to_dict` described.
+
+    Parameters
+    ----------
+    data : mapping
+        What `to_dict` returned.
+    columns : folder, or iterable of columns, arrays and paths, optional
+        Where the order's columns are found, by their sha256.
+
+    Raises
+    ------
+    IndexPlanError
+        If the algorithm is unknown, a field is missing, unknown or wrong, a column is not there,
+        or orders hold orders more than 8 deep.
+    """
+    return _order(data, columns, 1)
+
+
+def _order(data: Any, columns: Columns, depth: int) -> Order:
+    if not isinstance(data, Mapping) or not isinstance(data.get("algorithm"), str):
+        rule = "an object with the field 'algorithm'"
+        raise wrong("an order", rule, data, "pass what to_dict returned")
+    if depth > DEEPEST:
+        rule = f"inside at most {DEEPEST - 1} others"
+        raise wrong("an order", rule, data["algorithm"], "nest them less")
+    kind = _REGISTRY.get(data["algorithm"])
+    if kind is None:
+        known = ", ".join(sorted(_REGISTRY))
+        cure = "upgrade indexplan, or import the module that registers it"
+        raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
+    values = {name: data[name] for name in data if name != "algorithm"}
+    return kind._from_fields(  # noqa: SLF001 (of an order, for this)
+        {name: _value(name, values[name], columns, depth) for name in values}
+    )
+
+
+def _value(name: str, value: Any, columns: Columns, depth: int) -> Any:
+    """Return what a JSON value of a field stands for: an order, a column, or itself."""
+    if isinstance(value, Mapping) and "algorithm" in value:
+        return _order(value, columns, depth + 1)
+    if is_identity(value):
+        return find_column(name, value, columns)
+    if isinstance(value, list):
+        return [_value(name, each, columns, depth) for each in value]
+    return value

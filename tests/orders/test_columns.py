@@ -1,0 +1,215 @@
+"""Columns are known by their numbers: in a list, an array, a file, a plan directory or a worker."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import indexplan as ip
+from tests.support.listed import Listed, Wrapped
+
+ROOT = Path(__file__).parents[2]
+
+INTEGERS = ("u1", "i2", "<u4", ">i4", "<i8", ">i8", "<u8")
+
+loads = pickle.loads  # of our own
+
+
+def digest(dtype: str, numbers: list[Any]) -> str:
+    """The sha256 of the design's words, by `struct` alone."""
+    letter = {"<u4": "I", "<i8": "q", "<f8": "d"}[dtype]
+    body = struct.pack(f"<{len(numbers)}{letter}", *numbers)
+    return hashlib.sha256(f"{dtype} {len(numbers)}\n".encode() + body).hexdigest()
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 2**32), max_size=9))
+def test_equal_integers_are_one_column(numbers: list[int]) -> None:
+    """Whatever type and container they come in, integers have the identity of their values."""
+    dtype = "<u4" if all(0 <= each < 2**32 for each in numbers) else "<i8"
+    expected = {"dtype": dtype, "length": len(numbers), "sha256": digest(dtype, numbers)}
+    assert expected == ip.Column(numbers).to_dict()
+    for kind in INTEGERS:
+        least, most = np.iinfo(kind).min, np.iinfo(kind).max
+        if all(least <= each <= most for each in numbers):
+            array = np.array(numbers, kind)
+            assert expected == ip.Column(array).to_dict()
+            assert expected == ip.Column(np.repeat(array, 2)[::2]).to_dict()
+
+
+@given(hnp.arrays("f8", st.integers(0, 9), elements=st.floats(allow_nan=False)))
+def test_equal_floats_are_one_column(numbers: np.ndarray) -> None:
+    """-0.0 is 0.0; integers that a float holds are that float where floats are asked for."""
+    plain = [each + 0.0 for each in numbers.tolist()]
+    expected = {"dtype": "<f8", "length": len(plain), "sha256": digest("<f8", plain)}
+    assert expected == ip.Column(numbers, "floats").to_dict()
+    assert expected == ip.Column(numbers.astype(">f8"), "floats").to_dict()
+    whole = [int(each) for each in plain if abs(each) < 2**53]
+    of_floats = ip.Column([float(each) for each in whole], "floats")
+    assert of_floats == ip.Column(whole, "floats")
+
+
+@pytest.mark.parametrize("length", [0, 1, 2**17 - 1, 2**17, 2**17 + 1, 3 * 2**17])
+def test_blocks_join(length: int) -> None:
+    """The digest does not depend on where blocks of numbers end."""
+    array = np.arange(length) * 0.5
+    data = f"<f8 {length}\n".encode() + array.tobytes()
+    assert hashlib.sha256(data).hexdigest() == ip.Column(array, "floats").to_dict()["sha256"]
+    assert ip.Column(np.arange(length)) == ip.Column(np.arange(length, dtype="u4"))
+
+
+@pytest.mark.parametrize("dtype", ["<u4", "<i8", "<f8", "<f4", ">i8", "u1"])
+def test_a_file_is_a_column(tmp_path: Path, dtype: str) -> None:
+    """A file is mapped where it has a column's type, and pickles to its path."""
+    array = np.arange(100).astype(dtype)
+    np.save(tmp_path / "a.npy", array)
+    column = ip.Column(tmp_path / "a.npy")
+    assert column == ip.Column(array)
+    assert (dtype in ("<u4", "<i8", "<f8")) == (column.array.base is not None)
+    assert len(pickle.dumps(column)) < 600
+    again = loads(pickle.dumps(column))
+    assert (again, again.path) == (column, str(tmp_path / "a.npy"))
+    assert not again.array.flags.writeable
+    assert len(pickle.dumps(ip.Column(np.arange(10**5)))) > 10**5
+
+
+def test_an_array_that_is_written_to_later() -> None:
+    """What a caller does to an array afterwards does not reach the column."""
+    array = np.arange(5)
+    column = ip.Column(array)
+    array[0] = 7
+    assert [0, 1, 2, 3, 4] == column.array.tolist()
+
+
+@pytest.mark.parametrize("how", ["written", "replaced"])
+def test_a_file_that_changes(tmp_path: Path, how: str) -> None:
+    """A file that has changed since it was opened, or hashed, is refused; a touched one is not."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(100))
+    column = ip.Column(path)
+    order = Listed(column, 100)
+    saved = pickle.dumps(order)
+    os.utime(path, ns=(1, 1))  # another time, the same numbers
+    assert order == loads(saved)
+    unhashed = ip.Column(path)
+    if how == "written":
+        with path.open("r+b") as stream:
+            stream.seek(200)
+            stream.write(b"\x0b")
+    else:
+        np.save(tmp_path / "b.npy", np.arange(100)[::-1])
+        (tmp_path / "b.npy").rename(path)
+    with pytest.raises(ip.IndexPlanError, match="which has changed since"):
+        loads(saved)
+    with pytest.raises(ip.IndexPlanError, match="must be the file that was opened"):
+        unhashed.to_dict()
+
+
+def test_specs_hold_identities(tmp_path: Path) -> None:
+    """Fingerprints, JSON and cursors hold digests; columns are found in lists and folders."""
+    rows = np.array([3, 1, 3, 0], np.int64)
+    order = Wrapped(Listed(rows, 5, [0.5, 2.0]))
+    plan = ip.Plan(order, world_size=2, batch_size=1)
+    text = plan.to_json()
+    assert "0.5" not in text
+    assert len(plan.cursor(0, step=1).to_json()) < 700
+    assert {"<u4", "<f8"} == {each.to_dict()["dtype"] for each in order.columns.values()}
+    for digest_of, column in order.columns.items():
+        np.save(tmp_path / f"{digest_of}.npy", column.array)
+    np.save(tmp_path / "rows.npy", rows)
+    candidates: list[Any] = [
+        [rows, [0.5, 2.0]],
+        [np.zeros(4), [1, 2], np.array([2, 0.5])[::-1], rows.astype("u1")],
+        [ip.Column([0.5, 2.0]), tmp_path / "rows.npy"],
+        tmp_path,
+        str(tmp_path),
+    ]
+    for columns in candidates:
+        again = ip.Plan.from_json(text, columns=columns)
+        assert (again, again.fingerprint) == (plan, plan.fingerprint)
+        assert again.indices(0, rank=0).tolist() == plan.indices(0, rank=0).tolist()
+    for columns in (None, [], [rows], [rows, [0.5, 2.1]], tmp_path / "nowhere"):
+        with pytest.raises(ip.IndexPlanError, match=r"(samples|shares) needs a column of \d"):
+            ip.Plan.from_json(text, columns=columns)
+
+
+def test_plan_directories_have_their_columns(tmp_path: Path) -> None:
+    """What `load` returns needs nothing else: for other epochs, to locate, or to be verified."""
+    order = Wrapped(Listed([3, 1, 3, 0], 5, [0.5, 2.0]))
+    plan = ip.Plan(order, world_size=2, batch_size=1)
+    root = tmp_path / "a.plan"
+    for part in ((2, 2), (1, 2)):
+        ip.save(plan, root, epochs=range(2), part=part)
+    assert sorted(order.columns) == sorted(path.stem for path in (root / "columns").iterdir())
+    again = ip.load(root)
+    assert again == plan
+    assert sorted(again.order.columns) == sorted(order.columns)
+    assert [3, 1, 3, 0] == again.order.take(7, 0, 4).tolist()
+    assert again.locate_all([3], 0)[1].tolist() == [0, 2]
+    assert ip.verify(again).ok
+    assert 0 == ip.save(plan, root, epochs=range(2)).num_written
+    assert ip.Plan.from_json(plan.to_json(), columns=root / "columns") == plan
+    column = root / "columns" / f"{order.order.samples.identity['sha256']}.npy"
+    data = column.read_bytes()
+    for wrong in (data[:-1] + b"\x01", b"\x92" + data[1:]):
+        column.write_bytes(wrong)
+        report = ip.verify(ip.load(root))
+        assert not report.ok
+        assert "numbers of the sha256 in its name" in str(report)
+        with pytest.raises(ip.IndexPlanError, match="sha256"):
+            ip.save(plan, root, epochs=range(2))
+        with pytest.raises(ip.IndexPlanError, match=r"sha256|column's path"):
+            ip.load(root).locate(3, 0)
+    column.write_bytes(data[:-1])
+    with pytest.raises(ip.PlanFileError, match="must hold 144 bytes; got 143"):
+        ip.load(root)
+    column.unlink()
+    with pytest.raises(ip.PlanFileError, match="must be there"):
+        ip.load(root)
+    assert ip.save(plan, root, epochs=range(2)).finished
+    assert ip.verify(ip.load(root)).ok
+
+
+CHILD = """
+import json, pickle, resource, sys
+import numpy as np, indexplan as ip
+from tests.support.listed import Listed
+data = sys.stdin.buffer.read()
+
+def private():
+    text = open("/proc/self/smaps_rollup").read()
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Private"))
+
+before = private()
+order = pickle.loads(data)
+taken = order.take(0, 5_000_000, 5_000_003).tolist()
+print(json.dumps([taken, private() - before]))
+"""
+
+
+def test_a_worker_maps_what_lies_in_a_file(tmp_path: Path) -> None:
+    """A spawned worker that gets an order over a file of 80 MB grows by less than 10 MB."""
+    np.save(tmp_path / "a.npy", np.arange(10**7, dtype=np.int64))
+    order = Listed(tmp_path / "a.npy", 10**7)
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        input=pickle.dumps(order),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    taken, grown = json.loads(done.stdout)
+    assert [5_000_000, 5_000_001, 5_000_002] == taken
+    assert grown < 10_000  # kB

@@ -1,0 +1,71 @@
+"""An order for tests that has a column, and one that has another order inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import indexplan as ip
+
+Int64 = NDArray[np.int64]
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Listed(ip.Order):
+    """Reads a column of samples from the front, in every epoch; shares scale nothing."""
+
+    samples: ip.Column
+    num_samples: int
+    shares: ip.Column | None = None
+
+    algorithm = "test-listed-column-v1"
+    traits = ip.Traits(reads="any")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", ip.Column.of(self.samples, "integers"))
+        if self.shares is not None:
+            object.__setattr__(self, "shares", ip.Column.of(self.shares, "floats"))
+
+    def num_units(self, epoch: int) -> int:
+        return len(self.samples)
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        runs = zip(starts.tolist(), stops.tolist(), strict=True)
+        parts = [self.samples.array[start:stop] for start, stop in runs]
+        out[:] = np.concatenate([np.empty(0, np.int64), *parts])
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        found = [np.flatnonzero(self.samples.array == index) for index in indices.tolist()]
+        offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
+        return np.concatenate([np.empty(0, np.int64), *found]), offsets
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Wrapped(ip.Order):
+    """The order that it holds, and no other."""
+
+    order: ip.Order
+
+    algorithm = "test-wrapped-v1"
+
+    @property
+    def num_samples(self) -> Any:
+        return self.order.num_samples
+
+    @property
+    def traits(self) -> ip.Traits:
+        return self.order.traits
+
+    def num_units(self, epoch: int) -> int:
+        return self.order.num_units(epoch)
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        self.order._fill(epoch, starts, stops, out)
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        return self.order._locate_all(epoch, indices)
