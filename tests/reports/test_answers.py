@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
 import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli import main
+from indexplan.orders.kinds import Kind
 from indexplan.reports.bench.rows import Row
 from indexplan.reports.show import show_plan
 from indexplan.reports.warm_up import WarmKernel
@@ -27,6 +30,8 @@ ANSWERS: list[Answer] = [
     ip.verify(PLAN).checks[0],
     ip.Check(HOSTILE, 3, (HOSTILE,) * 9),
     ip.Check("what", 0, skipped="why"),
+    Kind.of(ip.BlockShuffle),
+    Kind(kind="k", algorithm="k-v1", words=HOSTILE, fields=()),
     ip.Saved(**DONE),
     ip.Exported(**DONE),
     ip.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
@@ -44,6 +49,9 @@ def kinds(of: type[Answer] = Answer) -> set[type[Answer]]:
 
 def test_every_kind_is_here() -> None:
     """No kind of answer is without an example, and so without these laws."""
+    for module in walk_packages(ip.__path__, "indexplan."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
     assert kinds() == {type(answer) for answer in ANSWERS}
 
 
