@@ -14,7 +14,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.orders import base
+from indexplan.orders import registry as known
 from indexplan.orders.kinds import READERS, Kind, order_from_text
 from tests.cli.test_cli import fails, run
 
@@ -24,7 +24,7 @@ OURS = {order.algorithm: order for order in (ip.BlockShuffle, ip.Sequential, ip.
 @pytest.fixture(autouse=True)
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """The orders of this library alone are registered, whatever other tests have added."""
-    monkeypatch.setattr(base, "_REGISTRY", dict(OURS))
+    monkeypatch.setattr(known, "_REGISTRY", dict(OURS))
 
 
 class Own(ip.Order):
