@@ -9,6 +9,7 @@ import indexplan as ip
 from indexplan.cli.common import number
 from indexplan.errors import IndexPlanError
 from indexplan.orders.kinds import order_from_text
+from indexplan.partition.remainders import REMAINDERS
 
 SHORT = ("seed", "block_size", "window")  # fields that have an option of their own
 
@@ -30,8 +31,7 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     words = "intervals that each epoch is cut into (1)"
     add("--sub-epochs", type=number, default=1, metavar="N", help=words)
     words = "what becomes of units that do not fill a global batch (spread)"
-    remainders = ("spread", "drop", "pad", "carry")
-    add("--remainder", choices=remainders, default="spread", help=words)
+    add("--remainder", choices=sorted(REMAINDERS), default="spread", help=words)
 
 
 def plan_of(options: Any, num_samples: int) -> ip.Plan:

@@ -77,7 +77,7 @@ def between(least: int | None, most: int | None) -> str:
 def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range) -> Account:
     """Return the account of some sub-epochs of an epoch of `num_units` units."""
     start, stop = sub_epochs.start, sub_epochs.stop
-    if partition.remainder == "carry" and (start, stop) == (0, partition.sub_epochs):
+    if partition.policy.crosses and (start, stop) == (0, partition.sub_epochs):
         partition, stop = _undivided(partition, num_units), 1
     units = finished = dropped = padded = steps = 0
     smallest, largest = [0], [0]
@@ -93,9 +93,9 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
             continue
         found = layout(partition, num_units, epoch, sub_epoch)
         finished += count * (found.start - first)
-        if partition.remainder == "drop":
+        if partition.policy.leaves:
             dropped += count * (end - found.end)
-        elif partition.remainder == "pad":
+        elif partition.policy.repeats:
             padded += count * (found.end - end)
         steps += count * (found.num_steps - found.first_step)
         for span in found.spans:

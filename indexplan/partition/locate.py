@@ -46,7 +46,7 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
         chosen = chosen[positions[chosen] >= done]
     # Every step's owner is the sub-epoch in which it starts: under "carry" maybe an earlier one.
     starts = positions[chosen]
-    if partition.remainder == "carry":
+    if partition.policy.crosses:
         starts = starts - _distances_into_steps(partition, num_units, epoch, starts)
     epochs = epoch + starts // num_units
     sub_epochs = part_of(num_units, partition.sub_epochs, starts % num_units)

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError
 from indexplan.once import once
+from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.schedule import At
 from indexplan.seeds import EPOCH_STOP
 
 Int64 = NDArray[np.int64]
 Integer = TypeVar("Integer", np.int64, np.uint64)
-
-REMAINDERS = ("drop", "pad", "spread", "carry")
 
 
 def split(total: int, parts: int, part: int) -> int:
@@ -76,10 +75,15 @@ class Partition:
     resume: Resume | None = None
 
     @once
+    def policy(self) -> Remainder:
+        """The row of its remainder."""
+        return REMAINDERS[self.remainder]
+
+    @once
     def by_place(self) -> bool:
         """Whether steps depend on stream places, which needs a constant number of units."""
         later = self.ats[1:]
-        return self.remainder == "carry" or any(isinstance(at, int) for at in later)
+        return self.policy.crosses or any(isinstance(at, int) for at in later)
 
     def place(self, at: At, num_units: int) -> int:
         """Return the stream place that `at` means where every epoch has `num_units` units."""
@@ -99,7 +103,7 @@ class Partition:
         epoch, sub_epoch, num_units = steps.epoch, steps.sub_epoch, steps.num_units
         if step < steps.num_steps:
             return Resume(epoch, sub_epoch, step, steps.interval(step)[0])
-        if self.remainder == "carry":  # the first step that starts at or past the end
+        if self.policy.crosses:  # the first step that starts at or past the end
             begin = self.begin(num_units)
             place = next_step(self, num_units, begin, epoch * num_units + steps.stop)
             epoch, position = divmod(place, num_units)
@@ -152,7 +156,7 @@ class Layout(NamedTuple):
     num_steps: int
     spans: tuple[Span, ...]
     origin: int
-    remainder: str
+    policy: Remainder
 
     def span(self, step: int) -> Span:
         """Return the span that holds `step`."""
@@ -172,23 +176,23 @@ class Layout(NamedTuple):
 
     def valid(self, start: int, stop: int) -> int:
         """Return how many of the places [start, stop) are units and not padding."""
-        if self.remainder != "pad":
+        if not self.policy.repeats:
             return stop - start
         return max(0, min(stop, self.stop) - start)
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
         """Return places as intervals of positions: (epoch, start, stop), in order of reading."""
-        if stop <= self.num_units and (self.remainder != "pad" or stop <= self.stop):
+        if stop <= self.num_units and (not self.policy.repeats or stop <= self.stop):
             return [(self.epoch, start, stop)]
         # Past the end, "pad" begins again at the sub-epoch's start, "carry" in the next epoch.
         base, period = (
-            (self.first, self.stop - self.first) if self.remainder == "pad" else (0, self.num_units)
+            (self.first, self.stop - self.first) if self.policy.repeats else (0, self.num_units)
         )
         pieces = []
         while start < stop:
             turn, offset = divmod(start - base, period)
             size = min(stop - start, period - offset)
-            epoch = self.epoch + (turn if self.remainder == "carry" else 0)
+            epoch = self.epoch + (turn if self.policy.crosses else 0)
             if epoch == EPOCH_STOP:
                 raise IndexPlanError(
                     "a step under carry must be inside the run, which ends with epoch 2**32 - 1; "
@@ -207,8 +211,8 @@ def layout(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> 
     start, first_step = first, 0
     if resume is not None and (epoch, sub_epoch) == (resume.epoch, resume.sub_epoch):
         start, first_step = resume.position, resume.step
-    carry = partition.remainder == "carry"
-    build = _carried if carry else _contained
+    crosses = partition.policy.crosses
+    build = _carried if crosses else _contained
     spans = tuple(build(partition, num_units, epoch, sub_epoch, start, stop, first_step))
     return Layout(
         epoch=epoch,
@@ -220,8 +224,8 @@ def layout(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> 
         first_step=first_step,
         num_steps=spans[-1].step + spans[-1].num_steps if spans else first_step,
         spans=spans,
-        origin=epoch * num_units if carry else 0,
-        remainder=partition.remainder,
+        origin=epoch * num_units if crosses else 0,
+        policy=partition.policy,
     )
 
 
@@ -234,19 +238,15 @@ def _contained(
     stop: int,
     step: int,
 ) -> Iterator[Span]:
-    """Yield the spans of a sub-epoch whose steps all end inside it: all policies but "carry"."""
+    """Yield the spans of a sub-epoch whose steps all end inside it: where no step crosses."""
     origin = epoch * num_units
     phases = list(_phases_from(partition, num_units, epoch, sub_epoch, start, stop))
     for i, (place, phase) in enumerate(phases):
         begin, size = place - origin, partition.sizes[phase]
         if i + 1 < len(phases):
             length = phases[i + 1][0] - place
-        elif partition.remainder == "drop":
-            length = (stop - begin) // size * size
-        elif partition.remainder == "pad":
-            length = -((begin - stop) // size) * size
         else:
-            length = stop - begin
+            length = partition.policy.covered(stop - begin, size)
         num_steps = -(-length // size)
         if num_steps:
             yield Span(step, num_steps, begin, length, phase)

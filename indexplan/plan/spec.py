@@ -14,8 +14,9 @@ from indexplan.once import once
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
 from indexplan.orders.registry import order_from_dict
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
-from indexplan.partition.steps import REMAINDERS, Partition, Resume
+from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.cursor import Cursor
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Spec:
                 cure = f"name one of the plan's {self.sub_epochs} sub-epochs"
                 raise wrong("at's sub_epoch", f"below {self.sub_epochs}", at[1], cure)
         if partition.by_place and not self.order.constant_num_units:
-            user = "carry" if self.remainder == "carry" else "a phase at a stream place"
+            user = self.remainder if partition.policy.crosses else "a phase at a stream place"
             cure = "use another remainder, and phases at (epoch, sub_epoch)"
             rule = f"{user} needs an order with the same number of units in every epoch"
             raise IndexPlanError(f"{rule}; got {self.order.algorithm}; {cure}")

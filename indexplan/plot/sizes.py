@@ -9,7 +9,8 @@ import numpy as np
 from indexplan.errors import IndexPlanError
 from indexplan.partition.locate import find_place
 from indexplan.partition.ranks import share
-from indexplan.partition.steps import REMAINDERS, Layout
+from indexplan.partition.remainders import REMAINDERS
+from indexplan.partition.steps import Layout
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
     BLUE,
@@ -131,7 +132,7 @@ def _panel(axes: Any, layout: Layout, world_size: int, ranks: list[int]) -> floa
         _say(axes, _no_steps(layout))
         return 0.0
     width = 0.8 / len(ranks)
-    beyond = ORANGE if layout.remainder == "pad" else SKY
+    beyond = ORANGE if layout.policy.repeats else SKY
     highest = 0.0
     for i, rank in enumerate(ranks):
         places = [share(layout, world_size, rank, step) for step in steps]
@@ -159,13 +160,13 @@ def _what_is_left(layout: Layout, world_size: int) -> str:
     """Say what becomes of the remainder, and from where on."""
     count = layout.end - layout.stop
     if count == 0:
-        spread = layout.remainder == "spread"
-        return "every unit once; batches differ by one at most" if spread else "nothing left over"
+        whole = layout.policy.shrinks
+        return "every unit once; batches differ by one at most" if whole else "nothing left over"
     if count < 0:
         each = -count / world_size
         return f"{short(-count)} units dropped ({each:.3g} a rank)"
     step, rank, _ = find_place(layout, world_size, layout.stop)
-    what = "slots padded" if layout.remainder == "pad" else "units of what comes next"
+    what = "slots padded" if layout.policy.repeats else "units of what comes next"
     return f"{short(count)} {what}, from step {step:,}, rank {rank:,} on"
 
 
@@ -173,6 +174,6 @@ def _no_steps(layout: Layout) -> str:
     count = layout.stop - layout.start
     if count <= 0:
         return "no steps: no units are left"
-    if layout.remainder == "drop":
+    if layout.policy.leaves:
         return f"no steps: all {short(count)} units dropped"
     return f"no steps: one that starts before reads these {short(count)} units"

@@ -202,7 +202,7 @@ def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
         if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
             continue
         steps = layout(plan._partition, num_units, epoch, sub_epoch)  # noqa: SLF001
-        padded = plan.remainder == "pad" and steps.end > steps.stop
+        padded = steps.policy.repeats and steps.end > steps.stop
         for span in steps.spans:
             size, large = divmod(span.length, span.num_steps)
             # the step that is padded, always the last one, is a row of its own

@@ -11,6 +11,7 @@ from indexplan.answers import Answer
 from indexplan.errors import whole
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Layout, layout, part_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
@@ -128,7 +129,7 @@ def _named(plan: Plan, where: Location) -> str:
 
 def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location]:
     """Yield the padded slots of the last step that hold a unit of its sub-epoch once more."""
-    if plan.remainder != "pad" or position < 0:
+    if not REMAINDERS[plan.remainder].repeats or position < 0:
         return
     sub_epoch = _sub_epoch(plan, epoch, position)
     if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:

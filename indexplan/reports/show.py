@@ -11,6 +11,7 @@ from indexplan.files.format import Manifest
 from indexplan.orders import Order
 from indexplan.partition.account import between
 from indexplan.partition.ranks import share
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.schedule import Phase
 from indexplan.plan.plan import Plan
 from indexplan.seeds import EPOCH_STOP
@@ -85,7 +86,7 @@ def show_plan(
     lines = [
         f"order        {_order_in_words(plan.order)}",
         f"partition    {_partition_in_words(plan)}",
-        f"remainder    {plan.remainder}: {_REMAINDERS[plan.remainder]}",
+        f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}",
         f"dataset      {_dataset_in_words(build.dataset if build else None)}",
         f"files        {files}",
         f"fingerprint  {plan.fingerprint}",
@@ -155,14 +156,6 @@ def _how_to_resume(plan: Plan, path: str) -> list[str]:
         f"to go on after t steps, with any number of ranks: plan = {opened}",
         f"    plan.replace(world_size=...).resume(plan.cursor({place}))",
     ]
-
-
-_REMAINDERS = {
-    "spread": "every unit is read once; steps differ by at most one unit",
-    "drop": "units that do not fill a global batch are not read",
-    "pad": "the sub-epoch's first units fill the last step",
-    "carry": "the next epoch's first units fill the last step",
-}
 
 
 def _order_in_words(order: Order) -> str:

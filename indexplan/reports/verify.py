@@ -256,7 +256,7 @@ def _where(steps: Layout) -> str:
 def _tiling(plan: Plan, steps: Layout) -> list[str]:
     """Return what is wrong with how steps cover [start, stop), the unread part of a sub-epoch."""
     place, step, problems = steps.start, steps.first_step, []
-    if plan.remainder == "carry" and steps.spans:
+    if steps.policy.crosses and steps.spans:
         place = steps.spans[0].start  # the steps before own what lies between
     for span in steps.spans:
         if (span.start, span.step) != (place, step):
@@ -268,13 +268,9 @@ def _tiling(plan: Plan, steps: Layout) -> list[str]:
         place, step = span.start + span.length, span.step + span.num_steps
     left = steps.stop - place
     size = plan._partition.sizes[steps.spans[-1].phase] if steps.spans else left + 1  # noqa: SLF001
-    allowed = {
-        "spread": left == 0,
-        "drop": 0 <= left < size,
-        "pad": -size < left <= 0,
-        "carry": left <= 0,
-    }[plan.remainder]
-    if steps.spans and not allowed:
+    least = 1 - size if steps.policy.repeats or steps.policy.crosses else 0
+    most = size - 1 if steps.policy.leaves else 0
+    if steps.spans and not least <= left <= most:
         problems.append(f"{_where(steps)}: steps end at {place}, units at {steps.stop}")
     return problems
 

@@ -12,7 +12,7 @@ import pytest
 
 import indexplan as ip
 from indexplan import plot
-from indexplan.partition.steps import REMAINDERS
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.plot.drawing import evenly, labelled, rounded, sample, short, ticks
 from tests.cli.test_cli import fails, run
 from tests.support.bins import Bins
@@ -54,7 +54,7 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
     if num_steps:
         assert of in figures["reading"].axes[0].get_xlabel()
         width = min(8, num_steps) + (plan.account(*start).num_dropped > 0)
-        own = figures["batch_sizes"].axes[REMAINDERS.index(plan.remainder)]
+        own = figures["batch_sizes"].axes[[*REMAINDERS].index(plan.remainder)]
         assert width == len(own.get_xticks())
         assert shares(figures["mixing"]).sum(axis=0) == pytest.approx(100)
         assert segments(figures["schedule"].axes[0])[0][0][0] >= start[0]
