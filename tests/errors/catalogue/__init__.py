@@ -21,6 +21,7 @@ from tests.errors.catalogue import (
     saves,
     specs,
     torches,
+    trainers,
 )
 from tests.errors.catalogue.made import Command, Provoke
 
@@ -37,6 +38,7 @@ _MODULES = (
     remotes,
     commands_about_files,
     torches,
+    trainers,
 )
 
 CASES: dict[str, tuple[Provoke, str]] = {
