@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from indexplan import IndexPlanError
+from indexplan_torch.arguments import shown
 from indexplan_torch.feed import Feed, Pass, State
 from indexplan_torch.versions import private
 
@@ -207,10 +208,10 @@ def _maker(drawer: Any) -> tuple[str, Any]:
     return name.partition(".")[0], loader
 
 
-def check_in_order(in_order: bool) -> None:
+def check_in_order(in_order: Any) -> None:
     """Raise if a DataLoader hands out batches as its workers finish them."""
-    if not in_order:
+    if in_order is not True:
         raise IndexPlanError(
             "in_order must be True, as a state counts batches, and cannot tell which of them a "
-            "slow worker still has; got False; leave it out"
+            f"slow worker still has; got {shown(in_order)}; leave it out"
         )

@@ -7,7 +7,6 @@ All state that changes is here.
 from __future__ import annotations
 
 import copy
-import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +14,8 @@ import torch.distributed
 from torch.utils.data import get_worker_info
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan_torch.agreeing import compare
+from indexplan_torch.agreeing import compare as compare_ranks
+from indexplan_torch.arguments import count, flag, integer, shown
 from indexplan_torch.counting import refuse_counting
 from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form, Item, asked
@@ -71,7 +71,7 @@ class Feed:
     ) -> None:
         if not isinstance(plan, Plan):
             raise IndexPlanError(
-                f"plan must be an indexplan.Plan; got {plan!r}; pass "
+                f"plan must be an indexplan.Plan; got {shown(plan)}; pass "
                 "indexplan.Plan(order, batch_size=...)"
             )
         self.form = Form(nested, item, as_array)
@@ -81,14 +81,14 @@ class Feed:
         if mesh is not None:  # which stays as it is, and does not travel to workers
             rank, world_size = discover(rank, world_size, mesh=mesh)
             self._readers = tuple(sorted(mesh.mesh.flatten().tolist()))
-        self._to_compare = compare
+        self._to_compare = flag("compare", compare)
         self.rank, self.world_size = rank, world_size
         self.number = self._number(plan.start)
         self.current: Pass | None = None
         self.handed: Pass | None = None  # begun and counted by a loader, for its sampler to draw
         self.opened: Callable[[], Any] | None = None  # the newest iterator of a sampler, if alive
         self.pinned = False
-        self.cuts = Cuts(partial)
+        self.cuts = Cuts(flag("partial", partial))
         self._shift = 0  # what a trainer's numbers lack to the run's
         self._lag = 0  # what the number named last would add to that, once it is read
         self._named: int | None = None
@@ -165,7 +165,7 @@ class Feed:
             If the number is negative or not an integer.
         """
         refuse_counting(self)
-        number = _count("epoch", number)
+        number = count("epoch", number)
         self._asked, self._overruled = ("set_epoch", number), None
         self._once_more = False
         self.cuts.named = True
@@ -182,7 +182,7 @@ class Feed:
         name one, to end it. One that does read counts passes of the process, as Fabric does: from
         then on its numbers count from the resume.
         """
-        self._named = _count("epoch", number)
+        self._named = count("epoch", number)
         resumed = self._number(self.plan.start)
         number = self._named + self._shift
         goes_on = self._named_before_load is not None and self._named == self._named_before_load + 1
@@ -192,7 +192,7 @@ class Feed:
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
-        epoch, sub_epoch = _count("epoch", epoch), _count("sub_epoch", sub_epoch)
+        epoch, sub_epoch = count("epoch", epoch), count("sub_epoch", sub_epoch)
         self.set_epoch(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
 
     def begin(self, number: int | None = None) -> Pass:
@@ -254,7 +254,7 @@ class Feed:
         readers = self._readers or tuple(range(distributed.get_world_size()))
         all_of_them = self.rank is None or self.world_size == len(readers)
         if len(readers) > 1 and (self._readers or all_of_them):
-            compare(plan, self.where, readers)
+            compare_ranks(plan, self.where, readers)
 
     def __len__(self) -> int:
         refuse_counting(self)
@@ -349,16 +349,17 @@ class Feed:
         # Accelerate, for one, adds fields of its own.
         if not isinstance(state, dict) or not {"version", "cursor"} <= state.keys():
             # not the whole of it: a checkpoint holds a model
-            got = f"a dict of {list(state)}" if isinstance(state, dict) else type(state).__name__
+            is_dict = isinstance(state, dict)
+            got = f"a dict of {shown(list(state))}" if is_dict else type(state).__name__
             cure = "save state_dict() in the checkpoint, and load that"
             raise IndexPlanError(f"state must be what state_dict returned; got {got}; {cure}")
-        if state["version"] != STATE_VERSION:
+        if integer(state["version"]) != STATE_VERSION:
             raise IndexPlanError(
-                f"state must be of version {STATE_VERSION}; got {state['version']!r}; load it with "
-                "the version of indexplan that saved it"
+                f"state must be of version {STATE_VERSION}; got {shown(state['version'])}; load "
+                "it with the version of indexplan that saved it"
             )
         cursor = Cursor.from_dict(state["cursor"])
-        saved_in = _count("a state's pass", state["pass"]) if "pass" in state else None
+        saved_in = count("a state's pass", state["pass"]) if "pass" in state else None
         if self.pinned:
             return  # the same batches in every epoch, wherever the run stood
         self.plan = self.given.resume(cursor)
@@ -432,14 +433,3 @@ def _counted(standing: Pass | int) -> Pass | int:
             "plan.resume(cursor)"
         )
     return standing
-
-
-def _count(name: str, number: Any) -> int:
-    """Return what a trainer or user counts with as an int from 0."""
-    try:
-        counted = -1 if isinstance(number, bool) else operator.index(number)
-    except TypeError:
-        counted = -1
-    if counted < 0:
-        raise IndexPlanError(f"{name} must be an integer from 0; got {number!r}; count from 0")
-    return counted

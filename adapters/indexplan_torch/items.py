@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indexplan import IndexPlanError, Phase, Plan
+from indexplan_torch.arguments import flag, shown
 
 Item = Callable[[int, Phase], Any]
 
@@ -22,7 +23,8 @@ class Form:
     as_array: bool = False
 
     def __post_init__(self) -> None:
-        if self.as_array and (self.nested or self.item is not None):
+        flag("nested", self.nested)
+        if flag("as_array", self.as_array) and (self.nested or self.item is not None):
             raise IndexPlanError(
                 "as_array must be alone; got it with nested or item; leave those out"
             )
@@ -69,15 +71,15 @@ def _check_item(item: Any) -> None:
     """Refuse an item that cannot be called with an index and a phase, where that can be told."""
     if item is None:
         return
+    if not callable(item):
+        raise IndexPlanError(
+            f"item must be a function of (index, phase); got {shown(item)}; pass one such as "
+            'lambda index, phase: (index, phase["resolution"])'
+        )
     try:
         signature = inspect.signature(item)
     except ValueError:
         return  # of something written in C, which does not tell
-    except TypeError:
-        raise IndexPlanError(
-            f"item must be a function of (index, phase); got {item!r}; pass one such as "
-            'lambda index, phase: (index, phase["resolution"])'
-        ) from None
     try:
         signature.bind(0, None)
     except TypeError:

@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from indexplan import Cursor, IndexPlanError, Plan
+from indexplan_torch.arguments import shown
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
 from indexplan_torch.items import Item
@@ -76,8 +77,9 @@ class PlanLoader(DataLoader[Any]):
         if batch_sampler is None:
             for name in _THE_PLANS_OWN.keys() & options.keys():
                 raise IndexPlanError(
-                    f"{name} must be left out, as it belongs to the plan; got {options[name]!r}; "
-                    "use indexplan.Plan(..., batch_size=..., remainder=...)"
+                    f"{name} must be left out, as it belongs to the plan; got "
+                    f"{shown(options[name])}; use indexplan.Plan(..., batch_size=..., "
+                    "remainder=...)"
                 )
             batch_sampler = PlanBatchSampler(
                 plan,
@@ -99,17 +101,7 @@ class PlanLoader(DataLoader[Any]):
                 f"{self.feed.given!r}; use PlanLoader(dataset, plan)"
             )
         check_in_order(options.get("in_order", True))
-        if isinstance(dataset, IterableDataset):
-            raise IndexPlanError(
-                "dataset must be map-style, as a plan says which index is read when; got "
-                f"{type(dataset).__name__}, an IterableDataset; give it __getitem__ and __len__"
-            )
-        num_samples = self.feed.plan.order.num_samples
-        if hasattr(dataset, "__len__") and len(dataset) != num_samples:
-            raise IndexPlanError(
-                f"dataset must hold {num_samples} samples, as the plan's order; got "
-                f"{len(dataset)}; use an order of {len(dataset)} samples"
-            )
+        _check_dataset(dataset, self.feed.plan.order.num_samples)
         # By the names of the parameters, so that a trainer can build the loader anew from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
@@ -214,6 +206,31 @@ def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
         yield batch
 
 
+def _check_dataset(dataset: Any, num_samples: int) -> None:
+    """Refuse a dataset that is not read by index, or has other samples than the order."""
+    by_index = hasattr(dataset, "__getitem__") or hasattr(dataset, "__getitems__")
+    if isinstance(dataset, IterableDataset) or not by_index:
+        kind = "without __getitem__" if not by_index else "an IterableDataset"
+        raise IndexPlanError(
+            "dataset must be map-style, as a plan says which index is read when; got "
+            f"{type(dataset).__name__}, {kind}; give it __getitem__ and __len__"
+        )
+    if not hasattr(dataset, "__len__"):
+        return  # some datasets cannot tell
+    try:
+        length = len(dataset)
+    except Exception as error:  # whatever a dataset of somebody's raises
+        raise IndexPlanError(
+            f"dataset must tell how many samples it has, if it has __len__; got {shown(error)} of "
+            f"{type(dataset).__name__}; mend that, or leave __len__ out"
+        ) from error
+    if length != num_samples:
+        raise IndexPlanError(
+            f"dataset must hold {num_samples} samples, as the plan's order; got {length}; use an "
+            f"order of {length} samples"
+        )
+
+
 def _ours(batch_sampler: Any) -> PlanBatchSampler:
     """Return the PlanBatchSampler inside a trainer's wrappers."""
     inner = batch_sampler
@@ -221,7 +238,7 @@ def _ours(batch_sampler: Any) -> PlanBatchSampler:
         inner = getattr(inner, "_batch_sampler", None) or getattr(inner, "batch_sampler", None)
     if inner is None:
         raise IndexPlanError(
-            f"batch_sampler must be left out, as the plan makes it; got {batch_sampler!r}; use "
-            "torch's DataLoader for another one"
+            f"batch_sampler must be left out, as the plan makes it; got {shown(batch_sampler)}; "
+            "use torch's DataLoader for another one"
         )
     return inner

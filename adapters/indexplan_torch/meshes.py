@@ -12,6 +12,7 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError
+from indexplan_torch.arguments import shown
 from indexplan_torch.versions import private
 
 # words of which the names of dimensions are made: dp_replicate, data_parallel, tensor_parallel
@@ -41,7 +42,7 @@ def ranks_in(mesh: Any) -> tuple[int, int]:
 
     if not isinstance(mesh, DeviceMesh):
         raise IndexPlanError(
-            f"mesh must be a torch DeviceMesh, or a dimension of one; got {mesh!r}; pass "
+            f"mesh must be a torch DeviceMesh, or a dimension of one; got {shown(mesh)}; pass "
             "init_device_mesh(...), or mesh['dp'] of it"
         )
     names, sizes, place = mesh.mesh_dim_names, tuple(mesh.shape), mesh.get_coordinate()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import Any
 
 import torch.distributed
 
 from indexplan import IndexPlanError
+from indexplan_torch.arguments import integer, shown
 from indexplan_torch.meshes import ranks_in, ranks_of_meshes_that_run
 
 
@@ -43,14 +43,14 @@ def discover(
     """
     if (rank is None) != (world_size is None):
         raise IndexPlanError(
-            f"rank and world_size must be given together; got rank={rank}, "
-            f"world_size={world_size}; leave both out to have them discovered"
+            f"rank and world_size must be given together; got rank={shown(rank)}, "
+            f"world_size={shown(world_size)}; leave both out to have them discovered"
         )
     if mesh is not None:
         if rank is not None:
             raise IndexPlanError(
-                f"mesh must be alone, as it tells the rank; got rank={rank} too; leave rank and "
-                "world_size out"
+                f"mesh must be alone, as it tells the rank; got rank={shown(rank)} too; leave rank "
+                "and world_size out"
             )
         return ranks_in(mesh)
     if rank is not None and world_size is not None:
@@ -71,31 +71,24 @@ def discover(
 
 def given(rank: Any, world_size: Any) -> tuple[int, int]:
     """Return what somebody gave, if it is a rank of that many."""
-    ranks = _integer(world_size)
+    ranks = integer(world_size)
     if ranks is None or ranks < 1:
         raise IndexPlanError(
-            f"world_size must be an integer from 1; got {world_size!r}; count the ranks that train"
+            f"world_size must be an integer from 1; got {shown(world_size)}; count the ranks "
+            "that train"
         )
-    number = _integer(rank)
+    number = integer(rank)
     if number is None or not 0 <= number < ranks:
         raise IndexPlanError(
             f"rank must be an integer from 0 to {ranks - 1}, with world_size={ranks}; got "
-            f"{rank!r}; count ranks from 0"
+            f"{shown(rank)}; count ranks from 0"
         )
     return number, ranks
-
-
-def _integer(value: Any) -> int | None:
-    """Return an integer that is none but by another type as int; else None."""
-    try:
-        return None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        return None
 
 
 def refuse_num_replicas(number: Any) -> None:
     """Refuse DistributedSampler's word for the world size, with ours."""
     if number is not None:
         raise IndexPlanError(
-            f"num_replicas must be left out; got {number!r}; its name here is world_size="
+            f"num_replicas must be left out; got {shown(number)}; its name here is world_size="
         )

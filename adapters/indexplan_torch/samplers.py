@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
+from indexplan_torch.arguments import shown
 from indexplan_torch.drawn import (
     Drawn,
     find_drawer,
@@ -203,10 +204,11 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         injected = sampler if isinstance(plan, Plan) else plan
         feed = getattr(injected, "feed", None) or getattr(batch_size, "feed", None)
         if feed is None:
-            if not isinstance(plan, Plan) or batch_size is not None or drop_last:
+            if not isinstance(plan, Plan) or batch_size is not None or drop_last is not False:
                 raise IndexPlanError(
                     "PlanBatchSampler must be given a plan, and no batch_size or drop_last; got "
-                    f"{type(plan).__name__}, batch_size={batch_size}, drop_last={drop_last}; "
+                    f"{type(plan).__name__}, batch_size={shown(batch_size)}, "
+                    f"drop_last={shown(drop_last)}; "
                     "these belong to the plan: indexplan.Plan(..., batch_size=...)"
                 )
             feed = Feed(

@@ -54,7 +54,6 @@ COMMANDS: list[Command] = [
 ]
 
 _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"
-_IN_TRANSFORMERS = "takes a training on several ranks: tests/trainers/test_hf_resume.py"
 
 # file, function and beginning of what makes an error that is not provoked here, and why
 NOT_PROVOKED: dict[tuple[str, str, str], str] = {
@@ -166,19 +165,4 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "refuse_counting",
         'raise IndexPlanError(f"a resume under composer.Trainer must ',
     ): _IN_COMPOSER,
-    (
-        "adapters/indexplan_torch/transformers.py",
-        "KeepState.__init__",
-        "raise IndexPlanError(f\"trainer must have Trainer's method {l",
-    ): _IN_TRANSFORMERS,
-    (
-        "adapters/indexplan_torch/transformers.py",
-        "_Kept.set_initial_training_values",
-        "raise IndexPlanError(f'get_train_dataloader must return a Pl",
-    ): _IN_TRANSFORMERS,
-    (
-        "adapters/indexplan_torch/transformers.py",
-        "_counted",
-        'raise IndexPlanError(f"a resume under transformers.Trainer m',
-    ): _IN_TRANSFORMERS,
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -16,7 +17,9 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
+    SeedWorker,
     discover,
+    seed_rank,
 )
 from indexplan_torch.versions import private
 from tests.errors.catalogue.made import Case
@@ -225,6 +228,34 @@ CASES: list[Case] = [
         lambda: PlanLoader(Stream(), OPEN),
         "dataset must be map-style, as a plan says which index is read when; got Stream, an "
         "IterableDataset; give it __getitem__ and __len__",
+    ),
+    (
+        "a dataset that is a number",
+        lambda: PlanLoader(7, OPEN),
+        "dataset must be map-style, as a plan says which index is read when; got int, without "
+        "__getitem__; give it __getitem__ and __len__",
+    ),
+    (
+        "a dataset whose length fails",
+        lambda: PlanLoader(np.array(3), OPEN),
+        "dataset must tell how many samples it has, if it has __len__; got TypeError('len() of "
+        "unsized object') of ndarray; mend that, or leave __len__ out",
+    ),
+    (
+        "a flag that is text",
+        lambda: loader(nested="False"),
+        "nested must be True or False; got 'False'; pass one of the two",
+    ),
+    (
+        "a plan for a feed",
+        lambda: SeedWorker(OF_TWO),  # type: ignore[arg-type]
+        f"feed must be a sampler's; got {OF_TWO!r}; pass sampler.feed of a PlanBatchSampler",
+    ),
+    (
+        "a plan for its loader",
+        lambda: seed_rank(7),
+        "loader must be a PlanLoader, or one of the samplers; got 7; pass PlanLoader(dataset, "
+        "plan)",
     ),
     (
         "an epoch before the first",

@@ -6,8 +6,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader
 
 from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler
@@ -76,6 +78,41 @@ def resumed_by_nobody() -> None:
     set_initial_training_values(loader())
 
 
+def trainer(**options: Any) -> Any:
+    """Make a Hugging Face Trainer."""
+    import transformers
+
+    arguments = transformers.TrainingArguments(output_dir=".", use_cpu=True, **options)
+    return transformers.Trainer(model=torch.nn.Linear(1, 1), args=arguments)
+
+
+def kept_of_nothing() -> None:
+    """Keep the state of a trainer that is none."""
+    from indexplan_torch.transformers import KeepState
+
+    KeepState(object())
+
+
+def kept_without_a_plan() -> None:
+    """Keep the state of a loader that has no plan."""
+    from indexplan_torch.transformers import KeepState
+
+    made = trainer()
+    made.add_callback(KeepState(made))
+    made.set_initial_training_values(made.args, DataLoader(range(10)))  # type: ignore[arg-type]
+
+
+def counted_by_steps(resume_from_checkpoint: str = "checkpoint-7") -> None:
+    """Resume without KeepState a run whose passes had other steps: 2 for 5."""
+    from transformers import TrainerState
+
+    Path(resume_from_checkpoint).mkdir()
+    saved = TrainerState(epoch=3.5, global_step=7)
+    saved.save_to_json(f"{resume_from_checkpoint}/trainer_state.json")
+    made = trainer()
+    made.set_initial_training_values(made.args, loader())
+
+
 def on_ray() -> None:
     """Prepare a loader of another kind."""
     import indexplan_torch.ray
@@ -119,6 +156,26 @@ CASES: list[Case] = [
         "split_batches must be left out with GlobalPlanBatchSampler, as each batch is a rank's "
         "already, and would be cut once more; got True; use indexplan_torch.accelerate.prepare("
         "accelerator, PlanLoader(dataset, plan))",
+    ),
+    (
+        "a trainer that is none",
+        kept_of_nothing,
+        "trainer must have Trainer's method _inner_training_loop, for KeepState; got object "
+        "without it; use transformers 5.23, which this is tested with",
+    ),
+    (
+        "a trainer's loader without a plan",
+        kept_without_a_plan,
+        "get_train_dataloader must return a PlanLoader, for KeepState; got DataLoader; use "
+        "PlanLoader(dataset, plan)",
+    ),
+    (
+        "a trainer that counts steps of other passes",
+        counted_by_steps,
+        "a resume under transformers.Trainer must load the loader's state where the steps of a "
+        "pass are others than those saved; got checkpoint-7 of 3.5 passes, which Trainer would "
+        "take for 1.4 of 1 ranks, by counting its steps; use trainer.add_callback("
+        "indexplan_torch.transformers.KeepState(trainer)), in the run that saves too",
     ),
     (
         "another loader for Ray",

@@ -1,0 +1,46 @@
+"""What is passed to loaders and samplers: read as what it has to be, and shown where it is not."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from indexplan import IndexPlanError
+
+_LONGEST = 300  # characters of a value that a message shows
+
+
+def shown(value: object) -> str:
+    """Write a value in one line, be it one that cannot be written."""
+    try:
+        text = " ".join(line.strip() for line in repr(value).splitlines())
+    except Exception:  # an integer of 5,000 digits, a list in itself, a class that is wrong
+        return f"what cannot be written, of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def integer(value: Any) -> int | None:
+    """Return an integer that is none but by another type as int; else None."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except Exception:  # TypeError, or whatever a class of somebody's raises
+        return None
+
+
+def count(name: str, number: Any) -> int:
+    """Return what a trainer or user counts with as an int from 0."""
+    counted = integer(number)
+    if counted is None or counted < 0:
+        raise IndexPlanError(f"{name} must be an integer from 0; got {shown(number)}; count from 0")
+    return counted
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False, and nothing that merely counts as one of them, as "False" does."""
+    if not isinstance(value, bool | np.bool_):
+        raise IndexPlanError(
+            f"{name} must be True or False; got {shown(value)}; pass one of the two"
+        )
+    return bool(value)

@@ -1,0 +1,128 @@
+"""Whatever is passed to a loader or sampler: what it reads is an answer, or an IndexPlanError.
+
+As tests/errors/test_hostile_values.py does for the package itself, with its values.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import indexplan as ip
+from indexplan_torch import (
+    GlobalPlanBatchSampler,
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    SeedWorker,
+    discover,
+    seed_rank,
+)
+from tests.adapters.small import Identity, as_they_are
+from tests.errors.test_hostile_values import VALUES, Call, named, problem_of
+
+PLAN = ip.Plan(ip.Sequential(12), batch_size=2, sub_epochs=2, remainder="drop")
+RANKS = {"rank": 0, "world_size": 2}
+FORM = {"nested": False, "item": None, "as_array": False}
+TOLD = {"partial": False, "compare": False}
+STATE = PlanBatchSampler(PLAN, rank=0, world_size=2).state_dict()
+
+
+def read(kind: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes a loader or sampler, and reads a pass of it."""
+    return lambda **given: list(kind(**given))
+
+
+def loader(**given: Any) -> PlanLoader:
+    """Make a loader that leaves samples as they are."""
+    right: dict[str, Any] = {"dataset": Identity(12), "plan": PLAN, **RANKS, **given}
+    return PlanLoader(**right, collate_fn=as_they_are)
+
+
+def calls() -> Iterator[Call]:
+    """Yield what the adapters make, and ask of it, with arguments that are right."""
+    every: dict[str, Any] = {"plan": PLAN, **RANKS, "mesh": None, **FORM, **TOLD}
+    yield "PlanBatchSampler", read(PlanBatchSampler), every
+    yield "PlanBatchSampler, discovering", read(PlanBatchSampler), {"plan": PLAN, **FORM, **TOLD}
+    again = {"batch_size": None, "drop_last": False, "sampler": None, "num_replicas": None}
+    yield "PlanBatchSampler, anew", read(PlanBatchSampler), {"plan": PLAN, **again}
+    yield "PlanSampler", read(PlanSampler), {"plan": PLAN, **RANKS, "mesh": None, **TOLD}
+    form = {"world_size": 2, "mesh": None, **FORM, **TOLD, "num_replicas": None}
+    yield "GlobalPlanBatchSampler", read(GlobalPlanBatchSampler), {"plan": PLAN, **form}
+    yield "PlanLoader", read(loader), {**every, "batch_sampler": None, "in_order": True}
+    yield (
+        "PlanLoader, unread",
+        loader,
+        {"dataset": range(12)},
+    )  # what it raises when read is its own
+    yield "discover", discover, {**RANKS, "mesh": None}
+    for kind in (loader, sampler):
+        name = kind.__name__
+        yield f"{name}.set_epoch", after(kind, "set_epoch"), {"epoch": 1}
+        yield f"{name}.sampler.set_epoch", after(kind, "sampler.set_epoch"), {"epoch": 1}
+        where = {"epoch": 0, "sub_epoch": 1}
+        yield f"{name}.set_epoch_and_sub_epoch", after(kind, "set_epoch_and_sub_epoch"), where
+        load = after(kind, "load_state_dict")
+        yield f"{name}.load_state_dict", load, {"state": STATE}
+        of = lambda load=load, **state: load(state=state)  # noqa: E731
+        yield f"{name}.load_state_dict of", of, {**STATE, "pass": 1}
+        of = lambda load=load, **cursor: load(state={**STATE, "cursor": cursor})  # noqa: E731
+        yield f"{name}.load_state_dict of a cursor of", of, STATE["cursor"]
+    yield "SeedWorker", lambda feed, worker: SeedWorker(feed)(worker), SEEDED
+    yield "seed_rank", seed_rank, {"loader": loader()}
+
+
+def sampler() -> PlanBatchSampler:
+    """Make a sampler."""
+    return PlanBatchSampler(PLAN, rank=0, world_size=2)
+
+
+SEEDED = {"feed": loader().feed, "worker": 0}
+
+
+def after(make: Callable[[], Any], method: str) -> Callable[..., Any]:
+    """Return what calls a method of something new, and reads what comes."""
+
+    def called(**given: Any) -> Any:
+        made = make()
+        attrgetter(method)(made)(**given)
+        return len(made), made.state_dict(), list(made)
+
+    return called
+
+
+@pytest.fixture
+def _same_streams() -> Iterator[None]:
+    """Put back the random states of this process."""
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    yield
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
+    torch.set_rng_state(states[2])
+
+
+@pytest.mark.usefixtures("_same_streams")
+def test_every_argument_of_the_adapters() -> None:
+    """Nothing but an IndexPlanError, of one readable line with a cure, comes of a wrong value."""
+    for _, function, right in calls():
+        function(**right)  # is no error, so that what follows meets the value that is wrong
+    problems = {
+        f"{name}({argument}={named(value)}): {problem}"
+        for name, function, right in calls()
+        for argument in right
+        for value in VALUES
+        if (problem := problem_of(lambda: function(**{**right, argument: value})))  # noqa: B023
+    }
+    for name in ("batch_size", "shuffle", "sampler", "drop_last", "num_replicas"):
+        problems |= {
+            f"PlanLoader({name}={named(value)}): {problem}"
+            for value in VALUES
+            if (problem := problem_of(lambda: loader(**{name: value})))  # noqa: B023
+        }
+    assert not problems, "\n".join(sorted(problems))
