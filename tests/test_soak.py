@@ -69,7 +69,7 @@ def carry_skips_a_unit(patch: Patch) -> None:
 
     def skipping(self: Any, start: int, stop: int) -> list[tuple[int, int, int]]:
         found = pieces(self, start, stop)
-        if self.remainder != "carry" or self.num_units < 9:
+        if not self.policy.crosses or self.num_units < 9:
             return found
         return [(e, a + (e > self.epoch and a == 0 and b < 9), b) for e, a, b in found]
 
