@@ -195,9 +195,12 @@ def _num_workers(drawer: Any) -> int:
     return 0 if drawer is None else int(private("torch", drawer, "_num_workers"))
 
 
-def _snapshot_interval(drawer: Any) -> int:
-    """Return of how many batches torchdata keeps one state; without workers it keeps each."""
-    return int(private("torchdata", drawer, "_snapshot_interval")) if _num_workers(drawer) else 1
+def _snapshot_interval(drawer: Any) -> int | None:
+    """Return of how many batches torchdata keeps one state; None if it keeps but the first.
+
+    Without workers it keeps each.
+    """
+    return private("torchdata", drawer, "_snapshot_interval") if _num_workers(drawer) else 1
 
 
 def _maker(drawer: Any) -> tuple[str, Any]:

@@ -397,7 +397,7 @@ class Feed:
             self._saved_in == loaded and self._asked is not None and self.number == loaded
         )
 
-    def check_nothing_dropped(self, snapshot_interval: int) -> None:
+    def check_nothing_dropped(self, snapshot_interval: int | None) -> None:
         """Raise if torchdata may drop batches of the pass of a state, and none of it is read."""
         if snapshot_interval != 1 and self._saved_in == self._number(self.plan.start):
             raise IndexPlanError(

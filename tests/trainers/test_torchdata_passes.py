@@ -108,7 +108,7 @@ def test_a_state_in_mid_pass_is_read_to_its_end_before_another_pass() -> None:
 def test_sub_epochs_before_the_state_are_empty() -> None:
     """A loop that begins again with the epoch's first sub-epoch; refused if batches are dropped."""
     plan = plan_of(4)
-    for interval in (1, 2):
+    for interval in (1, 2, None):
         loader = loader_of(plan, num_workers=1, snapshot_every_n_steps=interval)
         loader.batch_sampler.set_epoch(1)
         states = [loader.state_dict() for _ in loader]
