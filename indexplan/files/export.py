@@ -19,6 +19,7 @@ from indexplan.files.stores.open import place_of
 from indexplan.files.stores.protocol import Place
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import below
+from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 
@@ -85,7 +86,7 @@ class _Share(NamedTuple):
 
     @property
     def num_units(self) -> int:
-        steps = self.plan._layout(self.epoch, self.sub_epoch)  # noqa: SLF001 (a plan's sum)
+        steps = steps_of(self.plan, self.epoch, self.sub_epoch)
         if not steps.spans:
             return 0
         ranks, places = self.plan.world_size or 1, (steps.spans[0].start, steps.end)

@@ -156,9 +156,9 @@ class Order(abc.ABC):
 
     @classmethod
     def _from_fields(cls, values: dict[str, Any]) -> Order:
-        """Return the order of the fields that `to_dict` wrote, columns and orders among them."""
-        check_fields(f"an order of {cls.algorithm}", values, field_names(cls))
-        return cls(**values)
+        """Return the order that `to_dict` wrote, with the columns and orders that it holds."""
+        check_fields(f"an order of {cls.algorithm}", values, ["algorithm", *field_names(cls)])
+        return cls(**{name: values[name] for name in field_names(cls)})
 
     @property
     def columns(self) -> dict[str, Column]:

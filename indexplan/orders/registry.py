@@ -87,10 +87,8 @@ def _order(data: Any, columns: Columns, depth: int) -> Order:
         known = ", ".join(sorted(_REGISTRY))
         cure = "upgrade indexplan, or import the module that registers it"
         raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
-    values = {name: data[name] for name in data if name != "algorithm"}
-    return kind._from_fields(  # noqa: SLF001 (of an order, for this)
-        {name: _value(name, values[name], columns, depth) for name in values}
-    )
+    values = {name: _value(name, value, columns, depth) for name, value in data.items()}
+    return kind._from_fields(values)  # noqa: SLF001 (of an order, for this)
 
 
 def _value(name: str, value: Any, columns: Columns, depth: int) -> Any:

@@ -118,15 +118,32 @@ class Cursor:
         if self.sub_epochs != sub_epochs:
             cure = f"use plan.replace(sub_epochs={self.sub_epochs})"
             raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)
-        cure = "save cursors with plan.cursor(...)"
-        whole("a cursor's sub_epoch", self.sub_epoch, 0, sub_epochs, cure)
-        num_units = order.num_units(self.epoch)
-        start = split(num_units, sub_epochs, self.sub_epoch)
-        stop = split(num_units, sub_epochs, self.sub_epoch + 1)
-        if not (start <= self.position < stop or (self.position == start and self.step == 0)):
-            rule = f"from {start} to {stop - 1}, in its sub-epoch"
-            raise wrong("a cursor's position", rule, self.position, cure)
-        if self.step > self.position - start:
-            rule = f"at most {self.position - start}, as each finished step read a unit"
-            raise wrong("a cursor's step", rule, self.step, cure)
-        return Resume(self.epoch, self.sub_epoch, self.step, self.position)
+        place = Resume(self.epoch, self.sub_epoch, self.step, self.position)
+        return check_place(place, order, sub_epochs)
+
+
+def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
+    """Return where a run goes on, if an order and sub_epochs have such a place.
+
+    Raises
+    ------
+    IndexPlanError
+        If a number is no such integer, or the position lies outside its sub-epoch.
+    """
+    cure = "save cursors with plan.cursor(...)"
+    epoch = check_epoch(place.epoch)
+    sub_epoch = whole("a cursor's sub_epoch", place.sub_epoch, 0, sub_epochs, cure)
+    step, position = (
+        whole(f"a cursor's {name}", getattr(place, name), 0, 2**63, cure)
+        for name in ("step", "position")
+    )
+    num_units = order.num_units(epoch)
+    start = split(num_units, sub_epochs, sub_epoch)
+    stop = split(num_units, sub_epochs, sub_epoch + 1)
+    if not (start <= position < stop or (position == start and step == 0)):
+        rule = f"from {start} to {stop - 1}, in its sub-epoch"
+        raise wrong("a cursor's position", rule, position, cure)
+    if step > position - start:
+        rule = f"at most {position - start}, as each finished step read a unit"
+        raise wrong("a cursor's step", rule, step, cure)
+    return Resume(epoch, sub_epoch, step, position)

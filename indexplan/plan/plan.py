@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import whole, wrong
+from indexplan.once import once
+from indexplan.orders.base import Order
+from indexplan.orders.columns import Columns
 from indexplan.partition.account import Account, account
 from indexplan.partition.locate import Location, find
 from indexplan.partition.ranks import Runs, batch_runs, runs, share, shares
-from indexplan.partition.schedule import Phase
-from indexplan.partition.steps import Int64, Resume
-from indexplan.plan.bounds import Bounds
+from indexplan.partition.schedule import Phase, Size
+from indexplan.partition.steps import Int64, Partition, Resume
+from indexplan.plan.bounds import (
+    check_sized,
+    edge_of,
+    rank_of,
+    step_of,
+    steps_of,
+    stretch_of,
+    world_of,
+)
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import MicroBatches, cut, deal, deal_in_threads, deal_offsets, draw
+from indexplan.plan.spec import (
+    changed,
+    check_phases,
+    check_spec,
+    from_json_types,
+    partition_of,
+    phases_of,
+    to_json_types,
+)
 from indexplan.seeds import check_epoch
 
 
 @dataclass(frozen=True)
-class Plan(Bounds):
+class Plan:
     """Which dataset index does rank r read at step t of epoch e?
 
     A plan is a value: a pure function of its fields, without state, equal to any plan with the
@@ -66,6 +88,44 @@ class Plan(Bounds):
     (256,)
     """
 
+    order: Order
+    _: KW_ONLY
+    world_size: int | None = None
+    batch_size: Size | Sequence[Phase] | None = None
+    global_batch_size: Size | Sequence[Phase] | None = None
+    sub_epochs: int = 1
+    remainder: str = "spread"
+    resumed: Resume | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in check_spec(self).items():
+            object.__setattr__(self, name, value)
+        check_phases(self, self.partition)
+
+    @once
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of the schedule; a single one where the batch size is constant.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Plan(ip.Shuffle(100), world_size=2, batch_size=4).phases
+        (Phase(at=0, size=4, parameters={}),)
+        """
+        return phases_of(self)
+
+    @once
+    def partition(self) -> Partition:
+        """The arithmetic of who reads what, which knows of positions and nothing of samples.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Plan(ip.Shuffle(100), world_size=2, batch_size=4).partition.sizes
+        (8,)
+        """
+        return partition_of(self)
+
     def num_steps(self, epoch: int, sub_epoch: int | None = None) -> int:
         """Return the number of steps of a sub-epoch, the same on all ranks.
 
@@ -78,7 +138,7 @@ class Plan(Bounds):
         >>> plan.num_steps(epoch=0, sub_epoch=4)
         4
         """
-        return self._layout(epoch, sub_epoch).num_steps
+        return steps_of(self, epoch, sub_epoch).num_steps
 
     def first_step(self, epoch: int, sub_epoch: int | None = None) -> int:
         """Return the number of the first unfinished step: 0, but in the sub-epoch of a resume.
@@ -90,7 +150,7 @@ class Plan(Bounds):
         >>> plan.resume(plan.cursor(epoch=2, step=7)).first_step(epoch=2)
         7
         """
-        return self._layout(epoch, sub_epoch).first_step
+        return steps_of(self, epoch, sub_epoch).first_step
 
     def batch(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
         """Return the indices that a rank reads in a step.
@@ -181,8 +241,9 @@ class Plan(Bounds):
         >>> plan.indices(epoch=0, rank=1, start_step=0, stop_step=3)
         array([ 2,  3,  8,  9, 14, 15])
         """
-        rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
-        where = runs(steps, self._world(), rank, start, stop)
+        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
+        start, stop = stretch_of(self, steps, start_step, stop_step)
+        where = runs(steps, world_of(self), rank, start, stop)
         if whole("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
             return deal(self.order, where)
         return deal_in_threads(self.order, where, num_threads)
@@ -209,8 +270,9 @@ class Plan(Bounds):
         >>> ip.Plan(ip.Shuffle(11), world_size=2, batch_size=2).batch_sizes(epoch=0, rank=0)
         array([2, 2, 2])
         """
-        rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
-        _, starts, stops = shares(steps, self._world(), rank, start, stop)
+        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
+        start, stop = stretch_of(self, steps, start_step, stop_step)
+        _, starts, stops = shares(steps, world_of(self), rank, start, stop)
         return (stops - starts).astype(np.int64)
 
     def batches(
@@ -236,8 +298,9 @@ class Plan(Bounds):
         >>> [batch.tolist() for batch in plan.batches(epoch=0, rank=1)]
         [[2, 3], [6, 7], [10]]
         """
-        rank, steps, start, stop = self._steps(epoch, sub_epoch, rank, start_step, stop_step)
-        return draw(self.order, steps, self._world(), rank, start, stop)
+        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
+        start, stop = stretch_of(self, steps, start_step, stop_step)
+        return draw(self.order, steps, world_of(self), rank, start, stop)
 
     def num_valid(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> int:
         """Return the units of a batch that are not padding.
@@ -249,9 +312,9 @@ class Plan(Bounds):
         >>> plan.num_valid(epoch=0, step=2, rank=1)
         1
         """
-        rank = self._rank(rank)
-        steps = self._layout(epoch, sub_epoch)
-        return steps.valid(*share(steps, self._world(), rank, self._step(steps, step)))
+        rank = rank_of(self, rank)
+        steps = steps_of(self, epoch, sub_epoch)
+        return steps.valid(*share(steps, world_of(self), rank, step_of(self, steps, step)))
 
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
         """Return the valid units of a step over all ranks: what a loss is weighted by.
@@ -263,8 +326,8 @@ class Plan(Bounds):
         >>> [plan.step_size(epoch=0, step=step) for step in range(3)]
         [4, 4, 3]
         """
-        steps = self._layout(epoch, sub_epoch)
-        return steps.valid(*steps.interval(self._step(steps, step)))
+        steps = steps_of(self, epoch, sub_epoch)
+        return steps.valid(*steps.interval(step_of(self, steps, step)))
 
     def phase(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Phase:
         """Return the phase of the schedule that is in force at a step.
@@ -277,8 +340,8 @@ class Plan(Bounds):
         >>> plan.phase(epoch=1, step=3)["mask"]
         0.75
         """
-        steps = self._layout(epoch, sub_epoch)
-        return self.phases[steps.span(self._step(steps, step)).phase]
+        steps = steps_of(self, epoch, sub_epoch)
+        return self.phases[steps.span(step_of(self, steps, step)).phase]
 
     def locate(self, index: ArrayLike, epoch: int) -> Location:
         """Return where an epoch's order has a sample first read: the inverse of `batch`.
@@ -305,13 +368,14 @@ class Plan(Bounds):
         >>> int(plan.batch(where.epoch, step=where.step, rank=where.rank)[where.slot])
         123
         """
+        epoch = check_epoch(epoch)
         if self.order.traits.reads == "any":  # of which the first read may be finished, or dropped
             shape = np.shape(index)
             every, offsets = self.locate_all(index, epoch)
             first = np.where(offsets[1:] > offsets[:-1], offsets[:-1], len(every.epoch))
             found = Location(*(np.append(part, -1)[first] for part in every))
         else:
-            positions = self.order.locate(check_epoch(epoch), index)
+            positions = self.order.locate(epoch, index)
             shape = positions.shape
             found = self._found(epoch, positions.ravel())
         if not shape:
@@ -345,7 +409,8 @@ class Plan(Bounds):
         >>> places.step, places.rank, offsets
         (array([2, 0]), array([0, 1]), array([0, 1, 2]))
         """
-        positions, offsets = self.order.locate_all(check_epoch(epoch), index)
+        epoch = check_epoch(epoch)
+        positions, offsets = self.order.locate_all(epoch, index)
         found = self._found(epoch, positions)
         read = found.step >= 0
         kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(read)])
@@ -353,8 +418,8 @@ class Plan(Bounds):
 
     def _found(self, epoch: int, positions: Int64) -> Location:
         """Return where the plan reads some positions of an epoch; -1 where it does not."""
-        self._world()
-        return find(self._partition, self.order.num_units(epoch), epoch, positions)
+        world_of(self)
+        return find(self.partition, self.order.num_units(epoch), epoch, positions)
 
     def account(self, epoch: int, sub_epoch: int | None = None) -> Account:
         """Return what becomes of an epoch's units, or of one sub-epoch's: every unit is counted.
@@ -367,13 +432,13 @@ class Plan(Bounds):
         3
         """
         epoch = check_epoch(epoch)
-        self._sized()
+        check_sized(self)
         chosen = range(self.sub_epochs)
         if sub_epoch is not None:
             cure = "leave it out for the whole epoch"
             sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
             chosen = range(sub_epoch, sub_epoch + 1)
-        return account(self._partition, self.order.num_units(epoch), epoch, chosen)
+        return account(self.partition, self.order.num_units(epoch), epoch, chosen)
 
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
         """Return where a run stands after `step` finished steps of a sub-epoch.
@@ -393,9 +458,9 @@ class Plan(Bounds):
         >>> cursor.position, plan.resume(cursor).first_step(epoch=0)
         (385, 5)
         """
-        steps = self._layout(epoch, sub_epoch)
-        step = self._edge(steps, "step", step)
-        place = self._partition.resume_after(steps, step)
+        steps = steps_of(self, epoch, sub_epoch)
+        step = edge_of(self, steps, "step", step)
+        place = self.partition.resume_after(steps, step)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
     @property
@@ -438,15 +503,115 @@ class Plan(Bounds):
         """
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "read saved text with Cursor.from_json")
-        resumed = self._checked(cursor)
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Plan(**{**fields, "resumed": resumed})
+        return replace(self, resumed=cursor.checked(self.order, self.sub_epochs))
+
+    def replace(self, **changes: Any) -> Plan:
+        """Return a plan with some fields changed, and not resumed.
+
+        Giving one of `batch_size` and `global_batch_size` takes the other's place.
+
+        Raises
+        ------
+        IndexPlanError
+            If a name is not a field, or a value breaks its rule.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
+        >>> plan.replace(world_size=12, global_batch_size=128).num_steps(epoch=0)
+        8
+        """
+        if not changes:
+            return self
+        return Plan(**changed(self, changes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON types.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Plan(ip.Sequential(9), batch_size=2).to_dict()["order"]
+        {'algorithm': 'sequential-v1', 'num_samples': 9}
+        """
+        return to_json_types(self)
+
+    @classmethod
+    def from_dict(
+        cls, data: Mapping[str, Any], *, order: Order | None = None, columns: Columns = None
+    ) -> Plan:
+        """Return the plan that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+        order : Order, optional
+            An order that equals the one described, to be used as it is.
+        columns : folder, or iterable of columns, arrays and paths, optional
+            Where the order's columns are found, which a plan knows by their sha256: a folder has
+            them as `<sha256>.npy`, as the folder `columns` of a plan directory does.
+
+        Raises
+        ------
+        IndexPlanError
+            If a field is missing, unknown or breaks its rule, or a column is not there.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), batch_size=(5, 3))
+        >>> ip.Plan.from_dict(plan.to_dict()) == plan
+        True
+        """
+        names = [field.name for field in fields(cls)]
+        return cls(**from_json_types(data, names, order, columns))
+
+    def to_json(self) -> str:
+        """Return the plan as canonical JSON text, which the fingerprint is taken of.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> len(ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256).to_json()) < 300
+        True
+        """
+        return canonical_json(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, columns: Columns = None) -> Plan:
+        """Return the plan that `to_json` wrote, or raise `IndexPlanError` as `from_dict` does.
+
+        `columns` is what `from_dict` takes.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), batch_size=(5, 3))
+        >>> ip.Plan.from_json(plan.to_json()) == plan
+        True
+        """
+        return cls.from_dict(parse_json_object("a plan", text), columns=columns)
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256, in hexadecimal, of the plan's canonical JSON, its algorithms inside.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(13, seed=1), world_size=2, batch_size=2)
+        >>> plan.fingerprint[:16]
+        '648eb67880a0635d'
+        """
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def _batch_runs(self, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Runs:
-        rank = self._rank(rank)
-        steps = self._layout(epoch, sub_epoch)
-        step = self._step(steps, step)
-        return batch_runs(steps, self._world(), rank, step)
+        rank = rank_of(self, rank)
+        steps = steps_of(self, epoch, sub_epoch)
+        step = step_of(self, steps, step)
+        return batch_runs(steps, world_of(self), rank, step)
 
 
 def check_plan(what: str, plan: Any) -> None:

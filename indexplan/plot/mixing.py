@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from indexplan.errors import IndexPlanError, whole
 from indexplan.orders.base import Order
 from indexplan.partition.steps import Layout
+from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREY, new_figure, of_many, sample, short
 
@@ -59,7 +60,7 @@ def mixing(
     if order.deals_bins:
         rule = "mixing needs an order of single samples"
         raise IndexPlanError(f"{rule}; got {order.algorithm}; plot the reading instead")
-    steps = plan._layout(epoch, sub_epoch if sub_epoch is not None else 0)  # noqa: SLF001
+    steps = steps_of(plan, epoch, sub_epoch if sub_epoch is not None else 0)
     num_steps = steps.num_steps - steps.first_step
     if window is None:
         window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Layout
+from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
     LIGHT,
@@ -60,8 +61,8 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     check_plan("plan", plan)
     figure = new_figure(8, 4)
     axes = figure.add_subplot()
-    world_size = plan._world()  # noqa: SLF001
-    layout = plan._layout(epoch, sub_epoch if sub_epoch is not None else 0)  # noqa: SLF001
+    world_size = world_of(plan)
+    layout = steps_of(plan, epoch, sub_epoch if sub_epoch is not None else 0)
     num_steps = layout.num_steps - layout.first_step
     part = f", sub-epoch {layout.sub_epoch}" if plan.sub_epochs > 1 else ""
     axes.set_title(f"Who reads what, when: epoch {epoch}{part}", loc="left")
@@ -105,7 +106,7 @@ def _cells(plan: Plan, layout: Layout, ranks: list[int], steps: list[int]) -> Ce
     Both of shape (ranks, steps, slots); and the size of the largest batch. No index is computed
     but those shown, however large the batches are.
     """
-    world_size = plan._world()  # noqa: SLF001
+    world_size = world_of(plan)
     places = [[share(layout, world_size, rank, step) for step in steps] for rank in ranks]
     widest = max(stop - start for row in places for start, stop in row)
     slots = evenly(0, widest, SLOTS)

@@ -12,6 +12,7 @@ import numpy as np
 from indexplan.errors import wrong
 from indexplan.partition.schedule import Phase
 from indexplan.partition.steps import part_of
+from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREEN, GREY, LIGHT, evenly, new_figure, of_many
 from indexplan.seeds import EPOCH_STOP, check_epochs
@@ -55,7 +56,7 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     chosen = _default(plan) if epochs is None else _sorted(epochs)
     if not chosen:
         raise wrong("epochs", "at least one epoch", chosen, "leave it out")
-    plan._layout(chosen[-1], plan.sub_epochs - 1)  # noqa: SLF001 (which checks that there is one)
+    steps_of(plan, chosen[-1], plan.sub_epochs - 1)
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
     names = list(dict.fromkeys(name for phase in plan.phases for name in dict(phase.parameters)))
     shown = names[:PARAMETERS]
@@ -140,7 +141,7 @@ def _rows(plan: Plan, epochs: Sequence[int], numbers: list[int]) -> list[Row]:
     rows = []
     for number in numbers:
         epoch, sub_epoch = epochs[number // plan.sub_epochs], number % plan.sub_epochs
-        steps = plan._layout(epoch, sub_epoch)  # noqa: SLF001
+        steps = steps_of(plan, epoch, sub_epoch)
         for span in steps.spans:
             start = epoch + span.start / steps.num_units
             stop = start + span.length / steps.num_units

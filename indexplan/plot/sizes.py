@@ -11,6 +11,7 @@ from indexplan.partition.locate import find_place
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Layout
+from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
     BLUE,
@@ -62,9 +63,9 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     """
     check_plan("plan", plan)
     figure = new_figure(8, 6)
-    world_size = plan._world()  # noqa: SLF001
+    world_size = world_of(plan)
     sub_epoch = 0 if sub_epoch is None else sub_epoch
-    plan._layout(epoch, sub_epoch)  # noqa: SLF001 (which checks them)
+    steps_of(plan, epoch, sub_epoch)
     panels = figure.subplots(2, 2, sharey=True)
     ranks = evenly(0, world_size, RANKS)
     highest = [1.0]
@@ -77,7 +78,7 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
             _say(axes, "not for this order")
             axes.set_xlabel(str(error).partition(";")[0], fontsize="x-small")
             continue
-        highest.append(_panel(axes, changed._layout(epoch, sub_epoch), world_size, ranks))  # noqa: SLF001
+        highest.append(_panel(axes, steps_of(changed, epoch, sub_epoch), world_size, ranks))
     panels[0, 0].set_ylim(0, 1.25 * max(highest))  # room for the words above the bars
     for axes in panels[:, 0]:
         axes.set_ylabel("units of a rank's batch")

@@ -12,6 +12,7 @@ from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
 from indexplan.partition.schedule import Phase
 from indexplan.partition.steps import layout
+from indexplan.plan.bounds import check_sized
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
@@ -116,7 +117,7 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     check_plan("a", a)
     check_plan("b", b)
     for plan in (a, b):
-        plan._sized()  # noqa: SLF001 (raises where the world size that it needs is open)
+        check_sized(plan)
     started = max(plan.start.epoch for plan in (a, b))
     compared = _changing(a, b, started) if epochs is None else sorted(set(check_epochs(epochs)))
     if not compared or compared[-1] < started:
@@ -201,7 +202,7 @@ def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
     for sub_epoch in range(plan.sub_epochs):
         if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
             continue
-        steps = layout(plan._partition, num_units, epoch, sub_epoch)  # noqa: SLF001
+        steps = layout(plan.partition, num_units, epoch, sub_epoch)
         padded = steps.policy.repeats and steps.end > steps.stop
         for span in steps.spans:
             size, large = divmod(span.length, span.num_steps)

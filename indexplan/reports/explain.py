@@ -13,6 +13,7 @@ from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Layout, layout, part_of
+from indexplan.plan.bounds import world_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
@@ -92,7 +93,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
         epochs = plan.order.manifest.build.epochs
     elif epochs is None:
         epochs = range(plan.start.epoch, min(plan.start.epoch + 3, EPOCH_STOP))
-    plan._world()  # noqa: SLF001 (whether it is set)
+    world_of(plan)
     return tuple(
         reading for epoch in check_epochs(epochs) for reading in _readings(plan, index, epoch)
     )
@@ -110,7 +111,7 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
 
 def _reading(plan: Plan, epoch: int, position: int) -> Reading:
     num_units = plan.order.num_units(epoch)
-    found = find(plan._partition, num_units, epoch, np.array([position]))  # noqa: SLF001
+    found = find(plan.partition, num_units, epoch, np.array([position]))
     location = Location(*(int(part[0]) for part in found))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
@@ -162,4 +163,4 @@ def _sub_epoch(plan: Plan, epoch: int, position: int) -> int:
 
 
 def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Layout:
-    return layout(plan._partition, plan.order.num_units(epoch), epoch, sub_epoch)  # noqa: SLF001
+    return layout(plan.partition, plan.order.num_units(epoch), epoch, sub_epoch)

@@ -13,6 +13,7 @@ from indexplan.partition.account import between
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.schedule import Phase
+from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan
 from indexplan.seeds import EPOCH_STOP
 
@@ -137,7 +138,7 @@ def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[s
 
 def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]:
     """Return the first samples of a batch, which may be far too large to be drawn whole."""
-    steps = plan._layout(**where)  # noqa: SLF001
+    steps = steps_of(plan, **where)
     start, stop = share(steps, plan.world_size or 1, rank, step)
     if start == stop:
         return []

@@ -206,7 +206,7 @@ _Found = tuple[str, int, list[str]]
 def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
     """Yield (law, how many times it was looked at, problems) of the sub-epochs of one epoch."""
     num_units = plan.order.num_units(epoch)
-    partition = plan._partition  # noqa: SLF001 (the arithmetic itself is under test)
+    partition = plan.partition
     chosen = _sampled_sub_epochs(partition, num_units, epoch)
     gaps = []
     for sub_epoch in chosen:
@@ -261,13 +261,13 @@ def _tiling(plan: Plan, steps: Layout) -> list[str]:
     for span in steps.spans:
         if (span.start, span.step) != (place, step):
             problems.append(f"{_where(steps)}: {span} must start at {place}, step {step}")
-        size = plan._partition.sizes[span.phase]  # noqa: SLF001
+        size = plan.partition.sizes[span.phase]
         least, most = span.length // span.num_steps, -(-span.length // span.num_steps)
         if not 0 < least <= most <= size or (least < size and span != steps.spans[-1]):
             problems.append(f"{_where(steps)}: {span} must have steps of {size} units")
         place, step = span.start + span.length, span.step + span.num_steps
     left = steps.stop - place
-    size = plan._partition.sizes[steps.spans[-1].phase] if steps.spans else left + 1  # noqa: SLF001
+    size = plan.partition.sizes[steps.spans[-1].phase] if steps.spans else left + 1
     least = 1 - size if steps.policy.repeats or steps.policy.crosses else 0
     most = size - 1 if steps.policy.leaves else 0
     if steps.spans and not least <= left <= most:

@@ -198,7 +198,11 @@ PHASE = {"at": 0, "size": 2, "parameters": {}}
         ),
         (
             {"resumed": {"epoch": 0, "sub_epoch": "0", "step": 0, "position": 0}},
-            f"a cursor's sub_epoch must be an integer from 0 to 2**63 - 1; got '0'; {SAVE}",
+            f"a cursor's sub_epoch must be an integer from 0 to 1; got '0'; {SAVE}",
+        ),
+        (
+            {"resumed": {"epoch": 0, "sub_epoch": 0, "step": "0", "position": 0}},
+            f"a cursor's step must be an integer from 0 to 2**63 - 1; got '0'; {SAVE}",
         ),
         (
             {"batch_size": [{**PHASE, "x": 1}]},

@@ -133,8 +133,8 @@ def test_batches_larger_than_memory(remainder: str, n: int) -> None:
     report, held = peak(lambda: ip.verify(plan))
     assert report.ok, str(report)
     assert held < 4 * MB
-    (data, _), held = peak(lambda: show_plan(plan, None, 0, None))
-    first = [batch["indices"][:3] for batch in data["first_batches"][:1]]
+    shown, held = peak(lambda: show_plan(plan, None, 0, None))
+    first = [batch["indices"][:3] for batch in shown.to_dict()["first_batches"][:1]]
     assert first == ([] if remainder == "drop" and n == 20 else [[0, 1, 2]])
     assert held < 4 * MB
 

@@ -212,7 +212,7 @@ COMMANDS: list[Command] = [
         f"{BUILD} --remainder wrap",
         2,
         "indexplan build: error: argument --remainder: invalid choice: 'wrap' (choose from "
-        "'spread', 'drop', 'pad', 'carry')",
+        "'carry', 'drop', 'pad', 'spread')",
         nothing,
     ),
     (

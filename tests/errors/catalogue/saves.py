@@ -74,6 +74,12 @@ CASES: list[Case] = [
         "a cursor must be an object; got [1]; pass what to_dict returned",
     ),
     (
+        "a plan that was resumed at a step of text",
+        lambda: spec(resumed={"epoch": 0, "sub_epoch": 0, "step": "0", "position": 0}),
+        "a cursor's step must be an integer from 0 to 2**63 - 1; got '0'; save cursors with "
+        "plan.cursor(...)",
+    ),
+    (
         "a plan without fields",
         lambda: ip.Cursor.from_dict({"epoch": 0}),
         "a cursor must have the fields ['order', 'position', 'step', 'sub_epoch', "
@@ -108,7 +114,7 @@ CASES: list[Case] = [
         "an order without fields",
         lambda: spec(order={"algorithm": "shuffle-v1"}),
         "an order of shuffle-v1 must have the fields ['num_samples', 'seed']; got only "
-        "[]; write it with to_json, or read it with the version of indexplan that "
+        "['algorithm']; write it with to_json, or read it with the version of indexplan that "
         "wrote it",
     ),
     (
