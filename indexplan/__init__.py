@@ -13,7 +13,7 @@ from indexplan.seeds import worker_seed
 from indexplan.version import __version__
 
 if TYPE_CHECKING:
-    from indexplan import plot
+    from indexplan import plot, testing
     from indexplan.dataset import Dataset
     from indexplan.files.build import Saved, finish, save
     from indexplan.files.export import Exported, export
@@ -60,6 +60,7 @@ __all__ = [
     "plot",
     "register",
     "save",
+    "testing",
     "verify",
     "warm_up",
     "worker_seed",
@@ -81,8 +82,8 @@ _AT_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plot":  # a package, which importing makes an attribute
-        return import_module("indexplan.plot")
+    if name in ("plot", "testing"):  # packages, which importing makes attributes
+        return import_module(f"indexplan.{name}")
     if name not in _AT_FIRST_USE:
         raise AttributeError(f"module 'indexplan' has no attribute {name!r}")
     return getattr(import_module(_AT_FIRST_USE[name]), name)

@@ -67,5 +67,8 @@ class Wrapped(ip.Order):
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         self.order._fill(epoch, starts, stops, out)
 
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return self.order._offsets(epoch, starts, stops)
+
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         return self.order._locate_all(epoch, indices)

@@ -133,6 +133,24 @@ CASES: list[Case] = [
         "to_dict and _from_fields",
     ),
     (
+        "a check of a class",
+        lambda: ip.testing.check_order(ip.Shuffle),
+        "order must be an indexplan.Order; got <class 'indexplan.orders.shuffle.Shuffle'>; pass "
+        "one, such as MyOrder(100)",
+    ),
+    (
+        "a check of no epochs",
+        lambda: ip.testing.check_order(ip.Shuffle(5), epochs=[]),
+        "epochs must be some that the order reads; got []; leave it out",
+    ),
+    (
+        "a check of an order that breaks a law",
+        lambda: ip.testing.check_order(Nowhere(5)),
+        "Nowhere(num_samples=5) must read each sample as often as its traits say; got sample 0 "
+        'more than once in epoch 0; set reads="at most once" or reads="any" in traits if that is '
+        "what it does",
+    ),
+    (
         "orders too deep",
         lambda: nested(8),
         "an order must be inside at most 7 others; got 'sequential-v1'; nest them less",

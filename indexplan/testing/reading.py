@@ -1,0 +1,282 @@
+"""The laws of what an order reads, and of where it says that it reads it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+from indexplan.errors import shown
+from indexplan.orders.base import NUM_SAMPLES_STOP, Int64, Traits
+from indexplan.seeds import SEED_STOP
+from indexplan.testing.looking import SINGLES, STRETCHES, Found, Law, Look, Row, ends, few
+
+THREADS = 4
+GUARD = 8  # numbers on each side of `out` that must stay as they are,
+UNTOUCHED = -7  # which is no index
+
+
+def _said(look: Look) -> Found:
+    order = look.order
+    for name, value, start, stop in (
+        ("num_samples", order.num_samples, 1, NUM_SAMPLES_STOP),
+        ("stream_key", order.stream_key, 0, SEED_STOP),
+    ):
+        yield 1, "" if type(value) is int and start <= value < stop else f"{name} {shown(value)}"
+    traits = order.traits
+    yield 1, "" if isinstance(traits, Traits) else f"traits {shown(traits)}"
+
+
+def _sizes(look: Look) -> Found:
+    first = look.rows[0]
+    for row in look.each():
+        num = row.num_units
+        right = type(num) is int and 1 <= num < NUM_SAMPLES_STOP
+        yield 1, "" if right else f"num_units({row.epoch}) {shown(num)}"
+        if look.order.traits.constant_num_units and num != first.num_units:
+            said = f"{first.num_units} in epoch {first.epoch}, and {num} in epoch {row.epoch}"
+            yield 1, f"{said}, though its traits say constant_num_units"
+
+
+def _cut(look: Look) -> Found:
+    for row in look.each():
+        offsets, num = row.offsets, len(row.positions)
+        right = offsets.dtype == np.int64 and offsets.shape == (num + 1,) and offsets[0] == 0
+        right = right and bool((np.diff(offsets) >= 0).all())
+        yield num, "" if right else f"offsets {few(offsets)} of {num} units of epoch {row.epoch}"
+        if not look.order.traits.deals_bins and (np.diff(offsets) != 1).any():
+            unit = int(np.argmax(np.diff(offsets) != 1))
+            said = f"{np.diff(offsets)[unit]} samples at position {row.positions[unit]} of epoch"
+            yield num, f"{said} {row.epoch}, though its traits do not say deals_bins"
+
+
+def _written(look: Look) -> Found:
+    for row in look.each():
+        starts, stops = row.runs(row.stretches())
+        given = starts.copy(), stops.copy()
+        memory = np.full(int(row.offsets[-1]) + 2 * GUARD, UNTOUCHED)
+        out = memory[GUARD : len(memory) - GUARD]
+        look.order._fill(row.epoch, *given, out)  # noqa: SLF001 (what is under test)
+        changed = {
+            "starts or stops that it changed": (given[0] != starts) | (given[1] != stops),
+            "a number that it wrote before out": memory[:GUARD] != UNTOUCHED,
+            "a number that it wrote after out": memory[-GUARD:] != UNTOUCHED,
+            "a number of out that it left as it was": out == UNTOUCHED,
+        }
+        said = next((words for words, bad in changed.items() if bad.any()), "")
+        yield len(out), f"{said}, in epoch {row.epoch}" if said else ""
+
+
+def _in_range(look: Look) -> Found:
+    n = look.order.num_samples
+    for row in look.each():
+        indices = row.indices
+        if indices.dtype != np.int64 or indices.shape != (row.offsets[-1],):
+            said = f"{indices.dtype} of shape {indices.shape} from take in epoch {row.epoch}"
+            yield 0, f"{said}, for {row.offsets[-1]} samples"
+        bad = np.flatnonzero((indices < 0) | (indices >= n))
+        yield len(indices), f"{indices[bad[0]]} in epoch {row.epoch}" if len(bad) else ""
+
+
+def _again(look: Look) -> Found:
+    for row in reversed(look.rows):
+        num = look.order.num_units(row.epoch)
+        said = f"num_units {row.num_units} and then {num} in epoch {row.epoch}"
+        yield 1, "" if num == row.num_units else said
+        for got in (look.order.take(row.epoch, row.positions.copy()), row.indices):
+            said = f"{few(row.first)} and then {few(got)} in epoch {row.epoch}"
+            yield len(got), "" if np.array_equal(got, row.first) else said
+
+
+def _runs(look: Look) -> Found:
+    for row in look.each():
+        for cuts in _cuts(row):
+            said = _unlike(row, cuts)
+            if said:  # one interval, or two, say more than many, if they are wrong by themselves
+                fewer = (*([cut] for cut in cuts), *map(list, pairwise(cuts)))
+                said = next(filter(None, (_unlike(row, some) for some in fewer)), said)
+            yield len(cuts), said
+
+
+def _cuts(row: Row) -> Iterator[list[tuple[int, int]]]:
+    """Yield intervals of what is looked at: none, empty, long, short, single, in any order."""
+    rng = np.random.default_rng(1)
+    stretches, num = row.stretches(), len(row.positions)
+    yield []
+    yield [(0, 0), (num, num)]
+    yield stretches
+    cut: list[tuple[int, int]] = []
+    for low, high in stretches:
+        some = rng.integers(low, high + 1, size=min(8, high - low + 1))
+        cut += pairwise([low, *np.sort(some).tolist(), high])
+    yield cut  # empty ones among them
+    yield [cut[i] for i in rng.integers(len(cut), size=2 * min(len(cut), 64)).tolist()]
+    yield [(i, i + 1) for i in rng.permutation(num)[:SINGLES].tolist()]
+
+
+def _unlike(row: Row, cuts: list[tuple[int, int]]) -> str:
+    """Return how intervals differ from their positions read one by one; nothing if not."""
+    indices, offsets = row.of(cuts)
+    for name, expected in (("offsets", offsets), ("take", indices), ("_fill", indices)):
+        starts, stops = row.runs(cuts)
+        if name == "_fill":
+            got = np.full(len(indices), UNTOUCHED)
+            row.order._fill(row.epoch, starts.copy(), stops.copy(), got)  # noqa: SLF001
+        else:
+            got = getattr(row.order, name)(row.epoch, starts.copy(), stops.copy())
+        if np.array_equal(got, expected):
+            continue
+        call = f"{name}({row.epoch}, {few(starts)}, {few(stops)})"
+        if name == "offsets" or got.shape != expected.shape:
+            return f"{few(got)} from {call}, and {few(expected)} one by one"
+        at = int(np.argmax(got != expected))
+        return f"{got[at]} at place {at} of {call}, and {expected[at]} by itself"
+    return ""
+
+
+def _threads(look: Look) -> Found:
+    parts = [(row, [cut]) for row in look.rows for cut in row.stretches()[:STRETCHES]]
+    parts += [(row, [(0, (len(row.positions) + 1) // 2)]) for row in look.rows if row.whole]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # so that threads meet in the middle of what they do
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            for said in pool.map(lambda part: _unlike(*part), parts * THREADS):
+                yield 1, said
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _often(look: Look) -> Found:
+    reads = look.order.traits.reads
+    for row in look.each():
+        if reads == "any":
+            yield len(row.indices), ""
+            continue
+        some, counts = np.unique(row.indices, return_counts=True)
+        if (counts > 1).any():
+            yield 0, f"sample {some[counts > 1][0]} more than once in epoch {row.epoch}"
+        if row.whole and reads == "once" and len(some) < look.order.num_samples:
+            missed = np.flatnonzero(np.append(some, -1) != np.arange(len(some) + 1))[0]
+            yield 0, f"no read of sample {missed} in epoch {row.epoch}"
+        if not row.whole and not look.order.traits.deals_bins and reads == "once":
+            right = row.num_units == look.order.num_samples
+            yield 0, "" if right else f"{row.num_units} reads in epoch {row.epoch}"
+        yield len(some), ""
+
+
+def _located(look: Look) -> Found:
+    for row in look.each():
+        found, offsets = row.found
+        num = len(row.samples)
+        right = offsets.shape == (num + 1,) and offsets[0] == 0 and offsets[-1] == len(found)
+        right = right and found.dtype == offsets.dtype == np.int64
+        said = f"positions {few(found)} with offsets {few(offsets)} in epoch {row.epoch}"
+        yield 0, "" if right and (np.diff(offsets) >= 0).all() else said
+        there = np.split(found, offsets[1:-1])
+        reads = np.split(row.reads[0], row.reads[1][1:-1])
+        for sample, named, read in zip(row.samples, there, reads, strict=True):
+            said = f"sample {sample} of epoch {row.epoch} at {few(named)}, which take has at"
+            yield 1, "" if np.array_equal(named, read) else f"{said} {few(read)}"
+        mixed = _mixed(num)
+        asked = row.samples[mixed]
+        got = look.order.locate_all(row.epoch, asked)
+        said = f"indices in epoch {row.epoch} that locate_all changed"
+        yield 0, "" if np.array_equal(asked, row.samples[mixed]) else said
+        right = np.array_equal(got[0], np.concatenate([there[i] for i in mixed]))
+        right = right and np.array_equal(got[1], ends(np.diff(offsets)[mixed]))
+        said = f"other positions in epoch {row.epoch} for the same samples in another order"
+        yield 0, "" if right else said
+        none = look.order.locate_all(row.epoch, [])
+        right = (len(none[0]), none[1].tolist()) == (0, [0])
+        said = f"{few(none[0])} and {few(none[1])} from locate_all({row.epoch}, [])"
+        yield 0, "" if right else said
+
+
+def _mixed(num: int) -> Int64:
+    """Return places of samples in another order, some twice."""
+    rng = np.random.default_rng(2)
+    return np.concatenate([rng.permutation(num), rng.integers(num, size=3)])
+
+
+def _first(look: Look) -> Found:
+    for row in look.each():
+        reads, offsets = row.reads
+        right = np.where(np.diff(offsets) > 0, np.append(reads, -1)[offsets[:-1]], -1)
+        yield from _by_sample(row, look.order.locate, right)
+
+
+def _counted(look: Look) -> Found:
+    for row in look.each():
+        yield from _by_sample(row, look.order.count, np.diff(row.reads[1]))
+
+
+def _by_sample(row: Row, ask: Callable[[int, Int64], Int64], right: Int64) -> Found:
+    """Compare what is said of samples in any order, and in rows, with what is right."""
+    mixed = _mixed(len(row.samples))
+    samples, expected = row.samples[mixed].reshape(1, -1), right[mixed].reshape(1, -1)
+    got = ask(row.epoch, samples.copy())
+    if got.shape != samples.shape or got.dtype != np.int64:
+        yield 0, f"{got.dtype} of shape {got.shape} for indices of shape {samples.shape}"
+    bad = np.flatnonzero(got != expected)
+    said = [f"{got.flat[i]} for sample {samples.flat[i]} of epoch {row.epoch}" for i in bad[:1]]
+    yield samples.size, f"{said[0]}, and {expected.flat[bad[0]]} from take" if said else ""
+
+
+LAWS = (
+    Law("say what it is", _said, "make num_samples and stream_key integers, and traits a Traits"),
+    Law(
+        "have a whole number of units in each epoch, one at least",
+        _sizes,
+        "return an int from num_units, and set constant_num_units=False in traits if it changes",
+    ),
+    Law(
+        "cut what it reads into units by offsets that rise from 0",
+        _cut,
+        "write _offsets and set deals_bins=True in traits, or leave both out",
+    ),
+    Law(
+        "write to all of out, and to nothing else",
+        _written,
+        "let _fill set each place of out to an index, and copy what else it changes",
+    ),
+    Law(
+        "read samples from 0 to num_samples - 1",
+        _in_range,
+        "let _fill write int64 indices of samples",
+    ),
+    Law(
+        "answer the same when it is asked again",
+        _again,
+        "keep no state, and seed random generators with the order's fields and the epoch",
+    ),
+    Law(
+        "read the same in whatever intervals it is asked for",
+        _runs,
+        "let what _fill and _offsets say of a position depend on no other one",
+    ),
+    Law(
+        "answer the same in several threads",
+        _threads,
+        "write to no array that other calls see",
+    ),
+    Law(
+        "read each sample as often as its traits say",
+        _often,
+        'set reads="at most once" or reads="any" in traits if that is what it does',
+    ),
+    Law(
+        "locate all reads of a sample, at positions that rise",
+        _located,
+        "write _locate, or _locate_all if samples may be read twice, as the inverse of _fill",
+    ),
+    Law(
+        "locate the first read of a sample, and -1 if there is none",
+        _first,
+        "return the lowest position from _locate, or write _locate_all alone",
+    ),
+    Law("count the reads of a sample", _counted, "leave _count out, or return int64 counts"),
+)

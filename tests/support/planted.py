@@ -1,0 +1,392 @@
+"""Orders that break one law of reading each, by a line or two, as mistakes do, and what is said.
+
+None is registered: a test does so for as long as it lasts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+import indexplan as ip
+from indexplan.orders.sequential import expand
+
+Int64 = NDArray[np.int64]
+N = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Good(ip.Order):
+    """Sample `position + epoch + shift`, modulo the number of samples: right in all it says."""
+
+    num_samples: int
+    shift: int = 0
+
+    algorithm = "test-kit-good-v1"
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        out[:] = (expand(starts, stops) + epoch + self.shift) % self.num_samples
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        return (indices - epoch - self.shift) % self.num_samples
+
+
+class Planted(NamedTuple):
+    """An order that breaks a law, and what has to be said of it."""
+
+    order: Any
+    law: str
+    got: str
+    num_samples: Any = N
+    epochs: tuple[int, ...] = (0, 1)
+    register: bool = True
+
+
+PLANTED: list[Planted] = []
+ANY = ip.Traits(reads="any")
+BINS = ip.Traits(deals_bins=True)
+
+
+def planted(
+    law: str, got: str, *, register: bool = True, n: Any = N, epochs: Any = (0, 1), **options: Any
+) -> Callable[[type], Any]:
+    """Note an order that breaks a law, and what is said of it."""
+
+    def noted(kind: type) -> Any:
+        kind.algorithm = f"test-kit-{kind.__name__.lower()}-v1"  # type: ignore[attr-defined]
+        order = dataclass(frozen=True, **{"eq": False, **options})(kind)
+        PLANTED.append(Planted(order, law, got, n, epochs, register))
+        return order
+
+    return noted
+
+
+@dataclass(frozen=True, eq=False)
+class Heavy(Good):
+    """Bins of 1,024 samples each."""
+
+    algorithm = "test-kit-heavy-v1"
+    traits = BINS
+
+    def num_units(self, epoch: int) -> int:
+        return self.num_samples // 1024
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super()._fill(0, starts * 1024, stops * 1024, out)
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super()._offsets(epoch, starts, stops) * 1024
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        return super()._locate(0, indices) // 1024
+
+
+@planted("say what it is", "stream_key -1")
+class WrongKey(Good):
+    stream_key = -1  # type: ignore[assignment]
+
+
+@planted("say what it is", "num_samples np.int64(30)", n=np.int64(N))
+class NumPyNumber(Good):
+    pass
+
+
+@planted("say what it is", "traits {'reads': 'once'}")
+class DictOfTraits(Good):
+    traits = {"reads": "once"}  # type: ignore[assignment]  # noqa: RUF012
+
+
+@planted(
+    "have a whole number of units in each epoch, one at least",
+    "30 in epoch 0, and 29 in epoch 1, though its traits say constant_num_units",
+)
+class Shrinking(Good):
+    def num_units(self, epoch: int) -> int:
+        return self.num_samples - epoch
+
+
+@planted("have a whole number of units in each epoch, one at least", "num_units(0) 0")
+class Empty(Good):
+    def num_units(self, epoch: int) -> int:
+        return 0
+
+
+@planted("have a whole number of units in each epoch, one at least", "num_units(0) np.int64(30)")
+class NumPyUnits(Good):
+    def num_units(self, epoch: int) -> Any:
+        return np.int64(self.num_samples)
+
+
+@planted(
+    "cut what it reads into units by offsets that rise from 0",
+    "2 samples at position 0 of epoch 0, though its traits do not say deals_bins",
+)
+class SecretBins(Good):
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super()._offsets(epoch, starts, stops) * 2
+
+
+@planted(
+    "cut what it reads into units by offsets that rise from 0",
+    "offsets [1, 2, 3, 4, 5, 6, 7, 8, ...] of 30 units of epoch 0",
+)
+class OffsetsFromOne(Good):
+    traits = BINS
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super()._offsets(epoch, starts, stops) + 1
+
+
+ALONE = "write to all of out, and to nothing else"
+
+
+@planted(ALONE, "a number of out that it left as it was, in epoch 0")
+class Hole(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        before = out[-1:].copy()
+        super()._fill(epoch, starts, stops, out)
+        out[-1:] = before
+
+
+@planted(ALONE, "a number that it wrote after out, in epoch 0")
+class TooFar(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super()._fill(epoch, starts, stops, out)
+        if out.base is not None:  # where there is something behind it, as for a build's blocks
+            as_strided(out, (len(out) + 1,))[-1] = 0
+
+
+@planted(ALONE, "starts or stops that it changed, in epoch 0")
+class ChangesStarts(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super()._fill(epoch, starts, stops, out)
+        starts += 1
+
+
+@planted(
+    ALONE,
+    "ValueError in epoch 0 (could not broadcast input array from shape (29,) into shape (30,))",
+)
+class Raises(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        out[:] = expand(starts, stops)[1:]
+
+
+@planted("read samples from 0 to num_samples - 1", "30 in epoch 0")
+class OneMore(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super()._fill(epoch, starts, stops, out)
+        out += 1
+
+
+AGAIN = "answer the same when it is asked again"
+
+
+@planted(AGAIN, "[0, 1, 2, 3, 4, 5, 6, 7, ...] and then [1, 2, 3, 4, 5, 6, 7, 8, ...] in epoch 0")
+class RemembersAnEpoch(Good):
+    last: ClassVar[list[int]] = [0]
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        self.last[0] = max(self.last[0], epoch)
+        super()._fill(self.last[0], starts, stops, out)
+
+
+SAME = "read the same in whatever intervals it is asked for"
+
+
+@planted(SAME, "4 at place 1 of take(0, [4, 4], [14, 14]), and 5 by itself")
+class Sorts(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super()._fill(0, starts, stops, out)
+        out.sort()
+
+
+@planted(SAME, "14 at place 10 of take(0, [4, 4], [14, 14]), and 4 by itself")
+class FirstIntervalOnly(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        start = starts[:1]
+        super()._fill(epoch, start, start + len(out) * len(start), out)
+
+
+@planted(SAME, "29 at place 0 of take(0, [29, 14], [29, 15]), and 14 by itself")
+class EmptyIntervals(Good):
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        out[:] = expand(starts, np.maximum(stops, starts + 1))[: len(out)]
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        return indices.copy()
+
+
+@planted(SAME, "1 at place 0 of _fill(1, [0], [30]), and 0 by itself")
+class AnotherTake(Good):
+    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return expand(starts, stops)
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        return indices.copy()
+
+
+@planted(SAME, "[30] from offsets(0, [30], [30]), and [0] one by one")
+class AbsoluteOffsets(Good):
+    """Offsets in the epoch, instead of in what was asked for."""
+
+    traits = BINS
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return np.append(expand(starts, stops), stops[-1:] if len(stops) else [0])
+
+
+@planted("answer the same in several threads", "")
+class Scratch(Good):
+    memory: ClassVar[Int64] = np.zeros(10**4, np.int64)
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        mine = self.memory[: len(out)]
+        super()._fill(epoch, starts, stops, mine)
+        time.sleep(0.001)  # something that lets other threads run
+        out[:] = mine
+
+
+OFTEN = "read each sample as often as its traits say"
+
+
+class Halved(Good):
+    """Every other sample, twice."""
+
+    _locate = ip.Order._locate
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super()._fill(epoch, starts, stops, out)
+        out -= out % 2
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        both = np.sort((np.stack([indices, indices + 1], 1) - epoch) % self.num_samples, 1)
+        even = indices % 2 == 0
+        return both[even].ravel(), np.append(0, np.cumsum(2 * even))
+
+
+@planted(OFTEN, "sample 0 more than once in epoch 0")
+class Twice(Halved):
+    pass
+
+
+@planted(OFTEN, "sample 0 more than once in epoch 0")
+class TwiceAtMostOnce(Halved):
+    traits = ip.Traits(reads="at most once")
+
+
+@planted(OFTEN, "no read of sample 29 in epoch 0")
+class LeavesOut(Good):
+    def num_units(self, epoch: int) -> int:
+        return self.num_samples - 1
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        found = super()._locate(epoch, indices)
+        return np.where(found < self.num_samples - 1, found, -1)
+
+
+@planted(OFTEN, "9999 reads in epoch 0", n=10**4)
+class LeavesOutOfMany(LeavesOut):
+    pass
+
+
+@planted(OFTEN, "sample 0 more than once in epoch 0", n=10**4)
+class TwiceOfMany(Halved):
+    pass
+
+
+LOCATE = "locate all reads of a sample, at positions that rise"
+
+
+@planted(LOCATE, "sample 0 of epoch 1 at [0], which take has at [29]")
+class ForgetsTheEpoch(Good):
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        return super()._locate(0, indices)
+
+
+@planted(LOCATE, "sample 0 of epoch 1 at [0], which take has at [9999]", n=10**4)
+class ForgetsTheEpochOfMany(Good):
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        return super()._locate(0, indices)
+
+
+@planted(LOCATE, "sample 0 of epoch 0 at [0], which take has at [0, 1]")
+class NamesOne(Halved):
+    traits = ANY
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        positions, offsets = super()._locate_all(epoch, indices)
+        return positions[::2], offsets // 2
+
+
+@planted(LOCATE, "sample 0 of epoch 0 at [1, 0], which take has at [0, 1]")
+class Falling(Halved):
+    traits = ANY
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        positions, offsets = super()._locate_all(epoch, indices)
+        return positions.reshape(-1, 2)[:, ::-1].ravel(), offsets
+
+
+@planted(LOCATE, "other positions in epoch 0 for the same samples in another order")
+class NeedsThemSorted(Good):
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        return super()._locate(epoch, np.sort(indices))
+
+
+@planted(LOCATE, "indices in epoch 0 that locate_all changed")
+class ChangesIndices(Good):
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        indices -= epoch + 1
+        return (indices + 1) % self.num_samples
+
+
+@planted(LOCATE, "[] and [] from locate_all(0, [])")
+class NoOffsetsOfNothing(Good):
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        found = self._locate(epoch, indices)
+        return found, np.arange(len(found) + 1)[: len(found) + bool(len(found))]
+
+
+@planted(
+    LOCATE,
+    "positions [0, 1, 2, 3, 4, 5, 6, 7, ...] with offsets [1, 2, 3, 4, 5, 6, 7, 8, ...] in epoch 0",
+)
+class EndsAlone(Good):
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        return self._locate(epoch, indices), np.arange(1, len(indices) + 1)
+
+
+@planted(
+    LOCATE,
+    "IndexPlanError in epoch 0 (NoInverse must write _locate, or _locate_all if it repeats "
+    "samples; got neither; see docs/orders.md)",
+)
+class NoInverse(Good):
+    _locate = ip.Order._locate
+
+
+@planted(
+    "locate the first read of a sample, and -1 if there is none",
+    "25 for sample 24 of epoch 0, and 24 from take",
+)
+class Last(Halved):
+    traits = ANY
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        positions, offsets = self._locate_all(epoch, indices)
+        return np.where(np.diff(offsets) > 0, np.append(positions, -1)[offsets[1:] - 1], -1)
+
+
+@planted("count the reads of a sample", "1 for sample 15 of epoch 0, and 0 from take")
+class CountsOne(Halved):
+    traits = ANY
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        return np.ones(len(indices), np.int64)
