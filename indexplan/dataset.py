@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, path_text, whole, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, integer, path_text, wrong
 
 AS_RETURNED = "pass what to_dict returned, or restore the file that it is from"
 
@@ -168,7 +168,7 @@ class Dataset:
             if type(data[name]) not in kinds:
                 rule = " or ".join(kind.__name__ for kind in kinds)
                 raise wrong(f"a dataset's {name}", rule, data[name], AS_RETURNED)
-        whole("a dataset's num_samples", data["num_samples"], 1, 2**63, AS_RETURNED)
+        integer("a dataset's num_samples", data["num_samples"], 1, 2**63, AS_RETURNED)
         return cls(**data)
 
     def check_same(self, built_for: Dataset) -> None:

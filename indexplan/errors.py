@@ -96,7 +96,9 @@ def cure_of(error: OSError, otherwise: str) -> str:
     return otherwise
 
 
-def whole(what: str, value: Any, start: int, stop: int, cure: str, kind: str = "an integer") -> int:
+def integer(
+    what: str, value: Any, start: int, stop: int, cure: str, kind: str = "an integer"
+) -> int:
     """Return `value` as a Python int, if it is an integer in [start, stop).
 
     Python and NumPy integers are accepted; floats and booleans are not, even where they are whole.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import whole, wrong
+from indexplan.errors import integer, wrong
 
 SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)  # purposes; the next takes the next free number
 
@@ -20,13 +20,13 @@ EPOCH_STOP = 2**32  # a larger epoch would spill into a second word and collide 
 
 def check_seed(seed: Any) -> int:
     """Return `seed` as an int in [0, 2**128), or raise `IndexPlanError`."""
-    return whole("seed", seed, 0, SEED_STOP, "hash other seeds to such an integer first")
+    return integer("seed", seed, 0, SEED_STOP, "hash other seeds to such an integer first")
 
 
 def check_epoch(epoch: Any) -> int:
     """Return `epoch` as an int in [0, 2**32), or raise `IndexPlanError`."""
     cure = "count from 0; a run ends with epoch 2**32 - 1"
-    return whole("epoch", epoch, 0, EPOCH_STOP, cure)
+    return integer("epoch", epoch, 0, EPOCH_STOP, cure)
 
 
 def check_epochs(epochs: Any) -> list[int]:
@@ -89,6 +89,6 @@ def worker_seed(seed: int, *, epoch: int, rank: int, worker: int) -> int:
     """
     numbers = [check_epoch(epoch)]
     for name, number in (("rank", rank), ("worker", worker)):
-        numbers.append(whole(name, number, 0, EPOCH_STOP, "count from 0"))
+        numbers.append(integer(name, number, 0, EPOCH_STOP, "count from 0"))
     sequence = np.random.SeedSequence(check_seed(seed), spawn_key=(WORKERS, *numbers))
     return int(sequence.generate_state(1, np.uint64)[0])

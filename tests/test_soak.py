@@ -65,7 +65,7 @@ def rank_reads_its_neighbours_share(patch: Patch) -> None:
 
 def carry_skips_a_unit(patch: Patch) -> None:
     """A step that runs past the end of an epoch goes on with the second unit of the next."""
-    pieces = partition.Layout.pieces
+    pieces = partition.Steps.pieces
 
     def skipping(self: Any, start: int, stop: int) -> list[tuple[int, int, int]]:
         found = pieces(self, start, stop)
@@ -73,7 +73,7 @@ def carry_skips_a_unit(patch: Patch) -> None:
             return found
         return [(e, a + (e > self.epoch and a == 0 and b < 9), b) for e, a, b in found]
 
-    patch.setattr(partition.Layout, "pieces", skipping)
+    patch.setattr(partition.Steps, "pieces", skipping)
 
 
 def account_counts_one_too_few(patch: Patch) -> None:

@@ -15,7 +15,7 @@ from indexplan.cli.common import (
     number,
     scan_dataset,
 )
-from indexplan.cli.engines import add_engine, engine, part_of
+from indexplan.cli.engines import add_engine, engine, part_named
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.files.format import UNITS_PER_CHUNK
@@ -50,7 +50,7 @@ def run(options: Any) -> int:
     if not 1 <= options.epochs <= 2**32:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     each = UNITS_PER_CHUNK if options.units_per_chunk is None else options.units_per_chunk
-    part = None if options.part is None else part_of(options.part)
+    part = None if options.part is None else part_named(options.part)
     with engine(options) as executor, Progress("building", "idx") as progress:
         saved = ip.save(
             plan,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, whole
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, integer
 from indexplan.files.format import Manifest
-from indexplan.orders.kinds import integer
+from indexplan.orders.kinds import integer_in
 from indexplan.seeds import EPOCH_STOP
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def epochs_of(options: Any) -> range | None:
     """Return the epochs that a verb looks at; None leaves the choice to what it calls."""
     if options.epochs is None:
         return None
-    return range(whole("--epochs", options.epochs, 1, EPOCH_STOP + 1, "leave it out"))
+    return range(integer("--epochs", options.epochs, 1, EPOCH_STOP + 1, "leave it out"))
 
 
 def add_world_size(command: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
 
 def number(text: str) -> int:
     """Read an integer, also as 1e9 or 1_000_000."""
-    if (value := integer(text)) is not None:
+    if (value := integer_in(text)) is not None:
         return value
     raise argparse.ArgumentTypeError(f"must be an integer, such as 1000000 or 1e6; got {text!r}")
 

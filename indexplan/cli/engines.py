@@ -81,7 +81,7 @@ def _check_scheduler(address: str) -> None:
         raise IndexPlanError(f"--dask must be {rule}; got {got}; {cure}") from error
 
 
-def part_of(text: str) -> tuple[int, int]:
+def part_named(text: str) -> tuple[int, int]:
     """Read a part such as 2/4."""
     number, slash, of = text.partition("/")
     if not (slash and number.isdecimal() and of.isdecimal()):

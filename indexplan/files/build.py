@@ -26,12 +26,12 @@ from indexplan.files.format import (
     Chunk,
     sha256_of,
 )
-from indexplan.files.parts import UnfinishedError, check_part, missing, record, share
+from indexplan.files.parts import UnfinishedError, check_part, chunks_of, missing, record
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
 from indexplan.files.stores.agree import claim, difference
-from indexplan.files.stores.open import place_of
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.open import store_of
+from indexplan.files.stores.store import Store
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
 from indexplan.plan.plan import Plan, check_plan
@@ -152,12 +152,12 @@ def save(
     build = Build.of(order, numbers, units_per_chunk, dataset)
     _check_num_chunks(build)
     number, of = (1, 1) if part is None else check_part(part)
-    root = place_of(path)
+    root = store_of(path)
     check_executor(executor)
     build = _claim(root, build)
     check_there(root, plan.to_dict())
     columns.publish(root, order.columns)
-    mine = share(build.num_chunks, number, of)
+    mine = chunks_of(build.num_chunks, number, of)
     results = _build_chunks(root, build, order, mine, executor, progress)
     kept = sum(result.kept for result in results)
     left = [(result.size, result.hashes) for result in results]
@@ -219,7 +219,7 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     4
     """
     check_callable("progress", progress)
-    root = place_of(path)
+    root = store_of(path)
     if not root.has(BUILD):
         read_manifest(root)  # which says what is there instead
     try:
@@ -250,7 +250,7 @@ def _check_num_chunks(build: Build) -> None:
         raise wrong("the number of chunk files", "at most 2**26", build.num_chunks, cure)
 
 
-def _claim(root: Place, build: Build) -> Build:
+def _claim(root: Store, build: Build) -> Build:
     """Make the directory, and say in `build.json` what it is a build of; return what it says.
 
     One that was begun in format version 1 goes on in it.
@@ -279,7 +279,7 @@ class _Built:
 
 
 def _build_chunks(
-    root: Place,
+    root: Store,
     build: Build,
     order: Order,
     numbers: range,
@@ -303,9 +303,9 @@ def _build_chunks(
     if progress is not None:
         progress(0, total)
     # workers may stand in another folder, and need to know little of the build
-    place = root.path if executor is None else root.absolute()
+    store = root.path if executor is None else root.absolute()
     light = replace(build, epochs=(), num_units=(), dataset=None)
-    run(executor, build_chunk, (place, light, order), chunks(), take)
+    run(executor, build_chunk, (store, light, order), chunks(), take)
     return [results[chunk] for chunk in chunks()]
 
 
@@ -313,8 +313,8 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
     """Write one chunk file, or compare the one that is there; return its size and block hashes."""
     from indexplan.kernels.xxh64 import xxh64
 
-    place = place_of(root)
-    if not place.has(BUILD):
+    store = store_of(root)
+    if not store.has(BUILD):
         rule = "must be there, for every worker to see"
         got = f"no {BUILD} there on {platform.node()}"
         raise PlanFileError(
@@ -332,10 +332,10 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
             size += len(block)
             yield block
 
-    kept = place.has(chunk.name) or not place.publish(chunk.name, hashed())
-    if kept and (got := difference(place, chunk.name, hashed())):  # or another builder was faster
+    kept = store.has(chunk.name) or not store.publish(chunk.name, hashed())
+    if kept and (got := difference(store, chunk.name, hashed())):  # or another builder was faster
         raise PlanFileError(
-            f"{place.path}/{chunk.name} must hold what its order generates; got {got}; delete "
+            f"{store.path}/{chunk.name} must hold what its order generates; got {got}; delete "
             f"the file and run the same build again"
         )
     return _Built(size, np.array(hashes, "<u8"), kept)

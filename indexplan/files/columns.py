@@ -16,8 +16,8 @@ from indexplan.files.format import BLOCK_BYTES, CURE, HEADER_BYTES, header
 from indexplan.files.stores.cache import fetch
 from indexplan.files.stores.folder import Folder
 from indexplan.files.stores.plain import open_file
-from indexplan.files.stores.protocol import Place
 from indexplan.files.stores.publish import explained
+from indexplan.files.stores.store import Store
 from indexplan.orders.columns import Column, Finder, check_identity, is_identity
 
 Identity = Mapping[str, Any]
@@ -42,7 +42,7 @@ def num_bytes(identity: Identity) -> int:
     return HEADER_BYTES + int(identity["dtype"][-1]) * int(identity["length"])
 
 
-def publish(place: Place, columns: Mapping[str, Column]) -> None:
+def publish(store: Store, columns: Mapping[str, Column]) -> None:
     """Write the columns of an order, or look at those that are there.
 
     Raises
@@ -52,9 +52,9 @@ def publish(place: Place, columns: Mapping[str, Column]) -> None:
     """
     for digest, column in columns.items():
         name = f"columns/{digest}.npy"
-        if place.has(name) or not place.publish(name, _content(column)):
-            with explained("readable", f"{place.path}/{name}"):
-                for _ in _checked(place, name, column.identity):
+        if store.has(name) or not store.publish(name, _content(column)):
+            with explained("readable", f"{store.path}/{name}"):
+                for _ in _checked(store, name, column.identity):
                     pass
 
 
@@ -64,40 +64,40 @@ def _content(column: Column) -> Iterator[bytes | memoryview]:
     yield from column.blocks(dtype)
 
 
-def finder(place: Place, folder: Path) -> Finder:
+def finder(store: Store, folder: Path) -> Finder:
     """Return what finds the columns of a plan directory, which `folder` has on this machine."""
 
     def find(identity: Identity) -> Column:
         (name,) = identities(identity)
         path, size = folder / name, num_bytes(identity)
-        if isinstance(place, Folder):
+        if isinstance(store, Folder):
             with explained("readable", path), open_file(folder, name):
                 pass  # a plain file, and no link
         else:
-            fetch(place, size, lambda: _checked(place, name, identity), path).close()
+            fetch(store, size, lambda: _checked(store, name, identity), path).close()
         return Column.claimed(str(path), identity)
 
     return find
 
 
-def damage(place: Place, order: Mapping[str, Any]) -> list[str]:
+def damage(store: Store, order: Mapping[str, Any]) -> list[str]:
     """Say which columns of a plan directory are not what they have to be."""
     said = []
     for name, identity in identities(order).items():
         try:
-            for _ in _checked(place, name, identity):
+            for _ in _checked(store, name, identity):
                 pass
         except (PlanFileError, OSError) as error:
             said.append(str(error))
     return said
 
 
-def _checked(place: Place, name: str, identity: Identity) -> Iterator[bytes]:
+def _checked(store: Store, name: str, identity: Identity) -> Iterator[bytes]:
     """Yield the blocks of a column's file; the last one only if they are those of its name."""
     start = header(identity["dtype"], identity["length"])
     digest = hashlib.sha256(f"{identity['dtype']} {identity['length']}\n".encode())
     left, skip = num_bytes(identity), HEADER_BYTES
-    with place.open(name) as stream:
+    with store.open(name) as stream:
         while left:
             block = stream.read(min(left, BLOCK_BYTES))
             digest.update(block[skip:])
@@ -105,6 +105,6 @@ def _checked(place: Place, name: str, identity: Identity) -> Iterator[bytes]:
             wrong = not block or (skip and block[:skip] != start)
             if wrong or (not left and (stream.read(1) or digest.hexdigest() != identity["sha256"])):
                 rule = f"must hold {identity['length']} numbers of the sha256 in its name"
-                raise PlanFileError(f"{place.path}/{name} {rule}; it does not; {CURE}")
+                raise PlanFileError(f"{store.path}/{name} {rule}; it does not; {CURE}")
             skip = 0
             yield block

@@ -15,8 +15,8 @@ from indexplan.errors import PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.stores.agree import claim, difference
-from indexplan.files.stores.open import place_of
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.open import store_of
+from indexplan.files.stores.store import Store
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import below
 from indexplan.plan.bounds import steps_of
@@ -91,9 +91,9 @@ class _Share(NamedTuple):
             return 0
         ranks, places = self.plan.world_size or 1, (steps.spans[0].start, steps.end)
         start, stop = (
-            below(place + steps.origin, self.rank + 1, ranks)
-            - below(place + steps.origin, self.rank, ranks)
-            for place in places
+            below(store + steps.origin, self.rank + 1, ranks)
+            - below(store + steps.origin, self.rank, ranks)
+            for store in places
         )
         return stop - start
 
@@ -213,7 +213,7 @@ def export(
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     files = [file for share in _shares(plan, numbers) for file in share.files()]
-    root = place_of(out, "out")
+    root = store_of(out, "out")
     _claim(root, plan)
     total = sum(file.size for file in files)
     done = num_written = told = 0
@@ -247,7 +247,7 @@ def _shares(plan: Plan, epochs: list[int]) -> Iterator[_Share]:
                 yield _Share(plan, epoch, sub_epoch, rank)
 
 
-def _claim(root: Place, plan: Plan) -> None:
+def _claim(root: Store, plan: Plan) -> None:
     """Make the place and say in `export.json` what it is an export of."""
     content = {
         "format": "indexplan-export",
@@ -264,7 +264,7 @@ def _claim(root: Place, plan: Plan) -> None:
         raise PlanFileError(f"{rule}; got {got}; choose another path")
 
 
-def _put(root: Place, name: str, blocks: Callable[[], Iterator[memoryview]]) -> bool:
+def _put(root: Store, name: str, blocks: Callable[[], Iterator[memoryview]]) -> bool:
     """Write a file, or compare the one that is there; return whether it was written."""
     if not root.has(name) and root.publish(name, blocks()):
         return True

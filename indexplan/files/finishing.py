@@ -24,18 +24,18 @@ from indexplan.files.parts import (
     gather,
     sweep,
 )
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.store import Store
 from indexplan.files.table import other_build, read_blocks, read_manifest
 from indexplan.version import __version__
 
 
-def check_there(root: Place, plan: dict[str, Any]) -> None:
+def check_there(root: Store, plan: dict[str, Any]) -> None:
     """Raise `PlanFileError` early if a build with this partition could not end well here."""
     if finished(root, plan) is None and (there := first_plan(root)) is not None:
         check_partition(root, there, plan)
 
 
-def finished(root: Place, plan: dict[str, Any]) -> Manifest | None:
+def finished(root: Store, plan: dict[str, Any]) -> Manifest | None:
     """Return the manifest that is there, which must be that of this plan; None without one."""
     if not root.has(MANIFEST):
         return None
@@ -49,7 +49,7 @@ def finished(root: Place, plan: dict[str, Any]) -> Manifest | None:
 
 
 def complete(
-    root: Place, build: Build, plan: dict[str, Any], left: list[tuple[int, Hashes]]
+    root: Store, build: Build, plan: dict[str, Any], left: list[tuple[int, Hashes]]
 ) -> None:
     """Publish the block table, then the manifest."""
     table = np.concatenate([hashes for _, hashes in left])
@@ -74,14 +74,14 @@ def file_names(build: Build) -> Iterator[str]:
     yield from (chunk.name for chunk in build.chunks())
 
 
-def clear(root: Place, build: Build) -> None:
+def clear(root: Store, build: Build) -> None:
     """Sweep up what is left of builders, dead ones and parts: the plan is finished."""
     root.sweep([MANIFEST, *file_names(build)])
     sweep(root)
 
 
 def check_chunks(
-    root: Place, plan: dict[str, Any], first: int, left: list[tuple[int, Hashes]]
+    root: Store, plan: dict[str, Any], first: int, left: list[tuple[int, Hashes]]
 ) -> None:
     """Compare a plan that was there with the chunks, from number `first` on, of a builder."""
     sizes = tuple(size for size, _ in left)
@@ -95,13 +95,13 @@ def check_chunks(
         raise _other_bytes(root, MANIFEST)
 
 
-def _hashes(root: Place, manifest: Manifest, first: int, num_blocks: int) -> Hashes:
+def _hashes(root: Store, manifest: Manifest, first: int, num_blocks: int) -> Hashes:
     """Return what the block table says of so many blocks, from the chunk number `first` on."""
     skip = sum(-(-size // BLOCK_BYTES) for size in manifest.chunk_bytes[:first])
     return read_blocks(root, manifest)[skip : skip + num_blocks]
 
 
-def join(root: Place, build: Build, progress: Callable[[int, int], None] | None = None) -> Manifest:
+def join(root: Store, build: Build, progress: Callable[[int, int], None] | None = None) -> Manifest:
     """Finish a build whose parts are all there, or raise `UnfinishedError`."""
     if not root.has(MANIFEST):
         try:
@@ -117,7 +117,7 @@ def join(root: Place, build: Build, progress: Callable[[int, int], None] | None 
     return manifest
 
 
-def _other_bytes(root: Place, name: str) -> PlanFileError:
+def _other_bytes(root: Store, name: str) -> PlanFileError:
     cure = "delete the file and run the same build again"
     return PlanFileError(
         f"{root.path}/{name} must hold what its build writes; got other bytes; {cure}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.dataset import Dataset, check_dataset
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders import BlockShuffle, Sequential, Shuffle
 from indexplan.orders.base import READS, Int64, Order
@@ -106,7 +106,7 @@ class Build:
             deals_bins=traits.deals_bins,
             epochs=tuple(epochs),
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
-            units_per_chunk=whole("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
+            units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
             dataset=dataset,
         )
 
@@ -239,8 +239,10 @@ class Build:
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
                 raise wrong(name, "a list of integers", data[name], CURE)
-        epochs = tuple(whole("an epoch", epoch, 0, EPOCH_STOP, CURE) for epoch in data["epochs"])
-        num_units = tuple(whole("num_units", units, 1, 2**63, CURE) for units in data["num_units"])
+        epochs = tuple(integer("an epoch", epoch, 0, EPOCH_STOP, CURE) for epoch in data["epochs"])
+        num_units = tuple(
+            integer("num_units", units, 1, 2**63, CURE) for units in data["num_units"]
+        )
         if not epochs or list(epochs) != sorted(set(epochs)) or len(epochs) != len(num_units):
             raise wrong("epochs", "increasing, with one num_units each", list(epochs)[:8], CURE)
         if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
@@ -251,11 +253,11 @@ class Build:
         return cls(
             **_promised(data),
             order=data["order"],
-            num_samples=whole("num_samples", data["num_samples"], 1, 2**63, CURE),
+            num_samples=integer("num_samples", data["num_samples"], 1, 2**63, CURE),
             deals_bins=data["deals_bins"],
             epochs=epochs,
             num_units=num_units,
-            units_per_chunk=whole("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
+            units_per_chunk=integer("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
             dataset=None if data["dataset"] is None else Dataset.from_dict(data["dataset"]),
         )
 
@@ -268,7 +270,7 @@ def _promised(data: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(constant, bool) or reads not in READS:
         rule = f"a boolean and one of {', '.join(READS)}"
         raise wrong("constant_num_units and reads", rule, (constant, reads), CURE)
-    whole("stream_key", key, 0, SEED_STOP, CURE)
+    integer("stream_key", key, 0, SEED_STOP, CURE)
     return dict(zip(PROMISED, values, strict=True))
 
 
@@ -351,7 +353,7 @@ class Manifest:
             rule = f"a list of {build.num_chunks} sizes, one for each chunk"
             raise wrong("chunk_bytes", rule, data["chunk_bytes"], CURE)
         sizes = tuple(
-            whole("a size", size, HEADER_BYTES, 2**63, CURE) for size in data["chunk_bytes"]
+            integer("a size", size, HEADER_BYTES, 2**63, CURE) for size in data["chunk_bytes"]
         )
         for chunk, size in zip(build.chunks(), sizes, strict=True):
             if size != (build.num_bytes(chunk) or size):

@@ -19,7 +19,7 @@ from indexplan.errors import PlanFileError
 from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, MANIFEST, Chunk, Manifest, header
 from indexplan.files.stores.cache import cache_folder, checked_chunk, fetch
 from indexplan.files.stores.folder import Folder
-from indexplan.files.stores.open import place_of
+from indexplan.files.stores.open import store_of
 from indexplan.files.stores.plain import open_file
 from indexplan.files.stores.publish import explained
 from indexplan.files.table import check_digest, read_blocks
@@ -66,10 +66,10 @@ class Chunks:
 
     def __init__(self, root: str, manifest: Manifest, status: Status = None) -> None:
         self._status = status
-        self.place = place_of(root)
+        self.store = store_of(root)
         self.manifest = manifest
         # the files that are mapped: the plan directory's, or what is kept of those in a store
-        here = isinstance(self.place, Folder)
+        here = isinstance(self.store, Folder)
         self.folder = Path(root) if here else cache_folder(root, manifest.sha256)
         self.units = dict(zip(manifest.build.epochs, manifest.build.num_units, strict=True))
         self.sizes = dict(
@@ -149,17 +149,17 @@ class Chunks:
         """The block table, and where the blocks of each chunk file begin in it."""
         counts = [-(-size // BLOCK_BYTES) for size in self.sizes.values()]
         firsts = dict(zip(self.sizes, accumulate(counts, initial=0), strict=False))
-        return read_blocks(self.place, self.manifest), firsts
+        return read_blocks(self.store, self.manifest), firsts
 
     def _open(self, key: Key, name: str) -> BufferedReader:
         """Open a chunk file on this machine, where it is fetched to if need be."""
-        if isinstance(self.place, Folder):
+        if isinstance(self.store, Folder):
             return open_file(self.folder, name)
         table, firsts = self._table
         size = self.sizes[key]
         hashes = table[firsts[key] : firsts[key] + -(-size // BLOCK_BYTES)]
-        blocks = partial(checked_chunk, self.place, name, size, hashes)
-        return fetch(self.place, size, blocks, self.folder / name)
+        blocks = partial(checked_chunk, self.store, name, size, hashes)
+        return fetch(self.store, size, blocks, self.folder / name)
 
     def _mapped(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
         """Return a map of a chunk file, and its numbers as a view of that."""
@@ -196,10 +196,10 @@ class Chunks:
         A plan is replaced by deleting it, manifest and all, so looking after a file was opened is
         soon enough. What comes from a store is compared with the block table instead.
         """
-        if isinstance(self.place, Folder):
-            status = manifest_status(self.place.path)
+        if isinstance(self.store, Folder):
+            status = manifest_status(self.store.path)
             if status is None or status != self._status:
-                check_digest(self.place, self.manifest.sha256)
+                check_digest(self.store, self.manifest.sha256)
                 self._status = status
 
     def _chunk(self, epoch: int, number: int, offsets: bool) -> Chunk:

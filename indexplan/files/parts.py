@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, whole, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, integer, wrong
 from indexplan.files.format import (
     BLOCK_BYTES,
     FORMAT,
@@ -29,7 +29,7 @@ from indexplan.files.format import (
     Build,
     sha256_of,
 )
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.store import Store
 from indexplan.partition.steps import part_of, split
 
 Hashes = NDArray[np.uint64]
@@ -58,8 +58,8 @@ def check_part(part: Any) -> tuple[int, int]:
         rule = "a pair (number, of how many), such as (1, 4)"
         raise wrong("part", rule, part, "leave it out to build all") from None
     cure = "pass (number, of how many), such as (1, 4)"
-    of = whole("part's second number", of, 1, NUM_PARTS_STOP, cure)
-    number = whole("part's first number", number, 0, NUM_PARTS_STOP, cure)
+    of = integer("part's second number", of, 1, NUM_PARTS_STOP, cure)
+    number = integer("part's first number", number, 0, NUM_PARTS_STOP, cure)
     if not 1 <= number <= of:
         cure = f"count from 1, in a job array with --array=1-{of}"
         raise wrong("part", f"from 1/{of} to {of}/{of}", f"{number}/{of}", cure)
@@ -106,10 +106,10 @@ class Part:
             raise IndexPlanError("a record must be as it was written; it was edited")
         if data["build_sha256"] != build_sha256 or data["part"] != [number, of]:
             raise IndexPlanError("a record must be of the part and the build that it lies in")
-        sizes = tuple(whole("a size", n, HEADER_BYTES, 2**63, "") for n in data["chunk_bytes"])
+        sizes = tuple(integer("a size", n, HEADER_BYTES, 2**63, "") for n in data["chunk_bytes"])
         hashes = np.frombuffer(bytes.fromhex(data["blocks"]), "<u8")
         num_blocks = sum(-(-size // BLOCK_BYTES) for size in sizes)
-        if (len(sizes), len(hashes)) != (len(share(num_chunks, number, of)), num_blocks):
+        if (len(sizes), len(hashes)) != (len(chunks_of(num_chunks, number, of)), num_blocks):
             raise IndexPlanError("a record must hold its part's chunks and blocks; it does not")
         if not isinstance(data["plan"], dict):
             raise wrong("the plan of a record", "an object", data["plan"], "")
@@ -118,20 +118,20 @@ class Part:
     def chunks(self, num_chunks: int) -> Iterator[tuple[int, tuple[int, Hashes]]]:
         """Yield the number in the build of each chunk of the part, with its size and hashes."""
         first = 0
-        numbers = share(num_chunks, self.number, self.of)
+        numbers = chunks_of(num_chunks, self.number, self.of)
         for chunk, size in zip(numbers, self.chunk_bytes, strict=True):
             num_blocks = -(-size // BLOCK_BYTES)
             yield chunk, (size, self.hashes[first : first + num_blocks])
             first += num_blocks
 
 
-def share(num_chunks: int, number: int, of: int) -> range:
+def chunks_of(num_chunks: int, number: int, of: int) -> range:
     """Return which of a build's chunks a part builds; parts differ by one chunk at most."""
     return range(split(num_chunks, of, number - 1), split(num_chunks, of, number))
 
 
 def record(
-    root: Place,
+    root: Store,
     build: Build,
     number: int,
     of: int,
@@ -158,7 +158,7 @@ def record(
             raise
 
 
-def first_plan(root: Place) -> dict[str, Any] | None:
+def first_plan(root: Store) -> dict[str, Any] | None:
     """Return the plan of the first record that can be read; damaged ones are for `gather`."""
     for name, _, _ in _records(root):
         with suppress(IndexPlanError):
@@ -169,7 +169,7 @@ def first_plan(root: Place) -> dict[str, Any] | None:
 
 
 def check_partition(
-    root: Place, there: dict[str, Any], mine: dict[str, Any], *, finished: bool = False
+    root: Store, there: dict[str, Any], mine: dict[str, Any], *, finished: bool = False
 ) -> None:
     """Raise `PlanFileError` if what is there has another partition than what is built."""
     names = [name for name in sorted({*there, *mine}) if _differ(there, mine, name)]
@@ -187,14 +187,14 @@ def _differ(there: dict[str, Any], mine: dict[str, Any], name: str) -> bool:
     return canonical_json(there.get(name)) != canonical_json(mine.get(name))
 
 
-def sweep(root: Place) -> None:
+def sweep(root: Store) -> None:
     """Delete the records: the plan is finished, and its manifest says what they said."""
     for name, _, _ in _records(root):
         root.remove(name)
 
 
 def gather(
-    root: Place, build: Build, progress: Callable[[int, int], None] | None = None
+    root: Store, build: Build, progress: Callable[[int, int], None] | None = None
 ) -> tuple[dict[str, Any], list[tuple[int, Hashes]]]:
     """Return what the parts have left: the plan, and the size and hashes of every chunk.
 
@@ -209,7 +209,7 @@ def gather(
     there = _records(root)
     total = build.num_chunks
     # by their names first: in an array of a thousand parts, each asks whether it is the last
-    if lost := _gaps((share(total, number, of) for _, number, of in there), total):
+    if lost := _gaps((chunks_of(total, number, of) for _, number, of in there), total):
         raise UnfinishedError("no record of", lost)
     digest = sha256_of(build.to_dict())
     parts = [part for one in there if (part := _read(root, digest, total, *one)) is not None]
@@ -244,7 +244,7 @@ def _gaps(ranges: Iterable[range], stop: int) -> list[range]:
     return [*gaps, range(start, stop)] if start < stop else gaps
 
 
-def _records(root: Place) -> list[tuple[str, int, int]]:
+def _records(root: Store) -> list[tuple[str, int, int]]:
     """Return the records in a plan directory: name, number, of how many; by number."""
     matches = [match for name in sorted(root.names()) if (match := _NAME.fullmatch(name))]
     found = [(match[0], int(match[1]), int(match[2])) for match in matches]
@@ -252,7 +252,7 @@ def _records(root: Place) -> list[tuple[str, int, int]]:
 
 
 def _read(
-    root: Place, build_sha256: str, num_chunks: int, name: str, number: int, of: int
+    root: Store, build_sha256: str, num_chunks: int, name: str, number: int, of: int
 ) -> Part | None:
     """Return a record; None if whoever finished the build has swept it up just now."""
     try:
@@ -270,7 +270,7 @@ def _read(
         raise PlanFileError(f"{root.path}/{name}: {said}; {cure}") from error
 
 
-def missing(root: Place, build: Build, error: UnfinishedError) -> PlanFileError:
+def missing(root: Store, build: Build, error: UnfinishedError) -> PlanFileError:
     """Return the error that names the chunks that are missing, and the parts to run again."""
     cure = "run the same build again"
     if there := _records(root):

@@ -14,7 +14,7 @@ from indexplan.dataset import Dataset, check_dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.mapped import Chunks, manifest_status
-from indexplan.files.stores.open import place_of
+from indexplan.files.stores.open import store_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, Traits
@@ -74,10 +74,10 @@ class Stored(Order):
     def __init__(self, path: str | os.PathLike[str], *, check: str = "opened") -> None:
         if not isinstance(check, str) or check not in CHECKS:
             raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for opened")
-        self.path = place_of(path).absolute()
+        self.path = store_of(path).absolute()
         self.check = check
         status = manifest_status(self.path)  # before it is read: what comes later is noticed
-        self.manifest = read_manifest(place_of(self.path))
+        self.manifest = read_manifest(store_of(self.path))
         build = self.manifest.build
         self.num_samples = build.num_samples
         self.algorithm = str(build.order.get("algorithm"))
@@ -93,7 +93,7 @@ class Stored(Order):
     @once
     def source(self) -> Order:
         """The order that is stored, to be computed instead of read."""
-        find = finder(self._chunks.place, self._chunks.folder)
+        find = finder(self._chunks.store, self._chunks.folder)
         return order_from_dict(self.manifest.build.order, find)
 
     @once
@@ -259,7 +259,7 @@ class Stored(Order):
     @property
     def columns(self) -> dict[str, Column]:
         """The columns of the order that is stored, by their sha256."""
-        find = finder(self._chunks.place, self._chunks.folder)
+        find = finder(self._chunks.store, self._chunks.folder)
         named = identities(self.manifest.build.order).values()
         return {each["sha256"]: column for each in named if (column := find(each))}
 
@@ -311,7 +311,7 @@ class Stored(Order):
 def _opened_again(path: str, check: str, sha256: str) -> Stored:
     """Return a pickled reader, if the plan is still the one that it was pickled with."""
     order = Stored(path, check=check)
-    check_digest(place_of(path), sha256, order.manifest.sha256)
+    check_digest(store_of(path), sha256, order.manifest.sha256)
     return order
 
 

@@ -21,12 +21,12 @@ from indexplan.files.format import (
     Manifest,
     header,
 )
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.store import Store
 
 MESSAGE = 1000  # a message quotes no more of a file than this
 
 
-def read_manifest(root: Place) -> Manifest:
+def read_manifest(root: Store) -> Manifest:
     """Return the manifest of a plan directory, after comparing it with the sizes of the files.
 
     Raises
@@ -58,7 +58,7 @@ def read_manifest(root: Place) -> Manifest:
     return manifest
 
 
-def check_digest(root: Place, expected: str, found: str | None = None) -> None:
+def check_digest(root: Store, expected: str, found: str | None = None) -> None:
     """Raise `PlanFileError` unless the manifest is the one with this digest, as it was once.
 
     `found` is the digest of the manifest that is there, where that has been read.
@@ -77,7 +77,7 @@ def check_digest(root: Place, expected: str, found: str | None = None) -> None:
         )
 
 
-def other_build(root: Place, build: Build) -> list[str]:
+def other_build(root: Store, build: Build) -> list[str]:
     """Say where build.json, which later builders go by, is not the build of the manifest."""
     try:
         there = parse_json_object(BUILD, root.read(BUILD), CURE)
@@ -93,7 +93,7 @@ def _short(error: IndexPlanError) -> str:
     return said if len(said) <= MESSAGE else f"{said[:MESSAGE]}...; {CURE}"
 
 
-def _check_files(root: Place, sizes: dict[str, int]) -> None:
+def _check_files(root: Store, sizes: dict[str, int]) -> None:
     cure = "restore it, or delete manifest.json and run the same build again"
     for (name, size), found in zip(sizes.items(), root.sizes(sizes), strict=True):
         path = f"{root.path}/{name}"
@@ -104,7 +104,7 @@ def _check_files(root: Place, sizes: dict[str, int]) -> None:
             raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {cure}")
 
 
-def read_blocks(root: Place, manifest: Manifest) -> NDArray[np.uint64]:
+def read_blocks(root: Store, manifest: Manifest) -> NDArray[np.uint64]:
     """Return the block table: the XXH64 of every block; uint64, shape (num_blocks,).
 
     Raises

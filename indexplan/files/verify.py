@@ -27,9 +27,9 @@ from indexplan.files.format import (
 )
 from indexplan.files.read import Stored
 from indexplan.files.running import run
-from indexplan.files.stores.open import place_of
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.open import store_of
 from indexplan.files.stores.publish import explained
+from indexplan.files.stores.store import Store
 from indexplan.files.table import other_build, read_blocks
 from indexplan.machine import num_cores
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
@@ -93,7 +93,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     """
     build = stored.manifest.build
     source, why = stored.known
-    root = place_of(stored.path)
+    root = store_of(stored.path)
     findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
     findings.problems.extend([*other_build(root, build), *damage(root, build.order)])
     if source is not None and (said := _disagreements(build, source)):
@@ -159,7 +159,7 @@ def _disagreements(build: Build, source: Order) -> list[str]:
 def _tasks(stored: Stored, source: Order | None) -> Iterator[Task]:
     """Yield tasks that are small enough for every core to have some, epoch by epoch."""
     build, sizes = stored.manifest.build, stored.manifest.chunk_bytes
-    table = read_blocks(place_of(stored.path), stored.manifest)
+    table = read_blocks(store_of(stored.path), stored.manifest)
     each = max(1, min(TASK_BLOCKS, len(table) // (4 * num_cores())))
     begin = 0
     for chunk, size in zip(build.chunks(), sizes, strict=True):
@@ -199,7 +199,7 @@ def _miscounts(build: Build, epoch: int, reads: int, seen: Seen | None) -> list[
 class _Looking:
     """What the threads share: where the files are, what they must hold, and who was seen."""
 
-    def __init__(self, root: Place, build: Build, source: Order | None) -> None:
+    def __init__(self, root: Store, build: Build, source: Order | None) -> None:
         self.root = root
         self.build = build
         self.source = source
@@ -223,14 +223,14 @@ class _Looking:
         data, _ = self._buffers()
         problems: list[Problem] = []
 
-        def wrong(block: int, said: str) -> None:
+        def note(block: int, said: str) -> None:
             said = f"{chunk.name}, block {block}: {said}"
             problems.append(Problem(chunk.epoch, chunk.number, chunk.offsets, block, said))
 
         path = f"{self.root.path}/{chunk.name}"
         with explained("readable", path), self.root.open(chunk.name) as stream:
             if (size := stream.seek(0, 2)) != task.size:
-                wrong(0, f"the file must hold {task.size} bytes; got {size}")
+                note(0, f"the file must hold {task.size} bytes; got {size}")
                 return num_bytes, problems
             stream.seek(task.first * BLOCK_BYTES)
             expected = self._expected(task, data)
@@ -238,10 +238,10 @@ class _Looking:
                 length = min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)
                 got = data[: stream.readinto(data[:length].data)]
                 if xxh64(got) != noted:
-                    wrong(number, "its hash is not the table's")
+                    note(number, "its hash is not the table's")
                 must = next(expected, data[:0])
                 if len(got) != len(must) or (got.view("<u4") != must.view("<u4")).any():
-                    wrong(number, _first_difference(self.build, chunk, number, got, must))
+                    note(number, _first_difference(self.build, chunk, number, got, must))
                 self._mark(chunk, number, got)
         return num_bytes, problems
 
@@ -284,7 +284,7 @@ def _first_difference(build: Build, chunk: Chunk, block: int, got: Octets, must:
     if len(there) != len(right):
         return f"it holds {len(there)} numbers, not {len(right)}"
     i = int(np.argmax(there != right))
-    place = (block * BLOCK_BYTES + skip - HEADER_BYTES) // dtype.itemsize + i
+    store = (block * BLOCK_BYTES + skip - HEADER_BYTES) // dtype.itemsize + i
     what = "number" if build.deals_bins else "position"
-    first = place if build.deals_bins else chunk.start + place
+    first = store if build.deals_bins else chunk.start + store
     return f"{what} {first} of epoch {chunk.epoch} holds {there[i]}, not {right[i]}"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.columns import Column
 from indexplan.seeds import check_epoch, check_seed
 
@@ -424,7 +424,7 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
 
 def check_num_samples(value: Any) -> int:
     """Return `value` as an int in [1, 2**63), or raise `IndexPlanError`."""
-    return whole("num_samples", value, 1, NUM_SAMPLES_STOP, "pass len(dataset)")
+    return integer("num_samples", value, 1, NUM_SAMPLES_STOP, "pass len(dataset)")
 
 
 def not_located(order: Order) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import whole
+from indexplan.errors import integer
 from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.registry import register
 from indexplan.seeds import BLOCKS, WINDOWS, check_seed, key_words
@@ -52,8 +52,8 @@ class BlockShuffle(Order):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
-        size = whole("block_size", self.block_size, 1, 2**63, "pass the samples of a shard")
-        window = whole("window", self.window, 1, 2**63, "pass how many blocks are mixed together")
+        size = integer("block_size", self.block_size, 1, 2**63, "pass the samples of a shard")
+        window = integer("window", self.window, 1, 2**63, "pass how many blocks are mixed together")
         object.__setattr__(self, "block_size", size)
         object.__setattr__(self, "window", window)
         object.__setattr__(self, "seed", check_seed(self.seed))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 
 INTEGERS, FLOATS = "integers", "floats"
@@ -218,7 +218,7 @@ def check_identity(field: str, identity: Mapping[str, Any]) -> None:
     digest, types = identity["sha256"], [each for kind in TYPES.values() for each in kind]
     if identity["dtype"] not in types:
         raise wrong(f"{field}'s dtype", f"one of {', '.join(types)}", identity["dtype"], SPEC)
-    whole(f"{field}'s length", identity["length"], 0, 2**60, SPEC)
+    integer(f"{field}'s length", identity["length"], 0, 2**60, SPEC)
     if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
         raise wrong(f"{field}'s sha256", "64 hexadecimal digits", digest, SPEC)
 

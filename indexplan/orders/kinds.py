@@ -141,7 +141,7 @@ def order_from_text(text: str, num_samples: int, more: Sequence[str] = ()) -> Or
     return made
 
 
-def integer(text: str) -> int | None:
+def integer_in(text: str) -> int | None:
     """Read an integer, also as 1e9 or 1_000_000; None if it is none."""
     try:
         value = Decimal(text)
@@ -161,7 +161,7 @@ def _float(text: str) -> float | None:
 
 # how values of a type are written: what reads one, or returns None, and what it has to look like
 READERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "int": (integer, "an integer, such as 4096 or 1e6"),
+    "int": (integer_in, "an integer, such as 4096 or 1e6"),
     "float": (_float, "a number, such as 0.5"),
     "str": (str, "text"),
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from indexplan.answers import Answer
 from indexplan.errors import wrong
-from indexplan.partition.steps import Partition, layout, part_of
+from indexplan.partition.steps import Partition, part_of, steps_in
 
 MOST_SHARES = 2**20  # different shares of sub-epochs that are added up: 100 MB
 
@@ -91,7 +91,7 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
         if partition.resume is not None and (epoch, sub_epoch) < partition.resume[:2]:
             finished += count * (end - first)
             continue
-        found = layout(partition, num_units, epoch, sub_epoch)
+        found = steps_in(partition, num_units, epoch, sub_epoch)
         finished += count * (found.start - first)
         if partition.policy.leaves:
             dropped += count * (end - found.end)

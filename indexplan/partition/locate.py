@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from indexplan.partition.steps import Int64, Layout, Partition, layout, part_of, stream_phases
+from indexplan.partition.steps import Int64, Partition, Steps, part_of, steps_in, stream_phases
 
 
 class Location(NamedTuple):
@@ -52,14 +52,14 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
     sub_epochs = part_of(num_units, partition.sub_epochs, starts % num_units)
     for owner, of_epoch in _groups(epochs):
         for sub_epoch, of_both in _groups(sub_epochs[of_epoch]):
-            steps = layout(partition, num_units, owner, sub_epoch)
+            steps = steps_in(partition, num_units, owner, sub_epoch)
             members = chosen[of_epoch][of_both]
             distance = (epoch - owner) * num_units
             _find_in(steps, partition.world_size or 1, distance, positions, members, result)
     return result
 
 
-def find_place(steps: Layout, world_size: int, place: int) -> tuple[int, int, int]:
+def find_place(steps: Steps, world_size: int, place: int) -> tuple[int, int, int]:
     """Return the step, rank and slot that read a place of a sub-epoch, padded ones included."""
     result = Location(*np.full((5, 1), -1, np.int64))
     _find_in(steps, world_size, 0, np.array([place]), np.array([0]), result)
@@ -98,7 +98,7 @@ def _distances_into_steps(
 
 
 def _find_in(
-    steps: Layout,
+    steps: Steps,
     world_size: int,
     distance: int,
     positions: Int64,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.partition.steps import Int64, Layout
+from indexplan.partition.steps import Int64, Steps
 
 # The last step may end past 2**63, by less than a global batch: there int64 would not do.
 UInt64 = NDArray[np.uint64]
@@ -27,16 +27,16 @@ def below(place: int, rank: int, world_size: int) -> int:
     return place // world_size * rank + min(place % world_size, rank)
 
 
-def share(layout: Layout, world_size: int, rank: int, step: int) -> tuple[int, int]:
+def share(steps: Steps, world_size: int, rank: int, step: int) -> tuple[int, int]:
     """Return the places [start, stop) that a rank reads in a step."""
-    start, stop = layout.interval(step)
-    low, high = start + layout.origin, stop + layout.origin
+    start, stop = steps.interval(step)
+    low, high = start + steps.origin, stop + steps.origin
     before = start + below(high, rank, world_size) - below(low, rank, world_size)
     after = start + below(high, rank + 1, world_size) - below(low, rank + 1, world_size)
     return before, after
 
 
-def step_bounds(layout: Layout, start_step: int, stop_step: int) -> tuple[int, UInt64]:
+def step_bounds(steps: Steps, start_step: int, stop_step: int) -> tuple[int, UInt64]:
     """Return where the steps [start_step, stop_step) start, and where the last of them stops.
 
     Returns
@@ -47,10 +47,10 @@ def step_bounds(layout: Layout, start_step: int, stop_step: int) -> tuple[int, U
         uint64, shape (stop_step - start_step + 1,), distances from the anchor; bounds[0] == 0.
     """
     if start_step == stop_step:
-        return layout.end, np.zeros(1, np.uint64)
-    anchor = layout.interval(start_step)[0]
+        return steps.end, np.zeros(1, np.uint64)
+    anchor = steps.interval(start_step)[0]
     parts = [np.zeros(1, np.uint64)]
-    for span in layout.spans:
+    for span in steps.spans:
         low, high = max(start_step, span.step), min(stop_step, span.step + span.num_steps)
         if low >= high:
             continue
@@ -64,7 +64,7 @@ def step_bounds(layout: Layout, start_step: int, stop_step: int) -> tuple[int, U
 
 
 def shares(
-    layout: Layout, world_size: int, rank: int, start_step: int, stop_step: int
+    steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int
 ) -> tuple[int, UInt64, UInt64]:
     """Return the places that a rank reads in the steps [start_step, stop_step).
 
@@ -75,15 +75,15 @@ def shares(
     starts, stops : numpy.ndarray
         uint64, shape (stop_step - start_step,), distances from the anchor.
     """
-    anchor, bounds = step_bounds(layout, start_step, stop_step)
+    anchor, bounds = step_bounds(steps, start_step, stop_step)
     ranks = np.uint64(world_size)
-    places = bounds + np.uint64((anchor + layout.origin) % world_size)
+    places = bounds + np.uint64((anchor + steps.origin) % world_size)
     whole, part = places // ranks, places % ranks
     low, high = (whole * r + np.minimum(part, r) for r in map(np.uint64, (rank, rank + 1)))
     return anchor, bounds[:-1] + np.diff(low), bounds[:-1] + np.diff(high)
 
 
-def runs(layout: Layout, world_size: int, rank: int, start_step: int, stop_step: int) -> Runs:
+def runs(steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int) -> Runs:
     """Return the positions that a rank reads in the steps [start_step, stop_step).
 
     Returns
@@ -92,25 +92,25 @@ def runs(layout: Layout, world_size: int, rank: int, start_step: int, stop_step:
         In order of reading; starts and stops are int64, shape (num_runs,): intervals of
         positions of that epoch. One entry, except under "carry" where a step leaves its epoch.
     """
-    anchor, starts, stops = shares(layout, world_size, rank, start_step, stop_step)
+    anchor, starts, stops = shares(steps, world_size, rank, start_step, stop_step)
     # Only the last step can run past the end of its sub-epoch, and so need cutting in pieces.
-    cut = stop_step == layout.num_steps > start_step and layout.end > layout.stop
+    cut = stop_step == steps.num_steps > start_step and steps.end > steps.stop
     inside = len(starts) - 1 if cut else len(starts)
     pairs = [(array[:inside] + np.uint64(anchor)).astype(np.int64) for array in (starts, stops)]
-    result = [(layout.epoch, pairs[0], pairs[1])]
+    result = [(steps.epoch, pairs[0], pairs[1])]
     if not cut:
         return result
-    last = _grouped(layout.pieces(anchor + int(starts[-1]), anchor + int(stops[-1])))
-    if last and last[0][0] == layout.epoch:
+    last = _grouped(steps.pieces(anchor + int(starts[-1]), anchor + int(stops[-1])))
+    if last and last[0][0] == steps.epoch:
         _, *more = last.pop(0)
         joined = [np.concatenate(both) for both in zip(pairs, more, strict=True)]
-        result = [(layout.epoch, joined[0], joined[1])]
+        result = [(steps.epoch, joined[0], joined[1])]
     return result + last
 
 
-def batch_runs(layout: Layout, world_size: int, rank: int, step: int) -> Runs:
+def batch_runs(steps: Steps, world_size: int, rank: int, step: int) -> Runs:
     """Return the positions that a rank reads in one step, as `runs` does; the fast way."""
-    return _grouped(layout.pieces(*share(layout, world_size, rank, step)))
+    return _grouped(steps.pieces(*share(steps, world_size, rank, step)))
 
 
 def _grouped(pieces: list[tuple[int, int, int]]) -> Runs:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import shown, whole, wrong
+from indexplan.errors import integer, shown, wrong
 from indexplan.once import once
 from indexplan.seeds import EPOCH_STOP
 
@@ -103,23 +103,23 @@ def _check_at(at: Any) -> At:
     if isinstance(at, list | tuple):
         if len(at) != 2:
             raise wrong("at", "a stream place or (epoch, sub_epoch)", at, cure)
-        epoch = whole("at's epoch", at[0], 0, EPOCH_STOP, cure)
-        return (epoch, whole("at's sub_epoch", at[1], 0, 2**63, cure))
-    return whole("at", at, 0, PLACE_STOP, cure)
+        epoch = integer("at's epoch", at[0], 0, EPOCH_STOP, cure)
+        return (epoch, integer("at's sub_epoch", at[1], 0, 2**63, cure))
+    return integer("at", at, 0, PLACE_STOP, cure)
 
 
 def check_size(what: str, size: Any) -> Size:
     """Return a batch size as an int, or a tuple of two or more ints where it nests."""
     cure = "pass how many units a batch holds, or a tuple such as (5, 3)"
     if not isinstance(size, list | tuple):
-        return whole(what, size, 1, SIZE_STOP, cure)
+        return integer(what, size, 1, SIZE_STOP, cure)
     if not size:
         raise wrong(what, "a positive integer or a non-empty tuple of them", size, cure)
     if len(size) > LEVELS_MAX:
         rule = f"a tuple of at most {LEVELS_MAX} levels"
         raise wrong(what, rule, f"{len(size)} levels", "leave out levels of 1")
-    sizes = tuple(whole(f"{what}[{i}]", part, 1, SIZE_STOP, cure) for i, part in enumerate(size))
-    whole(f"the product of {what}", math.prod(sizes), 1, SIZE_STOP, "use smaller batches")
+    sizes = tuple(integer(f"{what}[{i}]", part, 1, SIZE_STOP, cure) for i, part in enumerate(size))
+    integer(f"the product of {what}", math.prod(sizes), 1, SIZE_STOP, "use smaller batches")
     return sizes if len(sizes) > 1 else sizes[0]
 
 

@@ -98,7 +98,7 @@ class Partition:
             split(num_units, self.sub_epochs, sub_epoch + 1),
         )
 
-    def resume_after(self, steps: Layout, step: int) -> Resume:
+    def resume_after(self, steps: Steps, step: int) -> Resume:
         """Return where a run stands after the steps before `step` of a sub-epoch."""
         epoch, sub_epoch, num_units = steps.epoch, steps.sub_epoch, steps.num_units
         if step < steps.num_steps:
@@ -138,7 +138,7 @@ class Span(NamedTuple):
         return self.start + split(self.length, self.num_steps, step - self.step)
 
 
-class Layout(NamedTuple):
+class Steps(NamedTuple):
     """The steps of one sub-epoch.
 
     `[start, stop)` are its positions that are left to read, `first` its first position of all
@@ -204,7 +204,7 @@ class Layout(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def layout(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> Layout:
+def steps_in(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> Steps:
     """Return the steps of a sub-epoch, in an epoch of `num_units` units."""
     first, stop = partition.sub_epoch(num_units, sub_epoch)
     resume = partition.resume
@@ -214,7 +214,7 @@ def layout(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> 
     crosses = partition.policy.crosses
     build = _carried if crosses else _contained
     spans = tuple(build(partition, num_units, epoch, sub_epoch, start, stop, first_step))
-    return Layout(
+    return Steps(
         epoch=epoch,
         sub_epoch=sub_epoch,
         num_units=num_units,

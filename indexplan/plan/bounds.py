@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from indexplan.errors import whole, wrong
-from indexplan.partition.steps import Layout, layout
+from indexplan.errors import integer, wrong
+from indexplan.partition.steps import Steps, steps_in
 from indexplan.seeds import check_epoch
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def check_sized(plan: Plan) -> None:
 def rank_of(plan: Plan, rank: int) -> int:
     """Return `rank`, if it is one."""
     cure = "plan.replace(world_size=...) changes how many ranks there are"
-    return whole("rank", rank, 0, world_of(plan), cure)
+    return integer("rank", rank, 0, world_of(plan), cure)
 
 
-def steps_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Layout:
+def steps_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Steps:
     """Return the steps of a sub-epoch, which need not be named where an epoch has one."""
     epoch = check_epoch(epoch)
     if plan.sub_epochs == 1:
@@ -40,16 +40,16 @@ def steps_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Layout:
         cure = "leave it out, as the plan has one sub-epoch an epoch"
     else:
         cure = f"name one of the plan's {plan.sub_epochs} sub-epochs"
-    sub_epoch = whole("sub_epoch", sub_epoch, 0, plan.sub_epochs, cure)
+    sub_epoch = integer("sub_epoch", sub_epoch, 0, plan.sub_epochs, cure)
     if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
         rule = f"not before {plan.resumed[:2]}, where the plan was resumed"
         cure = "ask the plan that was not resumed"
         raise wrong("(epoch, sub_epoch)", rule, (epoch, sub_epoch), cure)
     check_sized(plan)
-    return layout(plan.partition, plan.order.num_units(epoch), epoch, sub_epoch)
+    return steps_in(plan.partition, plan.order.num_units(epoch), epoch, sub_epoch)
 
 
-def step_of(plan: Plan, steps: Layout, step: int) -> int:
+def step_of(plan: Plan, steps: Steps, step: int) -> int:
     """Return `step`, if it is an unfinished one."""
     first, stop = steps.first_step, steps.num_steps
     if type(step) is int and first <= step < stop:  # no words on the fast path
@@ -59,19 +59,19 @@ def step_of(plan: Plan, steps: Layout, step: int) -> int:
         cure = "plan.account says why; use smaller batches"
         raise wrong("step", f"{kind}, and there is none", step, cure)
     cure = "plan.first_step and plan.num_steps say which there are"
-    return whole("step", step, first, stop, cure, kind)
+    return integer("step", step, first, stop, cure, kind)
 
 
-def edge_of(plan: Plan, steps: Layout, name: str, step: int) -> int:
+def edge_of(plan: Plan, steps: Steps, name: str, step: int) -> int:
     """Return `step`, if it lies between unfinished steps, or at their start or end."""
     cure = f"name one of the unfinished steps of {_named(plan, steps)}, or their end"
     if steps.first_step == steps.num_steps:
         cure = f"{_named(plan, steps)} has no unfinished step; plan.account says why"
-    return whole(name, step, steps.first_step, steps.num_steps + 1, cure)
+    return integer(name, step, steps.first_step, steps.num_steps + 1, cure)
 
 
 def stretch_of(
-    plan: Plan, steps: Layout, start_step: int | None, stop_step: int | None
+    plan: Plan, steps: Steps, start_step: int | None, stop_step: int | None
 ) -> tuple[int, int]:
     """Return the steps [start, stop) that a question names; by default, all unfinished ones."""
     start, stop = steps.first_step, steps.num_steps
@@ -84,6 +84,6 @@ def stretch_of(
     return start, stop
 
 
-def _named(plan: Plan, steps: Layout) -> str:
+def _named(plan: Plan, steps: Steps) -> str:
     of = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
     return f"epoch {steps.epoch}{of}"

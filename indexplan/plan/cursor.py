@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Order
 from indexplan.partition.steps import Resume, split
 from indexplan.seeds import check_epoch
@@ -59,10 +59,10 @@ class Cursor:
         cure = "save cursors with plan.cursor(...)"
         object.__setattr__(self, "epoch", check_epoch(self.epoch))
         for name in ("sub_epoch", "step", "position"):
-            number = whole(f"a cursor's {name}", getattr(self, name), 0, 2**63, cure)
+            number = integer(f"a cursor's {name}", getattr(self, name), 0, 2**63, cure)
             object.__setattr__(self, name, number)
         object.__setattr__(
-            self, "sub_epochs", whole("a cursor's sub_epochs", self.sub_epochs, 1, 2**63, cure)
+            self, "sub_epochs", integer("a cursor's sub_epochs", self.sub_epochs, 1, 2**63, cure)
         )
         if not isinstance(self.order, Mapping):
             raise wrong("a cursor's order", "the dict form of an order", self.order, cure)
@@ -132,9 +132,9 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
     """
     cure = "save cursors with plan.cursor(...)"
     epoch = check_epoch(place.epoch)
-    sub_epoch = whole("a cursor's sub_epoch", place.sub_epoch, 0, sub_epochs, cure)
+    sub_epoch = integer("a cursor's sub_epoch", place.sub_epoch, 0, sub_epochs, cure)
     step, position = (
-        whole(f"a cursor's {name}", getattr(place, name), 0, 2**63, cure)
+        integer(f"a cursor's {name}", getattr(place, name), 0, 2**63, cure)
         for name in ("step", "position")
     )
     num_units = order.num_units(epoch)

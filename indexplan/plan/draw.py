@@ -12,7 +12,7 @@ import numpy as np
 
 from indexplan.orders.base import Order
 from indexplan.partition.ranks import Runs, runs, shares
-from indexplan.partition.steps import Int64, Layout, split
+from indexplan.partition.steps import Int64, Steps, split
 
 # Units per kernel call of `draw`: few at first, as somebody waits for the first batch, and then
 # twice as many each time, up to some 40 microseconds of work.
@@ -101,7 +101,7 @@ def deal_offsets(order: Order, where: Runs) -> Int64:
 
 
 def draw(
-    order: Order, steps: Layout, world_size: int, rank: int, start: int, stop: int
+    order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
 ) -> Iterator[Int64]:
     """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
     ahead = FIRST_DRAW

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import whole, wrong
+from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
@@ -244,7 +244,7 @@ class Plan:
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
         start, stop = stretch_of(self, steps, start_step, stop_step)
         where = runs(steps, world_of(self), rank, start, stop)
-        if whole("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
+        if integer("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
             return deal(self.order, where)
         return deal_in_threads(self.order, where, num_threads)
 
@@ -436,7 +436,7 @@ class Plan:
         chosen = range(self.sub_epochs)
         if sub_epoch is not None:
             cure = "leave it out for the whole epoch"
-            sub_epoch = whole("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
+            sub_epoch = integer("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
             chosen = range(sub_epoch, sub_epoch + 1)
         return account(self.partition, self.order.num_units(epoch), epoch, chosen)
 

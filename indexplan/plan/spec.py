@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, whole, wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
 from indexplan.orders.registry import order_from_dict
@@ -38,9 +38,9 @@ def check_spec(plan: Plan) -> dict[str, Any]:
     written: dict[str, Any] = {}
     if plan.world_size is not None:
         cure = "leave it out to keep it open"
-        written["world_size"] = whole("world_size", plan.world_size, 1, WORLD_STOP, cure)
+        written["world_size"] = integer("world_size", plan.world_size, 1, WORLD_STOP, cure)
     cure = "leave it out for one sub-epoch an epoch"
-    written["sub_epochs"] = whole("sub_epochs", plan.sub_epochs, 1, 2**63, cure)
+    written["sub_epochs"] = integer("sub_epochs", plan.sub_epochs, 1, 2**63, cure)
     if not isinstance(plan.remainder, str) or plan.remainder not in REMAINDERS:
         rule = f"one of {', '.join(REMAINDERS)}"
         raise wrong("remainder", rule, plan.remainder, "leave it out for spread")
@@ -74,7 +74,7 @@ def partition_of(plan: Plan) -> Partition:
     ranks = plan.world_size if plan.global_batch_size is None else 1
     sizes = tuple(phase.num_units * ranks for phase in plan.phases) if ranks else ()
     for size in sizes:
-        whole("batch_size * world_size", size, 1, SIZE_STOP, "use smaller batches")
+        integer("batch_size * world_size", size, 1, SIZE_STOP, "use smaller batches")
     return Partition(
         world_size=plan.world_size,
         ats=tuple(phase.at for phase in plan.phases),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError, whole
+from indexplan.errors import IndexPlanError, integer
 from indexplan.orders.base import Order
-from indexplan.partition.steps import Layout
+from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import BLUE, GREY, new_figure, of_many, sample, short
@@ -64,7 +64,7 @@ def mixing(
     num_steps = steps.num_steps - steps.first_step
     if window is None:
         window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))
-    window = whole("window", window, 1, 2**63, "pass how many steps are looked at together")
+    window = integer("window", window, 1, 2**63, "pass how many steps are looked at together")
     num_windows = -(-num_steps // window)
     starts = steps.first_step + window * sample(0, num_windows, WINDOWS)
     shares, counts = _shares(order, steps, starts, window)
@@ -114,7 +114,7 @@ def _bounds(num_samples: int) -> NDArray[np.int64]:
 
 
 def _shares(
-    order: Order, steps: Layout, starts: NDArray[np.int64], window: int
+    order: Order, steps: Steps, starts: NDArray[np.int64], window: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the share of each quarter in each window, (windows, 4), and the units looked at."""
     shares, counts = np.zeros((len(starts), 4)), np.zeros(len(starts), np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.partition.ranks import share
-from indexplan.partition.steps import Layout
+from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
@@ -62,36 +62,36 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     figure = new_figure(8, 4)
     axes = figure.add_subplot()
     world_size = world_of(plan)
-    layout = steps_of(plan, epoch, sub_epoch if sub_epoch is not None else 0)
-    num_steps = layout.num_steps - layout.first_step
-    part = f", sub-epoch {layout.sub_epoch}" if plan.sub_epochs > 1 else ""
+    steps = steps_of(plan, epoch, sub_epoch if sub_epoch is not None else 0)
+    num_steps = steps.num_steps - steps.first_step
+    part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
     axes.set_title(f"Who reads what, when: epoch {epoch}{part}", loc="left")
     if not num_steps:
         axes.text(0.5, 0.5, "no steps here", transform=axes.transAxes, ha="center")
         axes.set_axis_off()
         return figure
-    steps = rounded(layout.first_step, layout.num_steps, STEPS)
+    numbers = rounded(steps.first_step, steps.num_steps, STEPS)
     ranks = rounded(0, world_size, RANKS)
     cells = _cells_of_bins if plan.order.deals_bins else _cells
-    image, padded, widest = cells(plan, layout, ranks, steps)
+    image, padded, widest = cells(plan, steps, ranks, numbers)
     num_slots = image.shape[2]
-    gap = num_slots // 4 + 1 if len(steps) < num_steps else 0
+    gap = num_slots // 4 + 1 if len(numbers) < num_steps else 0
     each = num_slots + gap  # columns of a step
     handles = _draw(axes, image, padded, gap, plan.order.num_samples)
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
     mesh = axes.collections[0]
     figure.colorbar(mesh, label="dataset index", format=lambda value, _: short(value))
-    for j in range(1, len(steps)):
+    for j in range(1, len(numbers)):
         axes.axvspan(j * each - gap, j * each, color="white", linewidth=0 if gap else 0.8)
     for i in range(1, len(ranks)):
         axes.axhline(i, color="white", linewidth=0.8 if len(ranks) == world_size else 2)
-    columns, rows = labelled(len(steps), 8), labelled(len(ranks), 8)
-    labels, name = ticks([steps[j] for j in columns], "step", ROOM)
+    columns, rows = labelled(len(numbers), 8), labelled(len(ranks), 8)
+    labels, name = ticks([numbers[j] for j in columns], "step", ROOM)
     axes.set_xticks([j * each + num_slots / 2 for j in columns], labels=labels)
     axes.set_yticks([i + 0.5 for i in rows], labels=[short(ranks[i]) for i in rows])
     axes.invert_yaxis()
-    shown = [of_many(len(ranks), world_size, "rank"), of_many(len(steps), num_steps, "step")]
+    shown = [of_many(len(ranks), world_size, "rank"), of_many(len(numbers), num_steps, "step")]
     axes.set_xlabel(f"{name} ({', '.join([*shown, of_many(num_slots, widest, 'slot')])})")
     axes.set_ylabel("rank")
     return figure
@@ -100,17 +100,17 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
 Cells = tuple[NDArray[np.float64], NDArray[np.bool_], int]
 
 
-def _cells(plan: Plan, layout: Layout, ranks: list[int], steps: list[int]) -> Cells:
+def _cells(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Cells:
     """Return the indices of shown slots, nan where there is no such slot, and which are padded.
 
     Both of shape (ranks, steps, slots); and the size of the largest batch. No index is computed
     but those shown, however large the batches are.
     """
     world_size = world_of(plan)
-    places = [[share(layout, world_size, rank, step) for step in steps] for rank in ranks]
+    places = [[share(steps, world_size, rank, step) for step in numbers] for rank in ranks]
     widest = max(stop - start for row in places for start, stop in row)
     slots = evenly(0, widest, SLOTS)
-    image = np.full((len(ranks), len(steps), len(slots)), np.nan)
+    image = np.full((len(ranks), len(numbers), len(slots)), np.nan)
     padded = np.zeros(image.shape, bool)
     found: dict[int, tuple[list[int], list[tuple[int, int, int]]]] = {}  # by epoch
     for i, row in enumerate(places):
@@ -118,25 +118,25 @@ def _cells(plan: Plan, layout: Layout, ranks: list[int], steps: list[int]) -> Ce
             for k, slot in enumerate(slots):
                 place = start + slot
                 if place < stop:
-                    ((epoch, position, _),) = layout.pieces(place, place + 1)
+                    ((epoch, position, _),) = steps.pieces(place, place + 1)
                     positions, cells = found.setdefault(epoch, ([], []))
                     positions.append(position)
                     cells.append((i, j, k))
-                    padded[i, j, k] = layout.valid(place, place + 1) == 0
+                    padded[i, j, k] = steps.valid(place, place + 1) == 0
     for epoch, (positions, cells) in found.items():
         image[tuple(np.array(cells).T)] = plan.order.take(epoch, positions)
     return image, padded, widest
 
 
-def _cells_of_bins(plan: Plan, layout: Layout, ranks: list[int], steps: list[int]) -> Cells:
+def _cells_of_bins(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Cells:
     """Return what `_cells` does, of samples: whole batches have to be read to find them."""
-    where = layout.epoch, layout.sub_epoch
+    where = steps.epoch, steps.sub_epoch
     asked = [
-        (i, j, {"step": s, "rank": r}) for i, r in enumerate(ranks) for j, s in enumerate(steps)
+        (i, j, {"step": s, "rank": r}) for i, r in enumerate(ranks) for j, s in enumerate(numbers)
     ]
     widest = max(int(plan.offsets(*where, **batch)[-1]) for _, _, batch in asked)
     slots = sample(0, widest, SLOTS)
-    image = np.full((len(ranks), len(steps), len(slots)), np.nan)
+    image = np.full((len(ranks), len(numbers), len(slots)), np.nan)
     padded = np.zeros(image.shape, bool)
     for i, j, batch in asked:
         samples = plan.batch(*where, **batch)

@@ -10,7 +10,7 @@ from indexplan.errors import IndexPlanError
 from indexplan.partition.locate import find_place
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.steps import Layout
+from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import (
@@ -121,60 +121,60 @@ def _say(axes: Any, words: str) -> None:
     axes.set_xticks([])
 
 
-def _panel(axes: Any, layout: Layout, world_size: int, ranks: list[int]) -> float:
+def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:
     """Draw one policy: for every step a bar for each rank, and what is dropped after them.
 
     Returns how high the highest bar is.
     """
-    stop = layout.num_steps
-    first = max(layout.first_step, stop - STEPS)
-    steps = range(first, stop)
-    if not steps:
-        _say(axes, _no_steps(layout))
+    stop = steps.num_steps
+    first = max(steps.first_step, stop - STEPS)
+    numbers = range(first, stop)
+    if not numbers:
+        _say(axes, _no_steps(steps))
         return 0.0
     width = 0.8 / len(ranks)
-    beyond = ORANGE if layout.policy.repeats else SKY
+    beyond = ORANGE if steps.policy.repeats else SKY
     highest = 0.0
     for i, rank in enumerate(ranks):
-        places = [share(layout, world_size, rank, step) for step in steps]
+        places = [share(steps, world_size, rank, step) for step in numbers]
         # of each batch, what lies in the sub-epoch, and what lies past its end
-        own = np.array([max(0, min(b, layout.stop) - a) for a, b in places], float)
+        own = np.array([max(0, min(b, steps.stop) - a) for a, b in places], float)
         past = np.array([b - a for a, b in places], float) - own
-        at = np.arange(len(steps)) + (i - (len(ranks) - 1) / 2) * width
+        at = np.arange(len(numbers)) + (i - (len(ranks) - 1) / 2) * width
         axes.bar(at, own, width * 0.9, color=BLUE)
         hatch = "///" if beyond == ORANGE else None
         axes.bar(at, past, width * 0.9, bottom=own, color=beyond, hatch=hatch)
         highest = max(highest, float((own + past).max()))
-    labels, name = ticks(list(steps), "step", ROOM)
-    dropped = layout.stop - layout.end
+    labels, name = ticks(list(numbers), "step", ROOM)
+    dropped = steps.stop - steps.end
     if dropped > 0:
-        axes.bar([len(steps)], [dropped / world_size], 0.8, color=RED, hatch="xx")
+        axes.bar([len(numbers)], [dropped / world_size], 0.8, color=RED, hatch="xx")
         labels.append("dropped")
     axes.set_xticks(range(len(labels)), labels=labels, fontsize=8)
     axes.set_xlabel(name, fontsize="small", color=GREY)
-    words = _what_is_left(layout, world_size)
+    words = _what_is_left(steps, world_size)
     axes.text(0.02, 0.97, words, transform=axes.transAxes, va="top", fontsize=8)
     return highest
 
 
-def _what_is_left(layout: Layout, world_size: int) -> str:
+def _what_is_left(steps: Steps, world_size: int) -> str:
     """Say what becomes of the remainder, and from where on."""
-    count = layout.end - layout.stop
+    count = steps.end - steps.stop
     if count == 0:
-        whole = layout.policy.shrinks
+        whole = steps.policy.shrinks
         return "every unit once; batches differ by one at most" if whole else "nothing left over"
     if count < 0:
         each = -count / world_size
         return f"{short(-count)} units dropped ({each:.3g} a rank)"
-    step, rank, _ = find_place(layout, world_size, layout.stop)
-    what = "slots padded" if layout.policy.repeats else "units of what comes next"
+    step, rank, _ = find_place(steps, world_size, steps.stop)
+    what = "slots padded" if steps.policy.repeats else "units of what comes next"
     return f"{short(count)} {what}, from step {step:,}, rank {rank:,} on"
 
 
-def _no_steps(layout: Layout) -> str:
-    count = layout.stop - layout.start
+def _no_steps(steps: Steps) -> str:
+    count = steps.stop - steps.start
     if count <= 0:
         return "no steps: no units are left"
-    if layout.policy.leaves:
+    if steps.policy.leaves:
         return f"no steps: all {short(count)} units dropped"
     return f"no steps: one that starts before reads these {short(count)} units"

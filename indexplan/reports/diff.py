@@ -11,7 +11,7 @@ from indexplan.answers import Answer
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
 from indexplan.partition.schedule import Phase
-from indexplan.partition.steps import layout
+from indexplan.partition.steps import steps_in
 from indexplan.plan.bounds import check_sized
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
@@ -202,7 +202,7 @@ def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
     for sub_epoch in range(plan.sub_epochs):
         if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
             continue
-        steps = layout(plan.partition, num_units, epoch, sub_epoch)
+        steps = steps_in(plan.partition, num_units, epoch, sub_epoch)
         padded = steps.policy.repeats and steps.end > steps.stop
         for span in steps.spans:
             size, large = divmod(span.length, span.num_steps)

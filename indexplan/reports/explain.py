@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import whole
+from indexplan.errors import integer
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.steps import Layout, layout, part_of
+from indexplan.partition.steps import Steps, part_of, steps_in
 from indexplan.plan.bounds import world_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
@@ -88,7 +88,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     """
     check_plan("plan", plan)
     cure = f"name one of the order's {plan.order.num_samples} samples"
-    index = whole("index", index, 0, plan.order.num_samples, cure)
+    index = integer("index", index, 0, plan.order.num_samples, cure)
     if epochs is None and isinstance(plan.order, Stored):
         epochs = plan.order.manifest.build.epochs
     elif epochs is None:
@@ -162,5 +162,5 @@ def _sub_epoch(plan: Plan, epoch: int, position: int) -> int:
     return int(part_of(num_units, plan.sub_epochs, np.array([position]))[0])
 
 
-def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Layout:
-    return layout(plan.partition, plan.order.num_units(epoch), epoch, sub_epoch)
+def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Steps:
+    return steps_in(plan.partition, plan.order.num_units(epoch), epoch, sub_epoch)

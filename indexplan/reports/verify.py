@@ -21,7 +21,7 @@ from indexplan.files.verify import Findings, check_files
 from indexplan.orders.base import not_located
 from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
-from indexplan.partition.steps import Int64, Layout, Partition, layout
+from indexplan.partition.steps import Int64, Partition, Steps, steps_in
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 
@@ -216,11 +216,11 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
         if here[1] != after or (sub_epoch == 0 and here[0] != 0):
             gaps.append(f"epoch {epoch}: sub-epoch {sub_epoch} leaves a gap, with {here}")
     yield TILE, len(chosen), gaps
-    sampled: list[tuple[Layout, int]] = []
+    sampled: list[tuple[Steps, int]] = []
     for sub_epoch in chosen:
         if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
             continue
-        steps = layout(partition, num_units, epoch, sub_epoch)
+        steps = steps_in(partition, num_units, epoch, sub_epoch)
         yield "steps tile their sub-epoch", steps.num_steps - steps.first_step, _tiling(plan, steps)
         sampled += [(steps, step) for step in _sampled_steps(steps)]
     for steps, step in _thinned(sampled, MOST_STEPS):
@@ -249,11 +249,11 @@ def _counts(plan: Plan, epoch: int) -> list[str]:
     return said
 
 
-def _where(steps: Layout) -> str:
+def _where(steps: Steps) -> str:
     return f"epoch {steps.epoch}, sub-epoch {steps.sub_epoch}"
 
 
-def _tiling(plan: Plan, steps: Layout) -> list[str]:
+def _tiling(plan: Plan, steps: Steps) -> list[str]:
     """Return what is wrong with how steps cover [start, stop), the unread part of a sub-epoch."""
     place, step, problems = steps.start, steps.first_step, []
     if steps.policy.crosses and steps.spans:
@@ -293,7 +293,7 @@ def _thinned(row: list[T], most: int) -> list[T]:
     return [row[(len(row) - 1) * i // (most - 1)] for i in range(most)]
 
 
-def _sampled_steps(steps: Layout) -> list[int]:
+def _sampled_steps(steps: Steps) -> list[int]:
     """Return steps worth looking at: the edges of spans, where sizes change, and some between."""
     chosen = set()
     for span in steps.spans:
@@ -323,7 +323,7 @@ def _slots(valid: int) -> Int64:
     return np.concatenate([np.arange(half), np.arange(valid - half, valid)])
 
 
-def _ranks(plan: Plan, steps: Layout, step: int) -> list[str]:
+def _ranks(plan: Plan, steps: Steps, step: int) -> list[str]:
     world_size = plan.world_size or 1
     start, stop = steps.interval(step)
     each = (stop - start) // world_size
@@ -337,7 +337,7 @@ def _ranks(plan: Plan, steps: Layout, step: int) -> list[str]:
     return problems
 
 
-def _inverse(plan: Plan, steps: Layout, step: int) -> list[str]:
+def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
     problems = []
     sub_epoch = steps.sub_epoch
     for rank in _sampled_ranks(plan.world_size or 1):

@@ -147,9 +147,9 @@ def test_another_partition_over_stored_plans(path: str) -> None:
 
 def remove(path: str, name: str) -> None:
     """Remove a file of a plan directory."""
-    from indexplan.files.stores.open import place_of
+    from indexplan.files.stores.open import store_of
 
-    place_of(path).remove(name)
+    store_of(path).remove(name)
 
 
 # What is there already.

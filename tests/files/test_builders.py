@@ -322,9 +322,9 @@ def test_errors_of_an_order(tmp_path: Path, place: str, found: bool) -> None:
     path = str(tmp_path / "a.plan") if place == "folder" else f"memory://{tmp_path}/a.plan"
     if found:
         ip.save(ip.Plan(Unreadable(100), batch_size=8), path, part=(2, 2))
-        from indexplan.files.stores.open import place_of
+        from indexplan.files.stores.open import store_of
 
-        place_of(path).publish("epoch-00000/chunk-00000.npy", [b"something"])
+        store_of(path).publish("epoch-00000/chunk-00000.npy", [b"something"])
     with pytest.raises(FileNotFoundError, match=re.escape("table.bin")):
         ip.save(ip.Plan(Unreadable(100), batch_size=8), path)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.files.stores.open import place_of
+from indexplan.files.stores.open import store_of
 from indexplan.files.stores.publish import publish
 from indexplan.files.stores.temporary import PATIENCE, sweep
 from tests.errors.refused_calls import refuse
@@ -104,7 +104,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     old(tmp_path / f".chunk-00000.npy.{NAMED}.tmp")
     (root / EPOCH).rename(tmp_path / "moved")
     (root / EPOCH).symlink_to(tmp_path)
-    place_of(root).sweep([f"{EPOCH}/chunk-00000.npy"])
+    store_of(root).sweep([f"{EPOCH}/chunk-00000.npy"])
     assert (tmp_path / f".chunk-00000.npy.{NAMED}.tmp").exists()
 
 

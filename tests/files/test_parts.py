@@ -20,7 +20,7 @@ import indexplan as ip
 from indexplan.canonical import canonical_json
 from indexplan.cli import main
 from indexplan.files.format import Build
-from indexplan.files.parts import share
+from indexplan.files.parts import chunks_of
 from tests.files.test_fuzz_files import changed, check_words
 from tests.support.bins import Bins
 from tests.support.forging import digest
@@ -48,7 +48,7 @@ def build(path: Path, number: int, of: int) -> ip.Saved:
 def test_shares(num_chunks: int, of: int) -> None:
     """Each chunk is in one share, and shares differ by one chunk at most."""
     whole = Build.of(ip.Sequential(num_chunks), [0], 1, None)
-    shares = [share(whole.num_chunks, number, of) for number in range(1, of + 1)]
+    shares = [chunks_of(whole.num_chunks, number, of) for number in range(1, of + 1)]
     assert list(range(num_chunks)) == [chunk for part in shares for chunk in part]
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 

@@ -22,7 +22,7 @@ import pytest
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.files.stores.cache import cache_folder
-from indexplan.files.stores.open import place_of
+from indexplan.files.stores.open import store_of
 from tests.support.s3_server import KEY
 from tests.support.trees import PLAN, tree
 
@@ -320,7 +320,7 @@ def test_file_that_is_there_stays(anywhere: str, size: int) -> None:
     """A file is never replaced, whether it is sent at once or in pieces."""
     from fsspec.core import url_to_fs
 
-    place = place_of(anywhere)
+    place = store_of(anywhere)
     assert place.publish("a/b", [b"a" * size])
     fs, root = url_to_fs(anywhere, use_listings_cache=False)
     before = fs.info(f"{root}/a/b")
@@ -337,7 +337,7 @@ def test_stores_that_write_in_place(tmp_path: Path) -> None:
     assert (4, True) == (saved.num_written, saved.finished)
     ip.save(PLAN, tmp_path / "b.plan", units_per_chunk=256)
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
-    assert not place_of(url).publish("build.json", [b"another"])
+    assert not store_of(url).publish("build.json", [b"another"])
     other = PLAN.replace(order=ip.Shuffle(1000, seed=6))
     message = refused(ip.save, other, url, units_per_chunk=256)
     assert message.startswith(f"{url} must be a build of the same order and epochs; got one with")
@@ -362,7 +362,7 @@ class Breaking(fsspec.get_filesystem_class("local")):  # type: ignore[misc]
 def test_uploads_that_break_off(tmp_path: Path) -> None:
     """What an upload has left by half is not taken for somebody else's file."""
     fsspec.register_implementation("breaking", f"{__name__}.Breaking", clobber=True)
-    place = place_of(f"breaking://{tmp_path}")
+    place = store_of(f"breaking://{tmp_path}")
     cure = "check the bucket, the credentials and the network"
     for name in ("half", "none"):
         expected = f"{place.path}/{name} must be written; got OSError (Input/output error); {cure}"
@@ -374,8 +374,8 @@ def test_uploads_that_break_off(tmp_path: Path) -> None:
 def test_uploads_that_collide(url: str) -> None:
     """An upload that S3 refuses since another one is under way is tried again."""
     assert "collide" in url
-    assert place_of(url).publish("a", [b"a"])
-    with place_of(url).open("a") as stream:
+    assert store_of(url).publish("a", [b"a"])
+    with store_of(url).open("a") as stream:
         assert b"a" == stream.read()
 
 
@@ -718,7 +718,7 @@ def test_urls_with_credentials(url: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_azure_containers_are_no_credentials() -> None:
     """Azure's way to name a container is not taken for a user."""
     url = "abfs://container@account.dfs.core.windows.net/a.plan"
-    assert url == place_of(url + "/").path
+    assert url == store_of(url + "/").path
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import indexplan as ip
 from indexplan.partition import ranks as shares
-from indexplan.partition.steps import Partition, layout
+from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import verify as checks
 from tests.support.strategies import plans
 
@@ -102,9 +102,9 @@ def test_wrong_sub_epochs_fail(monkeypatch: pytest.MonkeyPatch, wrong_one: int) 
 
     plan = ip.Plan(ip.Sequential(23_456), world_size=1, batch_size=9, sub_epochs=10_000)
     monkeypatch.setattr(Partition, "sub_epoch", shifted)
-    layout.cache_clear()
+    steps_in.cache_clear()
     report = ip.verify(plan)
-    layout.cache_clear()
+    steps_in.cache_clear()
     assert "sub-epochs tile the epoch" in failed(report)
 
 
@@ -155,7 +155,7 @@ def test_wrong_steps_fail(remainder: str, field: str, change: int) -> None:
     """A partition whose steps leave a gap, overlap, are too long or misnumbered is caught."""
     sizes = [ip.Phase(0, 5), ip.Phase(50, 8)]
     plan = ip.Plan(ip.Sequential(100), world_size=1, batch_size=sizes, remainder=remainder)
-    steps = layout(plan.partition, 100, 0, 0)
+    steps = steps_in(plan.partition, 100, 0, 0)
     first, last = steps.spans
     wrong = last._replace(**{field: getattr(last, field) + change})
     assert [] == checks._tiling(plan, steps)

@@ -7,11 +7,11 @@ from typing import Any
 
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError
-from indexplan.files.stores.protocol import Place
 from indexplan.files.stores.publish import explained
+from indexplan.files.stores.store import Store
 
 
-def claim(place: Place, marker: str, what: str, content: dict[str, Any]) -> dict[str, Any]:
+def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict[str, Any]:
     """Make a place, say in the file `marker` what it is for, and return what the file says.
 
     `what` names such places in errors. What is returned differs from `content` where somebody else
@@ -22,19 +22,19 @@ def claim(place: Place, marker: str, what: str, content: dict[str, Any]) -> dict
     PlanFileError
         If the place cannot be written, or holds anything without that file, or the file is no JSON.
     """
-    place.claim(marker, what)
-    place.publish(marker, [canonical_json(content).encode()])
+    store.claim(marker, what)
+    store.publish(marker, [canonical_json(content).encode()])
     # read back even if it was published: not every store keeps what another has just put there
     try:
         cure = "restore the file, or choose another path"
-        return parse_json_object(marker, place.read(marker), cure)
+        return parse_json_object(marker, store.read(marker), cure)
     except PlanFileError:
         raise
     except IndexPlanError as error:
-        raise PlanFileError(f"{place.path}: {error}") from None
+        raise PlanFileError(f"{store.path}: {error}") from None
 
 
-def difference(place: Place, name: str, blocks: Iterable[memoryview]) -> str:
+def difference(store: Store, name: str, blocks: Iterable[memoryview]) -> str:
     """Return how a file differs from the blocks that belong there, in words; nothing if it is them.
 
     Raises
@@ -42,9 +42,9 @@ def difference(place: Place, name: str, blocks: Iterable[memoryview]) -> str:
     PlanFileError
         If the file cannot be read.
     """
-    path = f"{place.path}/{name}"
+    path = f"{store.path}/{name}"
     with explained("readable", path):
-        stream = place.open(name)
+        stream = store.open(name)
     with stream:
         for number, block in enumerate(blocks):
             with explained("readable", path):

@@ -14,7 +14,7 @@ from pathlib import Path
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of
 from indexplan.files.format import BLOCK_BYTES
 from indexplan.files.stores.plain import hold, kind_of, open_inside
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.store import Store
 
 CACHE = "INDEXPLAN_CACHE"
 
@@ -40,7 +40,7 @@ def cache_folder(url: str, identity: str) -> Path:
 
 
 def fetch(
-    place: Place, size: int, blocks: Callable[[], Iterator[bytes]], path: Path
+    store: Store, size: int, blocks: Callable[[], Iterator[bytes]], path: Path
 ) -> BufferedReader:
     """Open a kept file; download it first, by `blocks` that are checked, unless it is there whole.
 
@@ -79,7 +79,7 @@ def fetch(
     except OSError as error:
         cure = f"free some space, or set {CACHE} to a folder on a disk of this machine that has it"
         raise PlanFileError(
-            f"{path} must be written, to read {place.path}; got {error.strerror!r}; "
+            f"{path} must be written, to read {store.path}; got {error.strerror!r}; "
             f"{cure_of(error, cure)}"
         ) from error
 
@@ -158,22 +158,22 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> Non
                 raise
 
 
-def checked_chunk(place: Place, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
+def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
     """Yield the blocks of a chunk as they come, if they are those of the block table."""
     from indexplan.kernels.xxh64 import xxh64
 
-    with place.open(name) as stream:
+    with store.open(name) as stream:
         found = stream.seek(0, os.SEEK_END)
         if found != size:
-            raise _damaged(place, name, f"{found} bytes instead of {size}")
+            raise _damaged(store, name, f"{found} bytes instead of {size}")
         stream.seek(0)
         for number, noted in enumerate(hashes):
             block = stream.read(BLOCK_BYTES)
             if xxh64(block) != noted:
-                raise _damaged(place, name, f"other bytes in block {number}")
+                raise _damaged(store, name, f"other bytes in block {number}")
             yield block
 
 
-def _damaged(place: Place, name: str, got: str) -> PlanFileError:
+def _damaged(store: Store, name: str, got: str) -> PlanFileError:
     cure = "read it again; if that does not help, verify the plan, and restore the file"
-    return PlanFileError(f"{place.path}/{name} must be what blocks.npy says; got {got}; {cure}")
+    return PlanFileError(f"{store.path}/{name} must be what blocks.npy says; got {got}; {cure}")

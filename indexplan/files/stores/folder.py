@@ -10,8 +10,8 @@ from pathlib import Path
 
 from indexplan.errors import PlanFileError
 from indexplan.files.stores.plain import check_kind, open_file, read_small
-from indexplan.files.stores.protocol import shown
 from indexplan.files.stores.publish import explained, publish, sync_folder
+from indexplan.files.stores.store import shown
 from indexplan.files.stores.temporary import sweep
 
 

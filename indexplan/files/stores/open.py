@@ -8,10 +8,10 @@ from pathlib import Path
 
 from indexplan.errors import path_text
 from indexplan.files.stores.folder import Folder
-from indexplan.files.stores.protocol import Place
+from indexplan.files.stores.store import Store
 
 
-def place_of(path: str | os.PathLike[str], what: str = "path") -> Place:
+def store_of(path: str | os.PathLike[str], what: str = "path") -> Store:
     """Return the place that a path or a URL names.
 
     Raises

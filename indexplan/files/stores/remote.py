@@ -15,8 +15,8 @@ from typing import Any
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.format import BLOCK_BYTES
 from indexplan.files.stores.plain import SMALL_BYTES
-from indexplan.files.stores.protocol import shown
 from indexplan.files.stores.publish import explained, write_all
+from indexplan.files.stores.store import shown
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # a request's; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3
@@ -203,9 +203,9 @@ class Remote:
 class _Pieces(io.RawIOBase):
     """A file in a store, read by requests of their own, so that nothing has to be closed."""
 
-    def __init__(self, place: Remote, name: str, size: int) -> None:
+    def __init__(self, store: Remote, name: str, size: int) -> None:
         super().__init__()
-        self.place, self.name, self.size, self.position = place, name, size, 0
+        self.store, self.name, self.size, self.position = store, name, size, 0
 
     def readable(self) -> bool:
         return True
@@ -220,13 +220,13 @@ class _Pieces(io.RawIOBase):
 
     def readall(self) -> bytes:  # the inherited one asks for 8 KiB at a time
         start, self.position = self.position, self.size
-        return self.place.piece(self.name, start, self.size)
+        return self.store.piece(self.name, start, self.size)
 
     def readinto(self, buffer: Any) -> int:
         stop = min(self.size, self.position + len(buffer))
         if self.position >= stop:
             return 0
-        data = self.place.piece(self.name, self.position, stop)
+        data = self.store.piece(self.name, self.position, stop)
         buffer[: len(data)] = data
         self.position += len(data)
         return len(data)

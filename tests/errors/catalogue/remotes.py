@@ -12,7 +12,7 @@ from unittest.mock import patch
 import fsspec
 
 import indexplan as ip
-from indexplan.files.stores.open import place_of
+from indexplan.files.stores.open import store_of
 from tests.errors.catalogue.made import (
     CHUNK,
     Case,
@@ -78,7 +78,7 @@ def huge() -> None:
 def of_locked(ask: Callable[[Any], Any], mode: int = 0, name: str = "a.plan") -> None:
     """Ask a place for something as somebody who may not enter it."""
     saved()
-    locked({name: mode}, lambda: ask(place_of(local())))
+    locked({name: mode}, lambda: ask(store_of(local())))
 
 
 CASES: list[Case] = [
@@ -90,7 +90,7 @@ CASES: list[Case] = [
     ),
     (
         "a file that ends too soon",
-        lambda: place_of(store("short")).piece("build.json", 0, 9999),
+        lambda: store_of(store("short")).piece("build.json", 0, 9999),
         "memory://short.plan/build.json must be served in pieces; got 205 bytes instead of the "
         "9999 from 0 on; choose a server that answers requests for a Range, or copy the plan to "
         "a folder",
@@ -157,7 +157,7 @@ CASES: list[Case] = [
     ),
     (
         "a manifest that is gone",
-        lambda: (stores(), place_of(URL).open("manifest.json")),
+        lambda: (stores(), store_of(URL).open("manifest.json")),
         "memory://a.plan/manifest.json must be readable; got nothing there; check the bucket "
         "and the path",
     ),

@@ -7,7 +7,7 @@ from io import BufferedReader
 from typing import Protocol
 
 
-class Place(Protocol):
+class Store(Protocol):
     """A plan directory or an export, wherever it lies; its files go by their names below it.
 
     Every method raises `PlanFileError` if the place or the file cannot be reached.
