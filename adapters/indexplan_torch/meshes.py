@@ -109,7 +109,15 @@ def _dimensions() -> dict[str, tuple[int, int]]:
     groups = private("torch", torch.distributed.distributed_c10d, "_world", "pg_map")
     dims: dict[str, tuple[int, int]] = {}
     for group in groups:
-        kind, _, name = str(private("torch", group, "group_desc")).partition("_")
+        if not hasattr(group, "group_desc"):  # torch 2.2 and 2.3
+            if len(groups) == 1:
+                return {}  # the default group alone: none is a mesh's
+            rule = "process groups beside the default one must tell whether they are a mesh's"
+            cure = "pass mesh=, or pip install 'torch>=2.4'"
+            raise IndexPlanError(
+                f"{rule}; got torch {torch.__version__}, where they do not; {cure}"
+            )
+        kind, _, name = str(group.group_desc).partition("_")
         if kind != "mesh" or name == "default":
             continue
         place = group.rank(), group.size()

@@ -13,7 +13,7 @@ from indexplan import IndexPlanError
 
 # package: (from which version on it is meant to work, what the tests run with)
 TESTED = {
-    "torch": ("2.4", "2.13.0"),
+    "torch": ("2.2", "2.13.0"),
     "lightning": ("2.4", "2.6.6"),
     "pytorch-lightning": ("2.4", "2.6.6"),
     "mosaicml": ("0.32", "0.32.1"),

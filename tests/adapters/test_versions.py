@@ -14,6 +14,7 @@ import indexplan as ip
 from indexplan_torch import PlanBatchSampler
 from indexplan_torch.versions import TESTED
 from tests.adapters.small import ME, PLAN
+from tests.errors.catalogue.torches import without_names
 from tests.trainers.ranks import ROOT
 
 ELSEWHERE = {"mosaicml"}  # tests/trainers/composer_checks.py, as it needs an older torch's pins
@@ -87,3 +88,10 @@ def test_a_torchdata_that_does_not_tell_its_snapshots_is_refused() -> None:
     drawn.load_state_dict(state)
     with pytest.raises(ip.IndexPlanError, match=r"^torchdata must have OfTorchdata\._snapshot_int"):
         OfTorchdata(drawn, "_snapshot_interval")._next_index()
+
+
+def test_groups_without_names() -> None:
+    """Torch 2.2 names no groups: the default one alone is no mesh's, of more nobody can tell."""
+    assert {} == without_names(1)
+    with pytest.raises(ip.IndexPlanError, match="process groups beside the default one must tell"):
+        without_names(2)

@@ -21,6 +21,7 @@ from indexplan_torch import (
     discover,
     seed_rank,
 )
+from indexplan_torch.meshes import _dimensions
 from indexplan_torch.versions import private
 from tests.errors.catalogue.made import Case
 
@@ -89,6 +90,13 @@ def no_rank() -> None:
         discover()
 
 
+def without_names(count: int) -> Any:
+    """Ask for the dimensions of the meshes that run where groups have no names, as in torch 2.2."""
+    groups = {object(): None for _ in range(count)}
+    with patch.dict(torch.distributed.distributed_c10d._world.pg_map, groups, clear=True):
+        return _dimensions()
+
+
 CASES: list[Case] = [
     (
         "no plan",
@@ -135,6 +143,12 @@ CASES: list[Case] = [
         "a rank past the last",
         lambda: loader(rank=3, world_size=3),
         "rank must be an integer from 0 to 2, with world_size=3; got 3; count ranks from 0",
+    ),
+    (
+        "groups of an old torch",
+        lambda: without_names(2),
+        "process groups beside the default one must tell whether they are a mesh's; got torch "
+        f"{torch.__version__}, where they do not; pass mesh=, or pip install 'torch>=2.4'",
     ),
     (
         "the name of a mesh's dimension",
