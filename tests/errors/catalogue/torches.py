@@ -323,7 +323,7 @@ CASES: list[Case] = [
         "a trainer that has lost what it kept to itself",
         lambda: private("torch", OPEN, "_lost"),
         "torch must have Plan._lost, which indexplan_torch leans on; got torch "
-        f"{torch.__version__}, which has not; pip install 'torch>=2.4,<=2.13.0', the versions "
+        f"{torch.__version__}, which has not; pip install 'torch>=2.2,<=2.13.0', the versions "
         "that have",
     ),
     (
