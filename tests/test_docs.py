@@ -1,6 +1,7 @@
 """The documentation is true: its code runs, its picture is drawn from a plan."""
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 from PIL import Image  # which matplotlib brings
 
 import indexplan as ip
+from indexplan.orders.registry import _REGISTRY
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,6 +29,7 @@ PAGES = (
     "schedules",
     "determinism",
     "faq",
+    "orders",
 )
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
@@ -109,14 +112,33 @@ def printed_by_shell(code: str) -> str:
     return done.stdout
 
 
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget, after a test, which modules and orders it brought."""
+    monkeypatch.syspath_prepend(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("indexplan.orders.registry._REGISTRY", dict(_REGISTRY))
+        yield
+    for path in tmp_path.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+@pytest.mark.usefixtures("modules")
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path) -> None:
-    """What a page's blocks print is what it shows: in a text block after, or in comments."""
+    """What a page's blocks print is what it shows: in a text block after, or in comments.
+
+    A block that begins with the name of a file is that file, for the blocks after it.
+    """
     names: dict[str, object] = {}
     text = (ROOT / "docs" / f"{page}.md").read_text()
     assert text.count("```python") + text.count("```sh") == len(BLOCK.findall(text))
     with inside(tmp_path):
         for kind, code, shown in BLOCK.findall(text):
+            if file := re.match(r"# (\w+\.py)\n", code):
+                Path(file[1]).write_text(code)
+                importlib.invalidate_caches()
+                continue
             printed = printed_by_python(code, names) if kind == "python" else printed_by_shell(code)
             said = re.findall(r"^ *print\(.*\) *# (.*)$", code, re.MULTILINE)
             assert (shown or "".join(f"{line}\n" for line in said)) == printed, code

@@ -76,6 +76,7 @@ class Order(abc.ABC):
     `_fill` and `_locate`, and is passed to `register`. Whatever it promises beside one sample a
     unit and each sample once it says in `traits`. An order that repeats samples writes
     `_locate_all` instead of `_locate`; one that deals bins also `num_units` and `_offsets`.
+    docs/orders.md has examples, and `indexplan.testing.check_order` checks it.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def register(order: type[OrderType]) -> type[OrderType]:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import indexplan as ip
     >>> from dataclasses import dataclass
     >>> @register
     ... @dataclass(frozen=True, eq=False)
@@ -35,8 +35,7 @@ def register(order: type[OrderType]) -> type[OrderType]:
     ...     algorithm = "backwards-v1"
     ...
     ...     def _fill(self, epoch, starts, stops, out):
-    ...         runs = zip(starts, stops)
-    ...         positions = np.concatenate([np.arange(start, stop) for start, stop in runs])
+    ...         positions = ip.Sequential(self.num_samples).take(epoch, starts, stops)
     ...         out[:] = self.num_samples - 1 - positions
     ...
     ...     def _locate(self, epoch, indices):
