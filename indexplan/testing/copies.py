@@ -22,7 +22,7 @@ from indexplan.orders.registry import order_from_dict, registered
 from indexplan.plan.plan import Plan
 from indexplan.reports.verify import verify
 from indexplan.seeds import EPOCH_STOP
-from indexplan.testing.looking import Found, Law, Look, Row, answers
+from indexplan.testing.looking import Found, Law, Look, Row, answers, read_too_often
 
 MOST_STORED = 2**20  # samples of an epoch that are written to a plan directory
 CHILD = """
@@ -178,5 +178,6 @@ LAWS = (
         "give plans that read each unit once, and find it",
         _plans,
         "let each answer depend on the order's fields and the question alone",
+        read_too_often,
     ),
 )

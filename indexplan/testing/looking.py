@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, shown
 from indexplan.orders.base import Int64, Order
@@ -16,7 +17,7 @@ from indexplan.orders.base import Int64, Order
 ALL = 2**12  # units that are all looked at; of more, the first, the last and some between
 ENDS, STRETCHES, STRETCH, SINGLES = 2**10, 16, 64, 256  # of those
 MOST_READS = 2**17  # samples of an epoch that are looked at
-MOST_OF_ONE = 2**7  # reads of a sample that are looked at, where there are many samples
+MOST_OF_ONE = 2**7  # reads of a sample that are looked at, where not all units are
 
 Found: TypeAlias = "Iterator[tuple[int, str]]"  # how many were looked at, and what is wrong
 Asked: TypeAlias = "list[tuple[int, Int64, Int64]]"  # epochs, with positions and samples
@@ -116,16 +117,25 @@ class Row:
         return self.order.take(self.epoch, self.positions.copy())
 
     @cached_property
-    def samples(self) -> Int64:
-        """The samples that are looked for, rising: all of few, or those read and some others."""
+    def candidates(self) -> tuple[Int64, NDArray[np.bool_]]:
+        """Samples, rising: all of few, or those read and others; and which are read too often."""
         n = self.order.num_samples
-        if n <= ALL:
-            return np.arange(n)
-        others = np.random.default_rng(0).integers(n, size=SINGLES)
-        some = np.unique(np.concatenate([self.indices, others, np.array([0, n - 1])]))
-        some = some[:: -(-len(some) // ALL)]
-        counts = self.order.count(self.epoch, some)
-        return some[counts <= MOST_OF_ONE] if counts.shape == some.shape else some
+        some = np.arange(min(n, ALL))
+        if n > ALL:
+            others = np.random.default_rng(0).integers(n, size=SINGLES)
+            some = np.unique(np.concatenate([self.indices, others, np.array([0, n - 1])]))
+            some = some[:: -(-len(some) // ALL)]
+        often = np.zeros(len(some), bool)
+        if not self.whole:  # where there may be any number of positions to find
+            counts = self.order.count(self.epoch, some.copy())
+            often = counts > MOST_OF_ONE if counts.shape == some.shape else often
+        return some, often
+
+    @property
+    def samples(self) -> Int64:
+        """The samples that are looked for, rising."""
+        some, often = self.candidates
+        return some[~often]
 
     @cached_property
     def found(self) -> tuple[Int64, Int64]:
@@ -144,7 +154,7 @@ class Row:
             indices = self.order.take(self.epoch, positions)
         units = np.repeat(positions, np.diff(offsets))
         which = np.searchsorted(self.samples, indices)
-        there = self.samples[np.minimum(which, len(self.samples) - 1)] == indices
+        there = np.append(self.samples, -1)[which] == indices
         units, which = units[there], which[there]
         counts = np.bincount(which, minlength=len(self.samples))
         return units[np.lexsort((units, which))], ends(counts)
@@ -168,6 +178,12 @@ class Row:
         after = np.append(self.positions, self.positions[-1] + 1)
         starts = after[lows]
         return starts, starts + np.array([high - low for low, high in cuts], np.int64)
+
+
+def read_too_often(look: Look) -> str:
+    """Say that an epoch reads some samples more often than they can be looked for."""
+    words = f"an epoch reads some samples more than {MOST_OF_ONE} times; check a smaller order too"
+    return words if any(row.candidates[1].any() for row in look.rows) else ""
 
 
 def _chosen(num_units: int) -> Int64:

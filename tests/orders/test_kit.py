@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,12 +16,13 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.errors import shown
 from indexplan.orders.registry import _REGISTRY
+from indexplan.orders.sequential import expand
 from indexplan.testing import check_order
 from indexplan.testing.copies import LAWS as OF_COPIES
 from indexplan.testing.reading import LAWS as OF_READING
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.listed import Listed, Wrapped
-from tests.support.planted import PLANTED, Good, Heavy, N, Planted
+from tests.support.planted import PLANTED, Good, Heavy, Int64, N, Planted
 from tests.support.planted_copies import PROCESS
 from tests.support.strategies import orders
 
@@ -76,6 +78,45 @@ def test_bins_of_many_samples_are_not_all_looked_at(monkeypatch: pytest.MonkeyPa
 def known(kind: Any, patch: pytest.MonkeyPatch) -> None:
     """Register an order until the test ends."""
     patch.setitem(_REGISTRY, kind.algorithm, kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Tiled(ip.Order):
+    """Reads one sample often, and the others once."""
+
+    num_samples: int
+    num_reads: int
+
+    algorithm = "test-kit-tiled-v1"
+    traits = ip.Traits(reads="any")
+
+    def num_units(self, epoch: int) -> int:
+        return self.num_samples + self.num_reads
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        out[:] = np.minimum(expand(starts, stops), self.num_samples - 1)
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        counts = self._count(epoch, indices)
+        assert counts.sum() < 10**6, "more than memory may hold"
+        return expand(indices, indices + counts), np.append(0, np.cumsum(counts))
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        return 1 + self.num_reads * (indices == self.num_samples - 1)
+
+
+@pytest.mark.parametrize("num_samples", [1, 9, 10**6])
+def test_a_sample_that_is_read_a_billion_times(
+    num_samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its positions are asked of nobody, but those of the other samples are."""
+    known(Tiled, monkeypatch)
+    report = check_order(Tiled(num_samples, 10**9), fresh_process=False)
+    last = report.checks[-1]
+    assert last.skipped.startswith("an epoch reads some samples more than 128 times; check a")
+    located = {check.name: check.num_checked for check in report.checks}
+    assert (num_samples > 1) == (located["count the reads of a sample"] > 0)
+    assert check_order(Tiled(num_samples % 10 + 1, 20), fresh_process=False).ok
 
 
 VARIES = {"answer the same in several threads", PROCESS}  # what is seen of what is broken
