@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from typing import Any
 
 import pytest
 
 import indexplan as ip
-from tests.support.refusals import CURSOR, PLAN, WHOLE, refuses
+from tests.support.refusals import CURSOR, PLAN, refuses
 
 AS_SAVED = "pass what to_json returned, unchanged"
 WRITE = "write plans with to_json"
@@ -18,26 +17,13 @@ SAVE = "save cursors with plan.cursor(...)"
 REWRITE = "write it with to_json, or read it with the version of indexplan that wrote it"
 
 
-@pytest.mark.parametrize(
-    ("order", "said"),
-    [
-        (ip.Sequential(11), "num_samples 10, not 11"),
-        (ip.Shuffle(10), "algorithm sequential-v1, not shuffle-v1, seed missing, not 0"),
-    ],
-)
-def test_cursors_of_another_order(order: ip.Order, said: str) -> None:
-    """A cursor names how its order differs from the plan's."""
+def test_cursors_of_another_size() -> None:
+    """A cursor of the plan's algorithm names the field in which its order differs."""
     message = (
-        f"a cursor must be of the plan's order; got one with {said}; "
+        "a cursor must be of the plan's order; got one with num_samples 10, not 11; "
         "resume it with the order it was saved under"
     )
-    refuses(message, PLAN.replace(order=order).resume, CURSOR)
-
-
-def test_cursors_of_other_sub_epochs() -> None:
-    """A cursor counts in the sub-epochs that it was saved under."""
-    message = "a cursor's sub_epochs must be 1, the plan's; got 2; use plan.replace(sub_epochs=2)"
-    refuses(message, WHOLE.resume, CURSOR)
+    refuses(message, PLAN.replace(order=ip.Sequential(11)).resume, CURSOR)
 
 
 @pytest.mark.parametrize(
@@ -46,17 +32,12 @@ def test_cursors_of_other_sub_epochs() -> None:
         ({"position": 10}, "position must be from 5 to 9, in its sub-epoch; got 10"),
         ({"position": 4}, "position must be from 5 to 9, in its sub-epoch; got 4"),
         ({"sub_epoch": 0}, "position must be from 0 to 4, in its sub-epoch; got 8"),
-        ({"step": 4}, "step must be at most 3, as each finished step read a unit; got 4"),
-        ({"sub_epoch": 2}, "sub_epoch must be an integer from 0 to 1; got 2"),
         ({"position": -1}, "position must be an integer from 0 to 2**63 - 1; got -1"),
         ({"position": 2**63}, f"position must be an integer from 0 to 2**63 - 1; got {2**63}"),
         ({"sub_epoch": -1}, "sub_epoch must be an integer from 0 to 2**63 - 1; got -1"),
         ({"step": 1.0}, "step must be an integer from 0 to 2**63 - 1; got 1.0"),
         ({"step": True}, "step must be an integer from 0 to 2**63 - 1; got True"),
         ({"step": "1"}, "step must be an integer from 0 to 2**63 - 1; got '1'"),
-        ({"sub_epochs": 0}, "sub_epochs must be an integer from 1 to 2**63 - 1; got 0"),
-        ({"order": 5}, "order must be the dict form of an order; got 5"),
-        ({"order": {3: 4}}, "order must be of JSON types; got {3: 4}"),
     ],
 )
 def test_cursors_that_stand_nowhere(changes: dict[str, Any], rule: str) -> None:
@@ -64,8 +45,7 @@ def test_cursors_that_stand_nowhere(changes: dict[str, Any], rule: str) -> None:
     message = f"a cursor's {rule}; {SAVE}"
     refuses(message, lambda: PLAN.resume(dataclasses.replace(CURSOR, **changes)))
     fields = {**CURSOR.to_dict(), **changes}
-    if fields == json.loads(json.dumps(fields)):
-        refuses(message, lambda: PLAN.resume(ip.Cursor.from_json(json.dumps(fields))))
+    refuses(message, lambda: PLAN.resume(ip.Cursor.from_json(json.dumps(fields))))
 
 
 @pytest.mark.parametrize("value", [-1, 2**32, 1.0, True, None], ids=repr)
@@ -105,19 +85,12 @@ def test_cursors_of_steps_that_there_are_not() -> None:
             "",
             f"must be JSON; got '' (Expecting value: line 1 column 1 (char 0)); {AS_SAVED}",
         ),
-        (
-            "{",
-            "must be JSON; got '{' (Expecting property name enclosed in double quotes: "
-            f"line 1 column 2 (char 1)); {AS_SAVED}",
-        ),
-        ("[]", f"must be a JSON object; got []; {AS_SAVED}"),
         ("null", f"must be a JSON object; got None; {AS_SAVED}"),
         ('{"a":1,"a":2}', f"must name each field once; got ['a', 'a']; {AS_SAVED}"),
         (
             '{"a":NaN}',
             f"must be JSON, which has no such constant; got 'NaN'; {AS_SAVED}",
         ),
-        (5, f"must be JSON text; got 5; {AS_SAVED}"),
         (None, f"must be JSON text; got None; {AS_SAVED}"),
     ],
 )
@@ -138,12 +111,6 @@ PHASE = {"at": 0, "size": 2, "parameters": {}}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"colour": 3}, f"a plan must have only the fields {FIELDS}; got ['colour']; {REWRITE}"),
-        (
-            {"partition": "partition-v2"},
-            "a plan's partition must be partition-v1; got 'partition-v2'; "
-            "read it with the version of indexplan that wrote it, or a newer one",
-        ),
         (
             {"world_size": "2"},
             "world_size must be an integer from 1 to 2**31 - 1; got '2'; "
@@ -169,12 +136,7 @@ PHASE = {"at": 0, "size": 2, "parameters": {}}
                 f"an order must be an object with the field 'algorithm'; got {value!r}; "
                 "pass what to_dict returned",
             )
-            for value in (None, [], 5, {"num_samples": 3}, {"algorithm": 5})
-        ),
-        (
-            {"order": SHUFFLE},
-            "an order of shuffle-v1 must have the fields ['seed']; "
-            f"got only ['algorithm', 'num_samples']; {REWRITE}",
+            for value in (None, [], {"num_samples": 3}, {"algorithm": 5})
         ),
         (
             {"order": {**SHUFFLE, "seed": 0, "window": 1}},
@@ -186,7 +148,6 @@ PHASE = {"at": 0, "size": 2, "parameters": {}}
             "seed must be an integer from 0 to 2**128 - 1; got '0'; "
             "hash other seeds to such an integer first",
         ),
-        ({"resumed": 5}, f"resumed must be an object or null; got 5; {WRITE}"),
         (
             {"resumed": {"epoch": 0}},
             "resumed must have the fields ['position', 'step', 'sub_epoch']; "
@@ -201,10 +162,6 @@ PHASE = {"at": 0, "size": 2, "parameters": {}}
             f"a cursor's sub_epoch must be an integer from 0 to 1; got '0'; {SAVE}",
         ),
         (
-            {"resumed": {"epoch": 0, "sub_epoch": 0, "step": "0", "position": 0}},
-            f"a cursor's step must be an integer from 0 to 2**63 - 1; got '0'; {SAVE}",
-        ),
-        (
             {"batch_size": [{**PHASE, "x": 1}]},
             f"a phase must have only the fields ['at', 'parameters', 'size']; got ['x']; {REWRITE}",
         ),
@@ -212,13 +169,12 @@ PHASE = {"at": 0, "size": 2, "parameters": {}}
             {"batch_size": [{"at": 0, "size": 2}]},
             f"a phase must have the fields ['parameters']; got only ['at', 'size']; {REWRITE}",
         ),
-        ({"batch_size": [PHASE, 5]}, f"a phase must be an object; got 5; {WRITE}"),
         *(
             (
                 {"batch_size": [{**PHASE, "parameters": value}]},
                 f"parameters must be an object; got {value!r}; {WRITE}",
             )
-            for value in (["ab"], [["a", 1]], None)
+            for value in (["ab"], [["a", 1]])
         ),
     ],
 )
@@ -245,20 +201,9 @@ def test_json_with_missing_fields() -> None:
 
 
 @pytest.mark.parametrize("kind", [ip.Plan, ip.Cursor])
-@pytest.mark.parametrize("value", [5, None, [1], "{}"], ids=repr)
+@pytest.mark.parametrize("value", [5, None, "{}"], ids=repr)
 def test_dict_forms_that_are_not_objects(kind: Any, value: Any) -> None:
     """from_dict takes what to_dict returns."""
     name = kind.__name__.lower()
     message = f"a {name} must be an object; got {value!r}; pass what to_dict returned"
     refuses(message, kind.from_dict, value)
-
-
-def test_an_unknown_order() -> None:
-    """A plan of an order that nobody registered names those that are known."""
-    data = {**PLAN.to_dict(), "order": {**SHUFFLE, "algorithm": "shuffle-v9"}}
-    with pytest.raises(ip.IndexPlanError) as caught:
-        ip.Plan.from_dict(data)
-    start, known, rest = re.split("one of |; got", str(caught.value))
-    assert start == "an order's algorithm must be "
-    assert {"block-shuffle-v1", "sequential-v1", "shuffle-v1"} <= set(known.split(", "))
-    assert rest == " 'shuffle-v9'; upgrade indexplan, or import the module that registers it"

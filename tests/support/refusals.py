@@ -15,7 +15,6 @@ WHOLE = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
 RESUMED = PLAN.resume(PLAN.cursor(1, 1, step=1))
 EMPTY = ip.Plan(ip.Sequential(2), world_size=1, batch_size=5, remainder="drop")
 CURSOR = PLAN.cursor(0, 1, step=1)
-CARRY = ip.Plan(ip.Sequential(10), world_size=1, batch_size=3, remainder="carry")
 
 
 def refuses(message: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
