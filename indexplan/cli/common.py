@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,30 @@ def add_plan_or_spec(
     """Let a verb name a plan directory, or a file with the plan alone."""
     words = "a plan directory, or a .json file that holds what plan.to_json() returns"
     command.add_argument(name, metavar=metavar, help=words)
+
+
+def add_columns(command: argparse.ArgumentParser) -> None:
+    """Let a verb that reads a plan from a .json file name the columns of its order."""
+    words = (
+        "a .npy file with a column of the order of a plan in a .json file, or a folder that has it "
+        "as <sha256>.npy; columns are known by their numbers, so NAME= is only for the reader; may "
+        "be repeated"
+    )
+    command.add_argument(
+        "--column",
+        dest="columns",
+        type=column_or_folder,
+        action="append",
+        default=[],
+        metavar="[NAME=]PATH",
+        help=words,
+    )
+
+
+def column_or_folder(text: str) -> str:
+    """Read the path of a column or a folder of columns, with or without a field's name before."""
+    name, _, path = text.partition("=")
+    return path if name.isidentifier() else text
 
 
 def add_epochs(command: argparse.ArgumentParser) -> None:
@@ -101,11 +125,16 @@ def scan_dataset(options: Any, built_for: ip.Dataset | None = None) -> ip.Datase
     return ip.Dataset.scan(options.dataset, pattern)
 
 
-def open_either(path: str) -> tuple[ip.Plan, Manifest | None]:
-    """Open a plan directory, or read a plan from a .json file, which has no manifest."""
+def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manifest | None]:
+    """Open a plan directory, or read a plan from a .json file, which has no manifest.
+
+    The columns of a plan in a .json file are looked for in some files and folders of files.
+    """
     if path.endswith(".json") and Path(path).is_file():
+        # opened once, so that a file is hashed once, whatever number of fields looks at it
+        given = [each if Path(each).is_dir() else ip.Column(each) for each in columns]
         try:
-            return ip.Plan.from_json(Path(path).read_bytes()), None
+            return ip.Plan.from_json(Path(path).read_bytes(), columns=given), None
         except OSError as error:
             rule = f"{path} must be readable; got {error.strerror!r}"
             raise PlanFileError(f"{rule}; {cure_of(error, 'check its permissions')}") from error
@@ -117,7 +146,7 @@ def open_either(path: str) -> tuple[ip.Plan, Manifest | None]:
 
 def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | None]:
     """Open what the command names, and compare it with the dataset if it names one too."""
-    plan, manifest = open_either(options.plan)
+    plan, manifest = open_either(options.plan, getattr(options, "columns", ()))
     dataset = scan_dataset(options, manifest.build.dataset if manifest else None)
     if dataset is not None and manifest is None:
         rule = "--dataset needs a plan directory, which remembers its dataset"

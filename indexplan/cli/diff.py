@@ -7,6 +7,7 @@ from typing import Any
 import indexplan as ip
 from indexplan.cli.common import (
     OK,
+    add_columns,
     add_epochs,
     add_plan_or_spec,
     add_verb,
@@ -23,13 +24,14 @@ def add(verbs: Any) -> None:
     diff = add_verb(verbs, "diff", run, words)
     add_plan_or_spec(diff, "a", "A")
     add_plan_or_spec(diff, "b", "B")
+    add_columns(diff)
     add_epochs(diff)
     add_world_size(diff)
 
 
 def run(options: Any) -> int:
     """Compare the plans; that they differ is an answer, not a failure."""
-    (a, _), (b, _) = open_either(options.a), open_either(options.b)
+    (a, _), (b, _) = (open_either(path, options.columns) for path in (options.a, options.b))
     if options.world_size is not None:
         a, b = (plan.replace(world_size=options.world_size) for plan in (a, b))
     emit(options, ip.diff(a, b, epochs_of(options)))

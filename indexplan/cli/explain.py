@@ -8,6 +8,7 @@ import indexplan as ip
 from indexplan.answers import Shown
 from indexplan.cli.common import (
     OK,
+    add_columns,
     add_epochs,
     add_plan_or_spec,
     add_verb,
@@ -24,6 +25,7 @@ def add(verbs: Any) -> None:
     words = "tell what every epoch does with a sample: who reads it, or why nobody does"
     explain = add_verb(verbs, "explain", run, words)
     add_plan_or_spec(explain)
+    add_columns(explain)
     explain.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
     add_epochs(explain)
     add_world_size(explain)
@@ -31,7 +33,7 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Explain the sample."""
-    plan, _ = open_either(options.plan)
+    plan, _ = open_either(options.plan, options.columns)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
     readings = ip.explain(plan, options.index, epochs_of(options))

@@ -9,6 +9,7 @@ import indexplan as ip
 from indexplan.cli.common import (
     OK,
     Progress,
+    add_columns,
     add_dataset,
     add_plan_or_spec,
     add_verb,
@@ -23,6 +24,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     export = add_verb(verbs, "export", run, "write what each rank reads as plain .npy arrays")
     add_plan_or_spec(export)
+    add_columns(export)
     words = "the folder, or its URL: new, or an export of the same plan"
     export.add_argument("out", metavar="OUT", help=words)
     words = "files for each rank: its indices in order of reading, and where its steps start"

@@ -7,6 +7,7 @@ from typing import Any
 from indexplan.answers import Shown
 from indexplan.cli.common import (
     OK,
+    add_columns,
     add_dataset,
     add_plan_or_spec,
     add_verb,
@@ -21,6 +22,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     locate = add_verb(verbs, "locate", run, "tell which step and rank read a sample")
     add_plan_or_spec(locate)
+    add_columns(locate)
     locate.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
     locate.add_argument("--epoch", type=number, required=True, metavar="N", help="the epoch")
     add_dataset(locate, "complain if the dataset has changed")

@@ -7,6 +7,7 @@ from typing import Any
 from indexplan.answers import Shown
 from indexplan.cli.common import (
     OK,
+    add_columns,
     add_plan_or_spec,
     add_verb,
     add_world_size,
@@ -36,6 +37,7 @@ def add(verbs: Any) -> None:
     plot = add_verb(verbs, "plot", run, "draw a plan, to a .png, .svg or .pdf file")
     plot.description = "Draw a plan. " + " ".join(f"{k}: {w}." for k, w in KINDS.items())
     add_plan_or_spec(plot)
+    add_columns(plot)
     plot.add_argument("-o", "--output", required=True, metavar="FILE", help="a new file")
     plot.add_argument("--kind", choices=KINDS, default="reading", help="which picture (reading)")
     plot.add_argument("--epoch", type=number, metavar="N", help="which epoch (the first stored)")
@@ -57,7 +59,7 @@ def run(options: Any) -> int:
             option = f"--{name.replace('_', '-')}"
             cure = f"name that kind, or leave {option} out"
             raise IndexPlanError(f"{option} needs --kind {' or '.join(kinds)}; got {kind}; {cure}")
-    plan, manifest = open_either(options.plan)
+    plan, manifest = open_either(options.plan, options.columns)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
     start = plan.start

@@ -6,6 +6,7 @@ from typing import Any
 
 from indexplan.cli.common import (
     OK,
+    add_columns,
     add_dataset,
     add_plan_or_spec,
     add_verb,
@@ -22,6 +23,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     show = add_verb(verbs, "show", run, "show a plan, one of its epochs, a step or a batch")
     add_plan_or_spec(show)
+    add_columns(show)
     for name in ("epoch", "sub-epoch", "step", "rank"):
         show.add_argument(f"--{name}", type=number, metavar="N", help=f"show this {name} only")
     add_dataset(show, "name the files of a batch; complain if the dataset has changed")

@@ -24,6 +24,11 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     add("--order", default="shuffle", metavar="'KIND NAME=VALUE ...'", help=words)
     for name in SHORT:
         add(f"--{name.replace('_', '-')}", metavar="N", help=f"short for {name}=N in --order")
+    words = (
+        "short for NAME=PATH in --order: a .npy file with the numbers of the order's field NAME; "
+        "may be repeated"
+    )
+    add("--column", action="append", default=[], metavar="NAME=PATH", help=words)
     add("--world-size", type=number, metavar="N", help="ranks; left out, the plan leaves it open")
     sizes = "units per rank and step: 256, nested 5x3, or phases '0:512 250000:768'"
     add("--batch-size", metavar="SIZE", help=sizes)
@@ -48,7 +53,7 @@ def plan_of(options: Any, num_samples: int) -> ip.Plan:
     given = {name: getattr(options, name) for name in SHORT}
     short = [f"{name}={value}" for name, value in given.items() if value is not None]
     return ip.Plan(
-        order_from_text(options.order, num_samples, short),
+        order_from_text(options.order, num_samples, [*short, *options.column]),
         world_size=options.world_size,
         sub_epochs=options.sub_epochs,
         remainder=options.remainder,

@@ -261,7 +261,8 @@ class Stored(Order):
         """The columns of the order that is stored, by their sha256."""
         find = finder(self._chunks.store, self._chunks.folder)
         named = identities(self.manifest.build.order).values()
-        return {each["sha256"]: column for each in named if (column := find(each))}
+        found = {each["sha256"]: find(each) for each in named}
+        return {digest: column for digest, column in found.items() if column is not None}
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run may go on with the order that is stored."""

@@ -228,7 +228,7 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
 
     Parameters
     ----------
-    columns : folder, or iterable of columns, arrays and paths
+    columns : folder, or iterable of columns, arrays, paths and folders
         Where to look: a folder has it as `<sha256>.npy`, as a plan directory's `columns` does.
 
     Raises
@@ -241,24 +241,37 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
     if callable(columns):
         found = columns(identity)
     elif isinstance(columns, str | os.PathLike):
-        path = Path(columns) / f"{identity['sha256']}.npy"
-        found = Column.claimed(str(path), identity) if path.exists() else None
+        found = _in_folder(columns, identity)
     elif columns is not None:
         if not isinstance(columns, Iterable):
             raise wrong("columns", "a folder, or columns", columns, "pass a list of arrays")
-        given = [Column.of(each) for each in columns if _fits(each, identity["length"])]
-        if identity["dtype"] in TYPES[FLOATS]:
-            given = [Column.of(each, FLOATS) for each in given if _are_floats(each.array)]
-        found = next((each for each in given if each.identity == identity), None)
+        candidates = (_candidate(each, identity) for each in columns)
+        found = next((each for each in candidates if each is not None), None)
     if found is None:
         what = f"{identity['length']} numbers, {identity['dtype']}, of sha256 {identity['sha256']}"
         rule = f"{field} needs a column of {what}; got none such"
-        raise IndexPlanError(f"{rule}; pass it, or the folder that it lies in, as columns=")
+        cure = "pass it, or the folder that it lies in, as columns= or --column"
+        raise IndexPlanError(f"{rule}; {cure}")
     return found
 
 
-def _fits(values: Any, length: int) -> bool:
-    """Return whether something may be a column of so many numbers, without reading a file."""
-    return isinstance(values, str | os.PathLike) or (
-        hasattr(values, "__len__") and len(values) == length
-    )
+def _in_folder(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Column | None:
+    path = Path(folder) / f"{identity['sha256']}.npy"
+    return Column.claimed(str(path), identity) if path.exists() else None
+
+
+def _candidate(values: Any, identity: Mapping[str, Any]) -> Column | None:
+    """Return something as the column of an identity; None if it is not it."""
+    if isinstance(values, str | os.PathLike):
+        if Path(values).is_dir():
+            return _in_folder(values, identity)
+    elif not hasattr(values, "__len__") or len(values) != identity["length"]:
+        return None
+    column = Column.of(values)
+    if len(column) != identity["length"]:
+        return None
+    if identity["dtype"] in TYPES[FLOATS]:
+        if not _are_floats(column.array):
+            return None
+        column = Column.of(column, FLOATS)
+    return column if column.identity == identity else None

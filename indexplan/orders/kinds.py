@@ -13,6 +13,7 @@ from typing import Any
 from indexplan.answers import Answer
 from indexplan.errors import wrong
 from indexplan.orders.base import Order
+from indexplan.orders.columns import Column
 from indexplan.orders.registry import registered
 
 LIST = "`indexplan orders` lists them"
@@ -90,7 +91,7 @@ def order_from_text(text: str, num_samples: int, more: Sequence[str] = ()) -> Or
     ----------
     text : str
         Such as "block-shuffle block_size=4096", split into words as a shell does. The kind is an
-        algorithm's name, with its version or without.
+        algorithm's name, with its version or without. A column is the path of its `.npy` file.
     num_samples : int
         Samples in the dataset.
     more : sequence of str
@@ -100,7 +101,7 @@ def order_from_text(text: str, num_samples: int, more: Sequence[str] = ()) -> Or
     ------
     IndexPlanError
         If the kind or a field is unknown, a field is missing or given twice, a value cannot be
-        read as the field's type, or is not one that the order takes.
+        read as the field's type, or is not one that the order takes; a column's file is not one.
 
     Examples
     --------
@@ -164,6 +165,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer_in, "an integer, such as 4096 or 1e6"),
     "float": (_float, "a number, such as 0.5"),
     "str": (str, "text"),
+    **dict.fromkeys(("Column", "Column | None"), (Column, "the path of a .npy file")),
 }
 
 
@@ -211,7 +213,7 @@ def _fields(order: type[Order]) -> Iterator[Field]:
         yield Field(
             name=field.name,
             # the text of it: what it names may be imported for type checkers alone
-            type=formatannotation(field.type).strip("'"),
+            type=re.sub(r"[\w.]+\.(?=Column\b)", "", formatannotation(field.type).strip("'")),
             required=default is MISSING,
             default=None if default is MISSING else default,
             words=words.get(field.name, ""),

@@ -62,7 +62,7 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
     ----------
     data : mapping
         What `to_dict` returned.
-    columns : folder, or iterable of columns, arrays and paths, optional
+    columns : folder, or iterable of columns, arrays, paths and folders, optional
         Where the order's columns are found, by their sha256.
 
     Raises

@@ -549,7 +549,7 @@ class Plan:
             What `to_dict` returned.
         order : Order, optional
             An order that equals the one described, to be used as it is.
-        columns : folder, or iterable of columns, arrays and paths, optional
+        columns : folder, or iterable of columns, arrays, paths and folders, optional
             Where the order's columns are found, which a plan knows by their sha256: a folder has
             them as `<sha256>.npy`, as the folder `columns` of a plan directory does.
 

@@ -182,6 +182,19 @@ def test_plan_directories_have_their_columns(tmp_path: Path) -> None:
     assert ip.verify(ip.load(root)).ok
 
 
+def test_a_column_of_nothing(tmp_path: Path) -> None:
+    """An empty column is one like others, wherever it is looked for."""
+    plan = ip.Plan(Listed([3, 1], 5, []), world_size=1, batch_size=1)
+    ip.save(plan, tmp_path / "a.plan")
+    again = ip.load(tmp_path / "a.plan")
+    assert sorted(plan.order.columns) == sorted(again.order.columns)
+    np.save(tmp_path / "none.npy", np.empty(0))
+    folder = tmp_path / "a.plan/columns"
+    candidates: list[Any] = [[[3, 1], []], [str(tmp_path / "none.npy"), folder], folder]
+    for columns in candidates:
+        assert plan == ip.Plan.from_json(plan.to_json(), columns=columns)
+
+
 CHILD = """
 import json, pickle, resource, sys
 import numpy as np, indexplan as ip

@@ -162,8 +162,23 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --order 'test-odd rows=1'",
         2,
-        "indexplan: rows of test-odd must be of a type that text can hold: int, float, str; got "
-        "'list[int] | None'; build the plan in Python",
+        "indexplan: rows of test-odd must be of a type that text can hold: int, float, str, "
+        "Column, Column | None; got 'list[int] | None'; build the plan in Python",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order test-listed-column --column rows.npy",
+        2,
+        "indexplan: a word after test-listed-column must be name=value; got 'rows.npy'; write it "
+        "so, or leave it out",
+        nothing,
+    ),
+    (
+        f"{BUILD} --order test-listed-column --column samples=rows.npy",
+        2,
+        "indexplan: a column's path must be that of a .npy file with a row of numbers; got "
+        "\"{here}/rows.npy ([Errno 2] No such file or directory: '{here}/rows.npy')\"; write it "
+        "with np.save",
         nothing,
     ),
     (

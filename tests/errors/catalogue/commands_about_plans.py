@@ -47,6 +47,14 @@ COMMANDS: list[Command] = [
         lambda: written("plan.json", "{}"),
     ),
     (
+        "show plan.json --column rows.npy",
+        2,
+        "indexplan: a column's path must be that of a .npy file with a row of numbers; got "
+        "\"{here}/rows.npy ([Errno 2] No such file or directory: '{here}/rows.npy')\"; write it "
+        "with np.save",
+        spec_file,
+    ),
+    (
         "show plan.json --rank 1",
         2,
         "indexplan: --rank needs --step; give both, or leave --rank out",

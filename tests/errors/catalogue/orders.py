@@ -243,7 +243,7 @@ CASES: list[Case] = [
         "a column that nobody has",
         described,
         f"samples needs a column of 2 numbers, <u4, of sha256 {DIGEST}; got none such; pass it, or "
-        "the folder that it lies in, as columns=",
+        "the folder that it lies in, as columns= or --column",
     ),
     (
         "columns that are none",
