@@ -52,15 +52,16 @@ def publish(store: Store, columns: Mapping[str, Column]) -> None:
     """
     for digest, column in columns.items():
         name = f"columns/{digest}.npy"
-        if store.has(name) or not store.publish(name, _content(column)):
+        if store.has(name) or not store.publish(name, content(column)):
             with explained("readable", f"{store.path}/{name}"):
                 for _ in _checked(store, name, column.identity):
                     pass
 
 
-def _content(column: Column) -> Iterator[bytes | memoryview]:
+def content(column: Column) -> Iterator[memoryview]:
+    """Yield the bytes of a column's file."""
     dtype = column.identity["dtype"]
-    yield header(dtype, len(column))
+    yield memoryview(header(dtype, len(column)))
     yield from column.blocks(dtype)
 
 

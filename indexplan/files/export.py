@@ -13,6 +13,7 @@ import numpy as np
 from indexplan.answers import Answer
 from indexplan.errors import PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
+from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.stores.agree import claim, difference
 from indexplan.files.stores.open import store_of
@@ -165,7 +166,8 @@ def export(
     For loaders that take arrays of indices: docs/exports.md describes the files, and how such
     loaders read them. Memory does not grow with the plan. Safe to kill, and to run again: what is
     there already is compared with what belongs there, and never replaced. Further epochs may be
-    exported to the same folder later.
+    exported to the same folder later. The columns of the order are kept beside what is read, as in
+    a plan directory: `Plan.from_dict(json["plan"], columns=...)` opens what `export.json` holds.
 
     Parameters
     ----------
@@ -212,7 +214,7 @@ def export(
     numbers = sorted(set(check_epochs(epochs)))
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
-    files = [file for share in _shares(plan, numbers) for file in share.files()]
+    files = [*_columns(plan), *(f for share in _shares(plan, numbers) for f in share.files())]
     root = store_of(out, "out")
     _claim(root, plan)
     total = sum(file.size for file in files)
@@ -237,6 +239,13 @@ def export(
         num_kept=len(files) - num_written,
         fingerprint=plan.fingerprint,
     )
+
+
+def _columns(plan: Plan) -> Iterator[_File]:
+    """Yield the files that a reader of `export.json` finds the columns of the order in."""
+    for digest, column in plan.order.columns.items():
+        size = num_bytes(column.identity)
+        yield _File(f"columns/{digest}.npy", size, partial(content, column))
 
 
 def _shares(plan: Plan, epochs: list[int]) -> Iterator[_Share]:

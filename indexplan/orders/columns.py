@@ -109,16 +109,20 @@ class Column:
         digest = hashlib.sha256(f"{dtype} {len(self)}\n".encode())
         for block in self.blocks(dtype):
             digest.update(block)
-        if self.path is not None and self._status != _status(Path(self.path)):
-            rule, got = "the file that was opened", "one that has changed"
-            raise wrong(self.path, rule, got, "open it again, when it is whole")
         return dict(zip(IDENTITY, (dtype, len(self), digest.hexdigest()), strict=True))
 
     def blocks(self, dtype: str) -> Iterator[memoryview]:
-        """Yield the bytes of the numbers as `dtype`, a mebibyte at a time."""
+        """Yield the bytes of the numbers as `dtype`, a mebibyte at a time.
+
+        At the end, raise `IndexPlanError` if they were those of a file that has changed meanwhile.
+        """
         for block in _blocks(self.array):
             # + 0.0 changes the bits of one float: of -0.0
-            yield (block + 0.0 if dtype in TYPES[FLOATS] else block.astype(dtype)).data
+            numbers = block + 0.0 if dtype in TYPES[FLOATS] else block.astype(dtype, copy=False)
+            yield numbers.data.cast("B")
+        if self.path is not None and self._status != (now := _status(Path(self.path))):
+            rule, got = "the file that was opened", "one that has changed" if now else "nothing"
+            raise wrong(self.path, rule, got, "open it again, when it is whole")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column's identity as JSON types: dtype, length and sha256; never values."""
@@ -204,7 +208,11 @@ def _kind(dtype: str) -> str:
 
 
 def _status(path: Path) -> Status:
-    found = path.stat()
+    """Return what tells a file from others and from itself after a change; () if it is gone."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 

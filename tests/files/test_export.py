@@ -16,6 +16,7 @@ import indexplan as ip
 from indexplan.cli import main
 from tests.support.bins import Bins
 from tests.support.children import in_child
+from tests.support.listed import Listed, Wrapped
 from tests.support.strategies import plans, start_of, sub_epochs_of
 from tests.support.trees import PLAN, tree
 
@@ -112,6 +113,40 @@ def test_stored_plan(tmp_path: Path) -> None:
     ip.export(PLAN, tmp_path / "a")
     ip.export(ip.load(tmp_path / "a.plan"), tmp_path / "b")
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+def test_columns(tmp_path: Path) -> None:
+    """An export keeps the columns of its order, so that its plan can be opened again."""
+    order = Wrapped(Listed(np.arange(300)[::-1], 300, np.arange(200_000) * 0.5))
+    plan = ip.Plan(order, world_size=2, batch_size=16)
+    done = ip.export(plan, tmp_path / "a")
+    files = tree(tmp_path / "a")
+    columns = {f"columns/{digest}.npy" for digest in order.columns}
+    assert columns == {name for name in files if name.startswith("columns")}
+    assert (6, 0) == (done.num_written, done.num_kept)
+    assert done.num_bytes == sum(map(len, files.values())) - len(files["export.json"])
+    data = json.loads(files["export.json"])["plan"]
+    assert plan == ip.Plan.from_dict(data, columns=tmp_path / "a/columns")
+    ip.save(plan, tmp_path / "a.plan")
+    assert {name: files[name] for name in columns} == {
+        name: data for name, data in tree(tmp_path / "a.plan").items() if name in columns
+    }
+    ip.export(ip.load(tmp_path / "a.plan"), tmp_path / "b")
+    assert files == tree(tmp_path / "b")
+    name = max(columns)
+    left = tmp_path / f"a/columns/.{Path(name).name}.1-0123456789ab.tmp"
+    left.write_bytes(b"of a killed one")
+    os.utime(left, (0, 0))
+    (tmp_path / "a" / name).unlink()
+    again = ip.export(plan, tmp_path / "a", epochs=range(2))
+    assert (5, 5) == (again.num_written, again.num_kept)
+    assert files.items() < tree(tmp_path / "a").items()
+    assert not left.exists()
+    for wrong in (files[name][:-1], files[name] + b"x", files[name][:-1] + b"\x01"):
+        (tmp_path / "a" / name).write_bytes(wrong)
+        rule = f"{tmp_path / 'a' / name} must hold what the plan deals; got other bytes"
+        cure = "delete the file and run the same export again"
+        refused(f"{rule}; {cure}", plan, tmp_path / "a")
 
 
 def test_again(tmp_path: Path) -> None:

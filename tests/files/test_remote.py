@@ -23,6 +23,7 @@ import indexplan as ip
 from indexplan.cli import main
 from indexplan.files.stores.cache import cache_folder
 from indexplan.files.stores.open import store_of
+from tests.support.listed import Listed, Wrapped
 from tests.support.s3_server import KEY
 from tests.support.trees import PLAN, tree
 
@@ -207,6 +208,50 @@ def test_bins_and_parts(url: str) -> None:
     assert plan.batch(0, step=3, rank=1).tolist() == read.batch(0, step=3, rank=1).tolist()
     assert ip.verify(read).ok
     assert [] == [name for name in store().find(url) if "part-" in name]
+
+
+def test_columns(anywhere: str, cache: Path) -> None:
+    """Columns go through a store, are fetched once, and are refused if they are damaged there."""
+    order = Wrapped(Listed(np.arange(600)[::-1], 1000, np.arange(700_000) * 0.5))
+    plan = ip.Plan(order, world_size=3, batch_size=16)
+    ip.save(plan, anywhere, units_per_chunk=256)
+    assert 0 == ip.save(plan, anywhere, units_per_chunk=256).num_written
+    read = ip.load(anywhere)
+    assert plan == read
+    assert order.take(7, 0, 600).tolist() == read.order.take(7, 0, 600).tolist()
+    assert plan.locate(5, 7) == read.locate(5, 7)
+    found = read.order.columns
+    assert order.columns == found
+    kept = [Path(each.path or "") for each in found.values()]
+    assert all(path.is_relative_to(cache) and path.is_file() for path in kept)
+    assert plan == pickle.loads(pickle.dumps(read))  # noqa: S301 (our own)
+    assert ip.verify(read).ok
+    fs, root = fsspec.core.url_to_fs(anywhere)
+    for path in kept:
+        name = f"columns/{path.name}"
+        data = fs.cat_file(f"{root}/{name}")
+        assert path.read_bytes() == data
+        said = f"{anywhere}/{name} must hold {found[path.stem].identity['length']} numbers of the"
+        for wrong in (data[:-1] + b"\x01", b"\x92" + data[1:]):
+            fs.pipe_file(f"{root}/{name}", wrong)
+            assert plan.locate(5, 7) == ip.load(anywhere).locate(5, 7)  # by what was kept
+            path.unlink()
+            assert said in refused(ip.load(anywhere).locate, 5, 7)
+            assert [] == [left.name for left in path.parent.iterdir() if path.stem in left.name]
+            report = ip.verify(ip.load(anywhere))
+            assert not report.ok
+            assert said in str(report)
+            assert said in refused(ip.save, plan, anywhere, units_per_chunk=256)
+            path.write_bytes(data)
+        fs.pipe_file(f"{root}/{name}", data[:-1])
+        assert f"must hold {len(data)} bytes; got {len(data) - 1}" in refused(ip.load, anywhere)
+        fs.rm_file(f"{root}/{name}")
+        assert "must be there" in refused(ip.load, anywhere)
+        ip.save(plan, anywhere, units_per_chunk=256)
+        assert data == fs.cat_file(f"{root}/{name}")
+    out = anywhere.replace(".plan", ".out")
+    assert 2 + 6 == ip.export(plan, out).num_written
+    assert 2 + 6 == ip.export(ip.load(anywhere), out).num_kept
 
 
 def test_unfinished_parts(url: str) -> None:

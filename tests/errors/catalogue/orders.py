@@ -62,6 +62,13 @@ def changed() -> Any:
     return column.to_dict()
 
 
+def gone() -> Any:
+    """Delete a file between opening and hashing it."""
+    column = ip.Column(saved("a.npy", np.arange(5)))
+    Path("a.npy").unlink()
+    return column.to_dict()
+
+
 def described(columns: Any = None, **identity: Any) -> Any:
     """Read an order whose column has another identity."""
     data = Listed([3, 1], 5).to_dict()
@@ -213,6 +220,12 @@ CASES: list[Case] = [
         changed,
         "{here}/a.npy must be the file that was opened; got 'one that has changed'; open it again, "
         "when it is whole",
+    ),
+    (
+        "a column that is gone",
+        gone,
+        "{here}/a.npy must be the file that was opened; got 'nothing'; open it again, when it is "
+        "whole",
     ),
     (
         "another column under its name",
