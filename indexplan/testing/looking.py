@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, shown
+from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 
 ALL = 2**12  # units that are all looked at; of more, the first, the last and some between
@@ -47,12 +47,12 @@ class Look:
             yield row
         self.where = ""
 
-    @cached_property
+    @once
     def asked(self) -> Asked:
         """What copies of the order are asked: epochs, their positions and samples."""
         return [(row.epoch, row.positions, row.samples) for row in self.rows]
 
-    @cached_property
+    @once
     def answers(self) -> dict[str, Any]:
         """What the order answers to that."""
         return answers(self.order, self.asked)
@@ -84,12 +84,12 @@ class Row:
             return ""
         return ""
 
-    @cached_property
+    @once
     def num_units(self) -> int:
         """How many units the epoch has."""
         return self.order.num_units(self.epoch)
 
-    @cached_property
+    @once
     def positions(self) -> Int64:
         """The positions that are looked at, rising."""
         chosen = _chosen(self.num_units)
@@ -106,17 +106,17 @@ class Row:
         """Whether all positions are looked at."""
         return len(self.positions) == self.num_units
 
-    @cached_property
+    @once
     def offsets(self) -> Int64:
         """Where the units at `positions` start among `indices`."""
         return self.order.offsets(self.epoch, self.positions.copy())
 
-    @cached_property
+    @once
     def indices(self) -> Int64:
         """What is read at `positions`, one by one."""
         return self.order.take(self.epoch, self.positions.copy())
 
-    @cached_property
+    @once
     def candidates(self) -> tuple[Int64, NDArray[np.bool_]]:
         """Samples, rising: all of few, or those read and others; and which are read too often."""
         n = self.order.num_samples
@@ -137,12 +137,12 @@ class Row:
         some, often = self.candidates
         return some[~often]
 
-    @cached_property
+    @once
     def found(self) -> tuple[Int64, Int64]:
         """What `locate_all` says of `samples`."""
         return self.order.locate_all(self.epoch, self.samples.copy())
 
-    @cached_property
+    @once
     def reads(self) -> tuple[Int64, Int64]:
         """What it has to say: all reads of `samples` at the positions that are known or named."""
         named = self.found[0]

@@ -35,13 +35,28 @@ PLAN = ip.Plan(ip.Shuffle(120_000, seed=9), world_size=3, batch_size=16)
 CHUNKS = {"epochs": range(3), "units_per_chunk": 5000}  # 72 chunks
 
 
+def saved_at(path: str) -> ip.Saved:
+    """What a whole build of that answers."""
+    return ip.Saved(
+        path=path,
+        num_bytes=1_449_216,
+        num_written=72,
+        num_kept=0,
+        fingerprint=PLAN.fingerprint,
+    )
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of an undisturbed build by threads."""
     path = tmp_path_factory.mktemp("threads") / "a.plan"
-    assert ip.Saved(path=str(path), num_bytes=1_449_216, num_written=72, num_kept=0) == (
-        ip.save(PLAN, path, **CHUNKS)
-    )
+    assert ip.Saved(
+        path=str(path),
+        num_bytes=1_449_216,
+        num_written=72,
+        num_kept=0,
+        fingerprint=PLAN.fingerprint,
+    ) == (ip.save(PLAN, path, **CHUNKS))
     return tree(path)
 
 
@@ -81,7 +96,16 @@ def test_processes(tmp_path: Path, expected: dict[str, bytes], processes: Execut
     """Spawned processes build the same files, also where the path is relative to the caller."""
     with inside(tmp_path):
         saved = ip.save(PLAN, "a.plan", executor=processes, **CHUNKS)
-    assert ip.Saved(path="a.plan", num_bytes=1_449_216, num_written=72, num_kept=0) == saved
+    assert (
+        ip.Saved(
+            path="a.plan",
+            num_bytes=1_449_216,
+            num_written=72,
+            num_kept=0,
+            fingerprint=PLAN.fingerprint,
+        )
+        == saved
+    )
     assert expected == tree(tmp_path / "a.plan")
     again = ip.save(PLAN, tmp_path / "a.plan", executor=processes, **CHUNKS)
     assert (0, 72) == (again.num_written, again.num_kept)
