@@ -95,6 +95,22 @@ def stream(rows: list[Row]) -> list[str]:
     return markdown("plan | batches | million indices per s, median | us per batch, median", cells)
 
 
+def columns(rows: list[Row]) -> list[str]:
+    """Return the table of what columns cost, by the time of the CPU."""
+    cells = [
+        (
+            row.name,
+            number(row.facts["bytes_per_cpu_second"] / 1e6),
+            number(row.facts["plain_per_cpu_second"] / 1e6),
+            f"{row.facts['ratio']:.2f}",
+            number(row.facts["grown_bytes"] / 1e6) if "grown_bytes" in row.facts else "-",
+        )
+        for row in rows
+    ]
+    header = "column | MB per CPU second | hashlib.sha256 of the same bytes | ratio | worker, MB"
+    return markdown(header, cells)
+
+
 def starts(results: Results) -> list[str]:
     """Return the table of imports and first calls."""
     named = {
@@ -169,6 +185,9 @@ def repeated(results: Results) -> list[str]:
     words = "`plan.batches`, batch size 256, one rank of 64, all of them kept in a list."
     lines += section("A stream of batches", words, stream(results.tables["stream"]))
     lines += section("Where is a sample read?", "`plan.locate`.", calls(results.tables["locate"]))
+    if "columns" in results.tables:  # later than the measurements that may be rendered again
+        words = "The sha256 of a mapped file; and what a spawned worker grows by that is given it."
+        lines += section("Columns", words, columns(results.tables["columns"]))
     words = (
         "Batches of 256 as lists, one rank, after the first batch: the rivals have shuffled and "
         "listed the whole epoch before it, which is not timed here."

@@ -102,10 +102,10 @@ class Column:
     def identity(self) -> dict[str, Any]:
         """What specs hold of the column: dtype, length and sha256."""
         dtype = self.array.dtype.str
-        if dtype not in TYPES[FLOATS]:
-            ends = [(block.min(), block.max()) for block in _blocks(self.array)]
-            small = all(low >= 0 and high < 2**32 for low, high in ends)
-            dtype = TYPES[INTEGERS][0 if small else 1]
+        shorter, longer = TYPES[INTEGERS]
+        # without a sign, negative numbers are huge; most rows that hold huge ones begin with some
+        if dtype == longer and all(_unsigned(each).max() < 2**32 for each in _blocks(self.array)):
+            dtype = shorter
         digest = hashlib.sha256(f"{dtype} {len(self)}\n".encode())
         for block in self.blocks(dtype):
             digest.update(block)
@@ -171,16 +171,16 @@ def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
         raise wrong(what, rule, values, cure) from None
     if row.shape == (0,):
         row = row.astype(TYPES[kind or INTEGERS][0])
-    of, least, most = row.dtype.kind, 0, 0
+    of = row.dtype.kind
     if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
         got = values if path is None else f"{row.dtype} of shape {row.shape}"
         raise wrong(what, rule, got, cure)
-    if row.size and of != "f":
-        least, most = int(row.min()), int(row.max())
-    if most >= 2**63:
+    # other types need no look, which would read a whole file wherever it is opened
+    if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
         raise wrong(what, rule, most, cure)
     if kind == FLOATS and not _are_floats(row):
-        raise wrong(what, "of integers up to 2**53, for floats", max(most, -least), "divide them")
+        most = max(int(row.max()), -int(row.min()))
+        raise wrong(what, "of integers up to 2**53, for floats", most, "divide them")
     types = TYPES[FLOATS if kind == FLOATS or of == "f" else INTEGERS]
     if row.dtype.str not in types:
         row = row.astype(types[-1])
@@ -201,6 +201,10 @@ def _are_floats(row: NDArray[Any]) -> bool:
 def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for start in range(0, len(array), BLOCK):
         yield array[start : start + BLOCK]
+
+
+def _unsigned(block: NDArray[Any]) -> NDArray[np.uint64]:
+    return block.view("<u8")
 
 
 def _kind(dtype: str) -> str:
