@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -57,14 +58,16 @@ print(json.dumps({"answer": answer, "hits": hits}))
 class Folder:
     """A kernel file, a place for numba's cache, and processes that use them."""
 
-    def __init__(self, path: Path) -> None:
-        self.modules = path / "modules"
+    def __init__(self, path: Path, modules: Path | None = None) -> None:
+        self.modules = modules or path / "modules"
         self.cache = path / "cache"
-        self.modules.mkdir()
-        (self.modules / "kernels.py").write_text(MODULE)
-        (self.modules / "helpers.py").write_text(HELPERS)
+        if modules is None:
+            self.modules.mkdir()
+            (self.modules / "kernels.py").write_text(MODULE)
+            (self.modules / "helpers.py").write_text(HELPERS)
         self.environ = {
             **os.environ,
+            "NUMBA_OPT": "0",  # compiles sooner
             "NUMBA_CACHE_DIR": str(self.cache),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.modules)]),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -89,6 +92,22 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A folder whose cache was filled by a first process, to be copied from."""
+    folder = Folder(tmp_path_factory.mktemp("compiled"))
+    assert COLD == folder.run()
+    return folder
+
+
+@pytest.fixture
+def filled(compiled: Folder, tmp_path: Path) -> Folder:
+    """The kernel files of that folder, and a copy of its cache."""
+    folder = Folder(tmp_path, compiled.modules)
+    shutil.copytree(compiled.cache, folder.cache)
+    return folder
+
+
 COLD = {"answer": ANSWER, "hits": 0}
 WARM = {"answer": ANSWER, "hits": 1}
 
@@ -98,6 +117,11 @@ def test_cold_and_warm(folder: Folder) -> None:
     assert COLD == folder.run()
     assert [1, 1] == [len(folder.files(suffix)) for suffix in ("nbi", "nbc")]
     assert WARM == folder.run()
+
+
+def test_a_copied_cache_is_loaded(filled: Folder) -> None:
+    """What the tests of damage start from is a cache that is used as long as it is whole."""
+    assert WARM == filled.run()
 
 
 @pytest.mark.parametrize("name", ["kernels.py", "helpers.py"])
@@ -134,24 +158,22 @@ def scramble(path: Path) -> None:
 @pytest.mark.parametrize("damage", [halve, empty, scramble])
 @pytest.mark.parametrize("suffixes", [["nbi"], ["nbc"], ["nbi", "nbc"]])
 def test_damaged_cache_is_repaired(
-    folder: Folder, damage: Callable[[Path], None], suffixes: list[str]
+    filled: Folder, damage: Callable[[Path], None], suffixes: list[str]
 ) -> None:
     """With damaged files the kernel is compiled again, and the next process loads again."""
-    folder.run()
     for suffix in suffixes:
-        for path in folder.files(suffix):
-            damage(path)
-    assert COLD == folder.run()
-    assert WARM == folder.run()
+        (path,) = filled.files(suffix)
+        damage(path)
+    assert COLD == filled.run()
+    assert WARM == filled.run()
 
 
-def test_missing_data_file(folder: Folder) -> None:
+def test_missing_data_file(filled: Folder) -> None:
     """An index that names a lost file leads to a new one."""
-    folder.run()
-    for path in folder.files("nbc"):
-        path.unlink()
-    assert COLD == folder.run()
-    assert WARM == folder.run()
+    (path,) = filled.files("nbc")
+    path.unlink()
+    assert COLD == filled.run()
+    assert WARM == filled.run()
 
 
 def test_no_place_for_a_cache(folder: Folder, tmp_path: Path) -> None:
@@ -190,15 +212,14 @@ def test_full_disk(folder: Folder) -> None:
     assert WARM == folder.run()
 
 
-def test_damaged_cache_on_a_full_disk(folder: Folder) -> None:
+def test_damaged_cache_on_a_full_disk(filled: Folder) -> None:
     """Where a damaged cache cannot be repaired either, the kernel works uncached."""
-    folder.run()
-    for path in folder.files("nbi"):
-        scramble(path)
+    (path,) = filled.files("nbi")
+    scramble(path)
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
-    assert COLD == folder.run(limit + CALL)
-    assert COLD == folder.run()
-    assert WARM == folder.run()
+    assert COLD == filled.run(limit + CALL)
+    assert COLD == filled.run()
+    assert WARM == filled.run()
 
 
 def test_many_first_calls_at_once(folder: Folder) -> None:
