@@ -78,7 +78,7 @@ def test_killed_builders_leave_nothing_wrong(tmp_path: Path) -> None:
         "ip.save(plan, sys.argv[1], units_per_chunk=1000, progress=said)\n"
     )
     command = [sys.executable, "-c", save]
-    for chunks in (1, 5, 9, 20, 33):
+    for chunks in (1, 12, 33):
         builder = subprocess.Popen([*command, tmp_path / "a.plan"], stdout=subprocess.PIPE)
         assert builder.stdout is not None
         for _ in range(chunks):
@@ -86,8 +86,9 @@ def test_killed_builders_leave_nothing_wrong(tmp_path: Path) -> None:
         builder.kill()
         builder.communicate()
         assert not (tmp_path / "a.plan/manifest.json").exists()
-    subprocess.run([*command, tmp_path / "a.plan"], check=True, capture_output=True)
-    subprocess.run([*command, tmp_path / "b.plan"], check=True, capture_output=True)
+    plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)
+    for name in ("a.plan", "b.plan"):
+        ip.save(plan, tmp_path / name, units_per_chunk=1000)
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
     assert ip.verify(ip.load(tmp_path / "a.plan").replace(world_size=2)).ok
 
