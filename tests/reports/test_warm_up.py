@@ -46,11 +46,12 @@ print(json.dumps([batches, places, sorted({kernel.origin for kernel in KERNELS})
 ASK_FOR_ONE = """
 import json
 import indexplan as ip
-from indexplan.kernels.permutation import permute_runs
+from indexplan.kernels.permutation import invert
 from indexplan.kernels.compiling import cpu_name
-batch = ip.Plan(ip.Shuffle(10**9), world_size=8, batch_size=16).batch(0, step=5, rank=3).tolist()
-print(json.dumps([cpu_name(), permute_runs.origin, batch]))
+places = ip.Shuffle(10**9).locate(0, range(16)).tolist()
+print(json.dumps([cpu_name(), invert.origin, places]))
 """
+MEET = "import indexplan.kernels.permutation; print('here', flush=True); input()\n"
 
 
 def start(cache: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
@@ -59,6 +60,7 @@ def start(cache: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]
     return subprocess.Popen(
         [sys.executable, *arguments],
         env={**clean, **SOONER, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), **environ},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -101,21 +103,29 @@ def test_after_a_warm_up_nothing_is_compiled(tmp_path: Path) -> None:
     assert {"loaded"} == {kernel["origin"] for kernel in again["kernels"]}
     assert said["folders"] == again["folders"]
 
-    shuffled = plans[0].batch(0, step=5, rank=3).tolist()
+    located = plans[0].order.locate(0, range(16)).tolist()
     for origin in ("saved", "loaded"):  # other machine code, beside the first
         other = finish(start(cache, "-c", ASK_FOR_ONE, NUMBA_CPU_NAME="generic"))[0]
-        assert ["generic", origin, shuffled] == json.loads(other)
+        assert ["generic", origin, located] == json.loads(other)
     own = json.loads(finish(start(cache, "-c", ASK_FOR_ONE))[0])
-    assert [said["cpu_name"], "loaded", shuffled] == own
+    assert [said["cpu_name"], "loaded", located] == own
 
 
 def test_many_processes_meet_a_cold_cache(tmp_path: Path) -> None:
-    """Six processes at once, one empty folder: all have the same batch, and the seventh loads."""
+    """Four processes at once, one empty folder: all have the same answer, and the fifth loads."""
     cache = tmp_path / "cache"
-    children = [start(cache, "-c", ASK_FOR_ONE) for _ in range(6)]
+    children = [start(cache, "-c", MEET + ASK_FOR_ONE) for _ in range(4)]
+    for child in children:
+        assert child.stdout is not None
+        assert "here\n" == child.stdout.readline()
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("\n")
+        child.stdin.flush()
     answers = [json.loads(finish(child)[0]) for child in children]
-    batch = ip.Plan(ip.Shuffle(10**9), world_size=8, batch_size=16).batch(0, step=5, rank=3)
-    assert [batch.tolist()] * 6 == [answer[2] for answer in answers]
+    places = ip.Shuffle(10**9).locate(0, range(16)).tolist()
+    assert [places] * 4 == [answer[2] for answer in answers]
+    assert "saved" in [answer[1] for answer in answers]
     assert [] == [path.name for path in cache.rglob("*") if ".tmp." in path.name]
     assert "loaded" == json.loads(finish(start(cache, "-c", ASK_FOR_ONE))[0])[1]
 
