@@ -4,7 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from indexplan.errors import IndexPlanError, PlanFileError
-from indexplan.orders import BlockShuffle, Column, Order, Sequential, Shuffle, Traits, register
+from indexplan.orders import (
+    BlockShuffle,
+    Column,
+    Epochs,
+    Order,
+    Repeat,
+    Sequential,
+    Shuffle,
+    Subset,
+    Traits,
+    register,
+)
 from indexplan.partition.account import Account
 from indexplan.partition.schedule import Phase, parse_schedule
 from indexplan.plan import Location, Plan
@@ -34,6 +45,7 @@ __all__ = [
     "Cursor",
     "Dataset",
     "Difference",
+    "Epochs",
     "Exported",
     "IndexPlanError",
     "Location",
@@ -42,11 +54,13 @@ __all__ = [
     "Plan",
     "PlanFileError",
     "Reading",
+    "Repeat",
     "Report",
     "Saved",
     "Sequential",
     "Shuffle",
     "Stored",
+    "Subset",
     "Traits",
     "Warmth",
     "__version__",

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.once import once
 from indexplan.orders.columns import Column
 from indexplan.seeds import check_epoch, check_seed
 
@@ -103,8 +104,8 @@ class Order(abc.ABC):
             words = f"{cls.__name__} sets {names}; say it in traits = indexplan.Traits(...)"
             warnings.warn(words, DeprecationWarning, stacklevel=2)
             values = {name: vars(cls)[name] for name in said}
-            if (once := values.pop("every_sample_once", None)) is not None:
-                values["reads"] = "once" if once else "any"
+            if (each := values.pop("every_sample_once", None)) is not None:
+                values["reads"] = "once" if each else "any"
             inherited = cls.traits if isinstance(cls.traits, Traits) else PLAIN
             cls.traits = replace(inherited, **values)  # type: ignore[assignment, method-assign]
 
@@ -398,6 +399,14 @@ class Order(abc.ABC):
     def fingerprint(self) -> str:
         """The sha256, in hexadecimal, of the order's canonical JSON, its algorithm inside."""
         return hashlib.sha256(canonical_json(self.to_dict()).encode()).hexdigest()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: not what was worked out once, such as a sorted column."""
+        kind = type(self)
+        kept = vars(self).items()
+        return {
+            name: value for name, value in kept if not isinstance(getattr(kind, name, None), once)
+        }
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, Order) else NotImplemented

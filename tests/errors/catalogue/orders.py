@@ -10,6 +10,7 @@ import numpy as np
 
 import indexplan as ip
 from tests.errors.catalogue.made import Case, locked, written
+from tests.support.bins import ChangingBins
 from tests.support.listed import Listed, Wrapped
 
 DIGEST = ip.Column([3, 1]).to_dict()["sha256"]
@@ -99,6 +100,13 @@ def removed() -> Any:
     plan = ip.load("a.plan")
     Path(f"a.plan/columns/{DIGEST}.npy").unlink()
     return plan.order.locate(0, 1)
+
+
+def ranged(ends: Any) -> Any:
+    """Read a subset whose range has other ends."""
+    data = ip.Subset(ip.Shuffle(1), range(1, 2), 5).to_dict()
+    plan = ip.Plan(ip.Sequential(5), batch_size=1).to_dict()
+    return ip.Plan.from_dict({**plan, "order": {**data, "indices": {"range": ends}}})
 
 
 def nested(depth: int) -> Any:
@@ -278,5 +286,90 @@ CASES: list[Case] = [
         "a column of another digest",
         lambda: described(sha256="a.npy"),
         "samples's sha256 must be 64 hexadecimal digits; got 'a.npy'; write specs with to_json",
+    ),
+    (
+        "a layer over no order",
+        lambda: ip.Epochs(10, 5),
+        "order must be an Order; got 10; pass indexplan.Shuffle(len(dataset))",
+    ),
+    (
+        "epochs of nothing",
+        lambda: ip.Epochs(ip.Shuffle(10), 0),
+        "epoch_size must be an integer from 1 to 2**63 - 1; got 0; pass how many units an epoch "
+        "has",
+    ),
+    (
+        "epochs of changing sizes",
+        lambda: ip.Epochs(ChangingBins(10), 5),
+        "Epochs needs an order with the same number of units in every epoch; got "
+        "test-changing-bins-v1; give it epochs of its own",
+    ),
+    (
+        "an epoch past the stream",
+        lambda: ip.Epochs(ip.Shuffle(10), 11).take(2**32 - 1, 0),
+        "epoch must be below 3904515723, where the stream of its order ends; got 4294967295; use "
+        "smaller epochs",
+    ),
+    (
+        "no copies",
+        lambda: ip.Repeat(ip.Shuffle(10), 0),
+        "copies must be an integer from 1 to 2**31 - 1; got 0; pass how often a unit is read",
+    ),
+    (
+        "a span of nothing",
+        lambda: ip.Repeat(ip.Shuffle(10), 3, span=0),
+        "span must be an integer from 1 to 2**63 - 1; got 0; leave it out for copies that are "
+        "neighbours",
+    ),
+    (
+        "a span that copies do not divide",
+        lambda: ip.Repeat(ip.Shuffle(10), 3, span=10),
+        "span must be a multiple of copies, 3; got 10; use 12",
+    ),
+    (
+        "too many copies",
+        lambda: ip.Repeat(ip.Shuffle(2**62), 2),
+        "an epoch of Repeat must have fewer than 2**63 units; got 9223372036854775808; use fewer "
+        "copies",
+    ),
+    (
+        "a subset of nothing",
+        lambda: ip.Subset(ip.Shuffle(1), [], 5),
+        "indices must be at least one sample; got 'none'; pass the samples to read, such as "
+        "np.flatnonzero(keep), or keep itself",
+    ),
+    (
+        "a subset of another size than its order's",
+        lambda: ip.Subset(ip.Shuffle(5), [1, 2], 5),
+        "the order's num_samples must be 2, the number of indices; got 5; use an order of 2 "
+        "samples",
+    ),
+    (
+        "a subset of samples that are none",
+        lambda: ip.Subset(ip.Shuffle(2), [1, 5], 5),
+        "indices must be samples from 0 to 4; got 5; pass the samples to read, such as "
+        "np.flatnonzero(keep), or keep itself",
+    ),
+    (
+        "a mask of another dataset",
+        lambda: ip.Subset(ip.Shuffle(2), np.array([True, True]), 5),
+        "indices, a mask, must be of shape (5,), a boolean for each sample; got (2,); make it for "
+        "the whole dataset",
+    ),
+    (
+        "a range of two ends",
+        lambda: ranged([1, 2]),
+        "indices must be a range's start, stop and step; got [1, 2]; write specs with to_json",
+    ),
+    (
+        "a range of halves",
+        lambda: ranged([1, 2, 0.5]),
+        "a range's end or step must be an integer from -9223372036854775808 to 2**63 - 1; got 0.5; "
+        "write specs with to_json",
+    ),
+    (
+        "a range without a step",
+        lambda: ranged([1, 2, 0]),
+        "a range's step must be other than 0; got 0; write specs with to_json",
     ),
 ]

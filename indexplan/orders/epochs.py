@@ -1,0 +1,144 @@
+"""Epochs of another size than the dataset: epochs-v1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.layers import Layer, sorted_reads
+from indexplan.orders.registry import register
+from indexplan.seeds import EPOCH_STOP
+
+PLACE_STOP = 2**63
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Epochs(Layer):
+    """The endless stream of another order, cut into epochs of a size of one's own.
+
+    For "an epoch" of 10,000 steps, whatever the dataset's size, or of a tenth of the dataset. No
+    sample comes twice before all have been read: an epoch begins where the one before ended.
+
+    Parameters
+    ----------
+    order : Order
+        What is read, one of its epochs after another; all of them must have as many units.
+    epoch_size : int
+        Units in an epoch, 1 <= epoch_size < 2**63.
+
+    Raises
+    ------
+    IndexPlanError
+        If either is something else. When an epoch is read that begins at unit 2**63 of the stream
+        or later, or would need epoch 2**32 of the order inside.
+
+    Notes
+    -----
+    Position p of epoch e is unit u = e * epoch_size + p of the stream, which is position u % n of
+    epoch u // n of the order inside, of n units. Over any stretch of the stream, the counts of two
+    samples differ by at most 2; over one from its start, by at most 1.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> order = ip.Epochs(ip.Sequential(5), epoch_size=3)
+    >>> [order.take(epoch, 0, 3).tolist() for epoch in range(3)]
+    [[0, 1, 2], [3, 4, 0], [1, 2, 3]]
+    """
+
+    order: Order
+    epoch_size: int
+
+    algorithm = "epochs-v1"
+
+    def __post_init__(self) -> None:
+        self._look_inside()
+        cure = "pass how many units an epoch has"
+        size = integer("epoch_size", self.epoch_size, 1, PLACE_STOP, cure)
+        object.__setattr__(self, "epoch_size", size)
+        if not self.order.constant_num_units:
+            rule = "Epochs needs an order with the same number of units in every epoch"
+            raise IndexPlanError(f"{rule}; got {self.order.algorithm}; give it epochs of its own")
+
+    @once
+    def traits(self) -> Traits:
+        """Reads are the inner order's where no epoch meets two of its own."""
+        inner = self.order.traits
+        reads = inner.reads
+        if self.epoch_size != self._period:
+            once_at_most = self._period % self.epoch_size == 0 and reads != "any"
+            reads = "at most once" if once_at_most else "any"
+        return Traits(deals_bins=inner.deals_bins, reads=reads)
+
+    @once
+    def _period(self) -> int:
+        return self.order.num_units(0)
+
+    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+        """Return the epoch size."""
+        return self.epoch_size
+
+    def _begin(self, epoch: int) -> int:
+        """Return the unit of the stream at which an epoch begins, all of which can be read."""
+        begin = epoch * self.epoch_size
+        most = min(PLACE_STOP - 1, EPOCH_STOP * self._period)
+        if begin + self.epoch_size > most:
+            rule = f"below {most // self.epoch_size}, where the stream of its order ends"
+            raise wrong("epoch", rule, epoch, "use smaller epochs")
+        return begin
+
+    def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
+        return divmod(epoch * self.epoch_size + position, self._period)
+
+    def _inside(
+        self, epoch: int, starts: Int64, stops: Int64
+    ) -> Iterator[tuple[int, Int64, Int64]]:
+        """Yield the runs of the order inside, in order of reading: (epoch, starts, stops)."""
+        n, begin = self._period, self._begin(epoch)
+        some = stops > starts
+        starts, stops = starts[some] + begin, stops[some] + begin
+        first, last = starts // n, (stops - 1) // n
+        if not len(first):
+            return
+        pieces = last - first + 1
+        run = np.repeat(np.arange(len(starts)), pieces)
+        epochs = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[run]
+        low = np.maximum(starts[run] - epochs * n, 0)
+        high = np.minimum(stops[run] - epochs * n, n)
+        cuts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(epochs)]
+        for a, b in pairwise(cuts):
+            yield int(epochs[a]), low[a:b], high[a:b]
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        done = 0
+        for runs in self._inside(epoch, starts, stops):
+            inner = self.order
+            size = int((runs[2] - runs[1]).sum())
+            if inner.deals_bins:
+                size = int(inner._offsets(*runs)[-1])  # noqa: SLF001 (of an order too)
+            inner._fill(*runs, out[done : done + size])  # noqa: SLF001
+            done += size
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if not self.order.deals_bins:
+            return super()._offsets(epoch, starts, stops)
+        sizes = [np.diff(self.order._offsets(*runs)) for runs in self._inside(epoch, starts, stops)]  # noqa: SLF001
+        return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        n, begin = self._period, self._begin(epoch)
+        samples, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for inner in range(begin // n, (begin + self.epoch_size - 1) // n + 1):
+            positions, offsets = self.order._locate_all(inner, indices)  # noqa: SLF001
+            where = positions + (inner * n - begin)
+            here = (where >= 0) & (where < self.epoch_size)
+            samples.append(np.repeat(np.arange(len(indices)), np.diff(offsets))[here])
+            places.append(where[here])
+        return sorted_reads(np.concatenate(samples), np.concatenate(places), len(indices))

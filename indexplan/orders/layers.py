@@ -1,0 +1,63 @@
+"""What orders over one other order have in common: a layer maps its runs to that order's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from indexplan.errors import wrong
+from indexplan.orders.base import Int64, Order
+
+
+class Layer(Order):
+    """An order over the order in its field `order`, whose samples and seed it shares."""
+
+    order: Order
+
+    def _look_inside(self) -> None:
+        """Take over the samples of the order inside, which has to be one."""
+        if not isinstance(self.order, Order):
+            raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
+        object.__setattr__(self, "num_samples", self.order.num_samples)
+
+    @property
+    def stream_key(self) -> int:
+        """What seeds of augmentation are hashed from: the key of the order inside."""
+        return self.order.stream_key
+
+    def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
+        """Return the epoch and position inside before which lies all that was read so far."""
+        return epoch, position
+
+    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
+        """Return whether a run may go on: the layer is the same, and inside it all that was read.
+
+        Parameters
+        ----------
+        saved : mapping
+            The dict form of the order that the run was saved under.
+        epoch, position : int
+            The first that is left to read.
+        """
+        mine, inside = self.to_dict(), saved.get("order")
+        if saved == mine or not isinstance(inside, Mapping):
+            return saved == mine
+        same = {**saved, "order": None} == {**mine, "order": None}
+        return same and self.order.continues(inside, *self._read_until(epoch, position))
+
+
+def sorted_reads(samples: Int64, positions: Int64, count: int) -> tuple[Int64, Int64]:
+    """Return reads as `locate_all` does: positions by their sample's number, and offsets.
+
+    Parameters
+    ----------
+    samples, positions : numpy.ndarray
+        int64, shape (reads,): which of the samples asked for is read, and where; in any order.
+    count : int
+        How many were asked for.
+    """
+    ends = np.cumsum(np.bincount(samples, minlength=count))
+    by_sample = np.lexsort((positions, samples))
+    return positions[by_sample], np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int64)

@@ -1,0 +1,120 @@
+"""Every unit several times: repeat-v1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.layers import Layer, sorted_reads
+from indexplan.orders.registry import register
+from indexplan.orders.sequential import expand
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Repeat(Layer):
+    """Every unit of another order several times an epoch, the copies a known distance apart.
+
+    For repeated augmentation (Hoffer et al., "Augment Your Batch", CVPR 2020): copies of a sample
+    in one step, each augmented by the rank that reads it.
+
+    Parameters
+    ----------
+    order : Order
+        What is read.
+    copies : int
+        How often, 1 <= copies < 2**31.
+    span : int, optional
+        Positions that hold all copies of some units, a multiple of `copies`; by default `copies`,
+        so that copies are neighbours. With the global batch as span, the copies fall into one
+        step, on different ranks where there are as many.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or an epoch would have 2**63 units or more.
+
+    Notes
+    -----
+    Position p is in block p // span, which holds m = min(span, what is left) / copies units, in
+    turn: unit (p % span) % m of the block.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.Repeat(ip.Sequential(5), copies=2, span=6).take(0, 0, 10)
+    array([0, 1, 2, 0, 1, 2, 3, 4, 3, 4])
+    """
+
+    order: Order
+    copies: int
+    span: int | None = None
+
+    algorithm = "repeat-v1"
+
+    def __post_init__(self) -> None:
+        self._look_inside()
+        copies = integer("copies", self.copies, 1, 2**31, "pass how often a unit is read")
+        span = copies if self.span is None else self.span
+        span = integer("span", span, 1, 2**63, "leave it out for copies that are neighbours")
+        if span % copies:
+            cure = f"use {-(-span // copies) * copies}"
+            raise wrong("span", f"a multiple of copies, {copies}", span, cure)
+        object.__setattr__(self, "copies", copies)
+        object.__setattr__(self, "span", span)
+        self.num_units(0)  # whether there are so many
+
+    @once
+    def traits(self) -> Traits:
+        """More than one copy is more than one read."""
+        inner = self.order.traits
+        reads = inner.reads if self.copies == 1 else "any"
+        return Traits(
+            deals_bins=inner.deals_bins, constant_num_units=inner.constant_num_units, reads=reads
+        )
+
+    def num_units(self, epoch: int) -> int:
+        """Return the units of the order inside, times the copies."""
+        num_units = self.copies * self.order.num_units(epoch)
+        if num_units >= 2**63:
+            rule = f"an epoch of Repeat must have fewer than 2**63 units; got {num_units}"
+            raise IndexPlanError(f"{rule}; use fewer copies")
+        return num_units
+
+    @property
+    def _width(self) -> int:
+        """Units inside that a span holds."""
+        return (self.span or self.copies) // self.copies
+
+    def _inside(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        """Return the positions inside of each position of some runs."""
+        block, at = np.divmod(expand(starts, stops), self._width * self.copies)
+        begin = block * self._width
+        held = np.minimum(self._width, self.order.num_units(epoch) - begin)
+        inside: Int64 = begin + at % held
+        return inside
+
+    def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
+        blocks = -(-position // (self._width * self.copies))
+        return epoch, min(blocks * self._width, self.order.num_units(epoch))
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        inside = self._inside(epoch, starts, stops)
+        self.order._fill(epoch, inside, inside + 1, out)  # noqa: SLF001 (of an order too)
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        inside = self._inside(epoch, starts, stops)
+        return self.order._offsets(epoch, inside, inside + 1)  # noqa: SLF001
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        positions, offsets = self.order._locate_all(epoch, indices)  # noqa: SLF001
+        block, at = np.divmod(positions, self._width)
+        held = np.minimum(self._width, self.order.num_units(epoch) - block * self._width)
+        first = block * (self._width * self.copies) + at
+        places = first[:, None] + held[:, None] * np.arange(self.copies)
+        samples = np.repeat(np.arange(len(indices)), np.diff(offsets) * self.copies)
+        return sorted_reads(samples, places.ravel(), len(indices))

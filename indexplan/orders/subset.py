@@ -1,0 +1,194 @@
+"""Some samples of a dataset, by a list, a mask or a range: subset-v1."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from indexplan.canonical import check_fields
+from indexplan.errors import integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order, Traits, as_json, check_num_samples
+from indexplan.orders.columns import INTEGERS, Column
+from indexplan.orders.layers import Layer, sorted_reads
+from indexplan.orders.registry import register
+
+CURE = "pass the samples to read, such as np.flatnonzero(keep), or keep itself"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Subset(Layer):
+    """Only some samples of a dataset, in the order of another order over as many.
+
+    For filters, validation splits and datasets sorted in a way of one's own. The order inside
+    runs over the samples that are kept: `Subset(Shuffle(len(keep)), keep, len(dataset))`.
+
+    Parameters
+    ----------
+    order : Order
+        Deals the numbers of the kept samples: its num_samples is how many there are.
+    indices : Column, array_like of int, mask, range, or path
+        The kept samples, by number; a mask of num_samples booleans; a range, which takes no
+        memory; or the path of a `.npy` file of numbers. Samples may be named more than once.
+    num_samples : int
+        Samples in the dataset.
+
+    Raises
+    ------
+    IndexPlanError
+        If there is none, one is outside the dataset, or there are more or fewer of them than the
+        order inside deals.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.Subset(ip.Sequential(3), [2, 7, 8], num_samples=10).take(0, 0, 3)
+    array([2, 7, 8])
+    >>> keep = np.arange(10) % 4 == 1
+    >>> ip.Subset(ip.Sequential(3), keep, num_samples=10).take(0, 0, 3)
+    array([1, 5, 9])
+    """
+
+    order: Order
+    indices: Column | range
+    num_samples: int
+
+    algorithm = "subset-v1"
+
+    def __post_init__(self) -> None:
+        num_samples = check_num_samples(self.num_samples)
+        self._look_inside()
+        object.__setattr__(self, "num_samples", num_samples)
+        indices = _kept(self.indices, num_samples)
+        if not len(indices):
+            raise wrong("indices", "at least one sample", "none", CURE)
+        if len(indices) != self.order.num_samples:
+            rule = f"{len(indices)}, the number of indices"
+            cure = f"use an order of {len(indices)} samples"
+            raise wrong("the order's num_samples", rule, self.order.num_samples, cure)
+        if isinstance(indices, range):
+            low, high = min(indices[0], indices[-1]), max(indices[0], indices[-1])
+        else:
+            low, high = int(indices.array.min()), int(indices.array.max())
+        if not 0 <= low <= high < num_samples:
+            rule = f"samples from 0 to {num_samples - 1}"
+            raise wrong("indices", rule, low if low < 0 else high, CURE)
+        object.__setattr__(self, "indices", indices)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types; a range as its start, stop and step."""
+        kept: Any = self.indices
+        if isinstance(kept, range):
+            kept = {"range": [kept.start, kept.stop, kept.step]}
+        fields = {"order": self.order, "indices": kept, "num_samples": self.num_samples}
+        return {"algorithm": self.algorithm, **as_json(fields)}
+
+    @classmethod
+    def _from_fields(cls, values: dict[str, Any]) -> Order:
+        kept = values.get("indices")
+        if isinstance(kept, dict):
+            check_fields("indices", kept, ["range"])
+            ends = kept["range"]
+            if not isinstance(ends, list) or len(ends) != 3:
+                rule = "a range's start, stop and step"
+                raise wrong("indices", rule, ends, "write specs with to_json")
+            cure = "write specs with to_json"
+            ends = [integer("a range's end or step", end, -(2**63), 2**63, cure) for end in ends]
+            if not ends[2]:
+                raise wrong("a range's step", "other than 0", 0, cure)
+            values = {**values, "indices": range(*ends)}
+        return super()._from_fields(values)
+
+    @once
+    def traits(self) -> Traits:
+        """At most the reads of the order inside, unless a sample is named more than once."""
+        inner = self.order.traits
+        reads = inner.reads
+        if reads != "any" and not self._different:
+            reads = "any"
+        elif reads == "once" and len(self.indices) < self.num_samples:
+            reads = "at most once"
+        return Traits(
+            deals_bins=inner.deals_bins, constant_num_units=inner.constant_num_units, reads=reads
+        )
+
+    @once
+    def _different(self) -> bool:
+        """Whether each sample is named at most once."""
+        if isinstance(self.indices, range):
+            return True
+        kept = self.indices.array
+        if (kept[1:] > kept[:-1]).all():
+            return True
+        if self.num_samples <= 64 * len(kept):
+            seen = np.zeros(self.num_samples, np.bool_)
+            seen[kept] = True
+            return int(np.count_nonzero(seen)) == len(kept)
+        return len(np.unique(kept)) == len(kept)
+
+    @once
+    def _sorted(self) -> tuple[Any, Any]:
+        """The kept samples in rising order, and their places in the list; None where those rise."""
+        kept = self.indices.array  # type: ignore[union-attr]  # asked for columns only
+        if (kept[1:] >= kept[:-1]).all():
+            return kept, None
+        places = np.argsort(kept, kind="stable")
+        return kept[places], places
+
+    def num_units(self, epoch: int) -> int:
+        """Return the units of the order inside."""
+        return self.order.num_units(epoch)
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        self.order._fill(epoch, starts, stops, out)  # noqa: SLF001 (of an order too)
+        if isinstance(self.indices, range):
+            out *= self.indices.step
+            out += self.indices.start
+        else:
+            out[:] = self.indices.array[out]
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return self.order._offsets(epoch, starts, stops)  # noqa: SLF001
+
+    def _named(self, indices: Int64) -> tuple[Int64, Int64]:
+        """Return which of some samples are kept, and as which numbers; as often as they are."""
+        if isinstance(self.indices, range):
+            first, last, step = self.indices[0], self.indices[-1], self.indices.step
+            low, high = min(first, last), max(first, last)
+            found = np.flatnonzero((indices >= low) & (indices <= high))
+            found = found[(indices[found] - low) % abs(step) == 0]
+            return found, (indices[found] - first) // step
+        rising, places = self._sorted
+        if self.num_samples <= 2**32:  # else a list of 4-byte numbers would be copied to compare
+            indices = indices.astype(rising.dtype)
+        begin, end = (np.searchsorted(rising, indices, side) for side in ("left", "right"))
+        counts = end - begin
+        which = np.repeat(np.arange(len(indices)), counts)
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        number = np.arange(len(which)) - before + begin[which]
+        return which, number if places is None else places[number]
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        which, numbers = self._named(indices)
+        positions, offsets = self.order._locate_all(epoch, numbers)  # noqa: SLF001
+        return sorted_reads(np.repeat(which, np.diff(offsets)), positions, len(indices))
+
+
+def _kept(indices: ArrayLike | Column | range | os.PathLike[str], num_samples: int) -> Any:
+    """Return the kept samples as a column or a range."""
+    if isinstance(indices, range | Column | str | os.PathLike):
+        return indices if isinstance(indices, range) else Column.of(indices, INTEGERS)
+    if getattr(indices, "dtype", None) == np.bool_ or (
+        isinstance(indices, list) and indices and isinstance(indices[0], bool)
+    ):
+        mask = np.asarray(indices)
+        if mask.shape != (num_samples,) or mask.dtype != np.bool_:
+            rule = f"of shape ({num_samples},), a boolean for each sample"
+            raise wrong("indices, a mask,", rule, mask.shape, "make it for the whole dataset")
+        return Column(np.flatnonzero(mask))
+    return Column.of(indices, INTEGERS)

@@ -1,0 +1,214 @@
+"""Orders over another order: epochs of one's own size, copies, some samples; alone and nested."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.orders.test_protocol import Later, units
+from tests.support.bins import Bins, Drawn
+from tests.support.strategies import plans
+
+INSIDE = st.one_of(
+    st.builds(ip.Shuffle, st.integers(1, 40), st.integers(0, 9)),
+    st.builds(ip.BlockShuffle, st.integers(1, 40), st.integers(1, 9), st.integers(1, 3)),
+    st.builds(Drawn, st.integers(1, 40), st.integers(0, 9)),
+    st.builds(Bins, st.integers(1, 40)),
+)
+
+
+@st.composite
+def subsets(draw: st.DrawFn, inside: st.SearchStrategy[Any]) -> ip.Subset:
+    """Draw a subset by a list, a mask or a range."""
+    order = draw(inside)
+    num, most = order.num_samples, draw(st.integers(order.num_samples, 90))
+    kind = draw(st.sampled_from(["list", "mask", "range", "permutation"]))
+    if kind == "range":
+        step = draw(st.integers(1, max(1, (most - 1) // max(1, num - 1))))
+        kept: Any = range(0, num * step, step)
+        kept = kept[::-1] if draw(st.booleans()) else kept
+        most = max(most, kept[0] + 1, kept[-1] + 1)
+    elif kind == "mask":
+        kept = np.zeros(most, bool)
+        kept[draw(st.permutations(range(most)))[:num]] = True
+    elif kind == "permutation":
+        kept = draw(st.permutations(range(most)))[:num]
+    else:
+        kept = draw(st.lists(st.integers(0, most - 1), min_size=num, max_size=num))
+    return ip.Subset(order, kept, most)
+
+
+def layers(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return a strategy for one layer over some orders."""
+    return st.one_of(
+        st.builds(ip.Epochs, inside, st.integers(1, 100)),
+        st.builds(
+            lambda order, copies, width: ip.Repeat(order, copies, copies * width),
+            inside,
+            st.integers(1, 4),
+            st.integers(1, 12),
+        ),
+        subsets(inside),
+    )
+
+
+LAYERS = layers(INSIDE) | layers(layers(INSIDE)) | layers(layers(layers(INSIDE)))
+
+
+def oracle(order: Any, epoch: int) -> list[list[int]]:
+    """Return the units of an epoch, by the words of the docstrings alone."""
+    if isinstance(order, ip.Epochs):
+        size, row, inner = order.epoch_size, [], 0
+        n = len(oracle(order.order, 0))
+        inner, skip = divmod(epoch * size, n)
+        row = oracle(order.order, inner)[skip:]
+        while len(row) < size:
+            inner += 1
+            row += oracle(order.order, inner)
+        return row[:size]
+    if isinstance(order, ip.Repeat):
+        row, left = [], oracle(order.order, epoch)
+        width = order.span // order.copies
+        while left:
+            row += left[:width] * order.copies
+            left = left[width:]
+        return row
+    if isinstance(order, ip.Subset):
+        kept = order.indices if isinstance(order.indices, range) else order.indices.array.tolist()
+        return [[kept[sample] for sample in unit] for unit in oracle(order.order, epoch)]
+    return units(order, epoch)
+
+
+@given(LAYERS, st.sampled_from([0, 1, 2, 7]))
+def test_layers_are_their_words(order: ip.Order, epoch: int) -> None:
+    """Every unit of an epoch is the oracle's, taken whole, in cuts and one by one."""
+    row = oracle(order, epoch)
+    assert row == units(order, epoch)
+    num = len(row)
+    ends = sorted({0, num, num // 3, num // 2})
+    cuts = order.take(epoch, ends[:-1], ends[1:])
+    flat = [sample for unit in row for sample in unit]
+    assert flat == cuts.tolist()
+    backwards = list(range(num))[::-1]
+    assert [s for at in backwards for s in row[at]] == order.take(epoch, backwards).tolist()
+    counts = Counter(flat)
+    samples = list(range(order.num_samples))
+    assert [counts[sample] for sample in samples] == order.count(epoch, samples).tolist()
+    positions, offsets = order.locate_all(epoch, samples)
+    expected = [[at for at in range(num) if sample in row[at]] for sample in samples]
+    assert expected == [part.tolist() for part in np.split(positions, offsets[1:-1])]
+    most = max(counts.values())
+    assert {"once": most == 1 and len(counts) == len(samples), "at most once": most == 1}.get(
+        order.traits.reads, True
+    )
+
+
+@given(plans(LAYERS))
+def test_plans_over_layers_keep_the_laws(plan: ip.Plan) -> None:
+    """Such an order is one as any other to a plan: verified, saved as JSON, seeded from inside."""
+    assert ip.verify(plan).ok
+    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
+    assert (again, again.order.stream_key) == (plan, plan.order.stream_key)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.Epochs(ip.Shuffle(30, seed=1), 7),
+        ip.Epochs(ip.Shuffle(7, seed=1), 30),
+        ip.Epochs(Bins(20), 5),
+        ip.Repeat(ip.Shuffle(30, seed=1), 3, 12),
+        ip.Subset(ip.Shuffle(5, seed=1), [3, 1, 4, 1, 5], 9),
+        ip.Subset(ip.Epochs(ip.Shuffle(5, seed=1), 9), range(20, 0, -4), 21),
+        ip.Repeat(ip.Epochs(ip.Subset(ip.BlockShuffle(6, 2), np.arange(12) % 2 == 1, 12), 4), 2),
+    ],
+    ids=lambda order: order.algorithm,
+)
+def test_the_kit(order: ip.Order) -> None:
+    """Everything that plans, files and resuming rely on."""
+    assert check_order(order, fresh_process=False).ok
+
+
+def test_known_answers() -> None:
+    """Bits that never change."""
+    assert [0, 1, 2, 3] * 3 + [4, 5, 6, 7] * 3 + [8, 9] * 3 == ip.Repeat(
+        ip.Sequential(10), copies=3, span=12
+    ).take(0, 0, 30).tolist()
+    shuffled = ip.Epochs(ip.Shuffle(10, seed=3), epoch_size=4)
+    assert [[0, 9, 1, 7], [5, 4, 2, 3]] == [shuffled.take(e, 0, 4).tolist() for e in range(2)]
+    assert "48b91b9f3c83e829" == shuffled.fingerprint[:16]
+    subset = ip.Subset(ip.Shuffle(10, seed=3), range(100, 110), 200)
+    assert [100, 109, 101] == subset.take(0, 0, 3).tolist()
+    assert {"range": [100, 110, 1]} == subset.to_dict()["indices"]
+    assert "32510284c70ab9d7" == subset.fingerprint[:16]
+    listed = ip.Subset(ip.Shuffle(3, seed=3), [5, 6, 7], 200)
+    assert "09b684e0fa7eb624" == listed.fingerprint[:16]
+
+
+@given(st.integers(1, 30), st.integers(1, 90), st.integers(0, 20), st.integers(1, 9))
+def test_nothing_comes_twice_before_all_have_come(n: int, size: int, first: int, num: int) -> None:
+    """Over some epochs counts differ by at most 2, and from the start by at most 1."""
+    order = ip.Epochs(ip.Shuffle(n, seed=5), size)
+    for begin, most in ((0, 1), (first, 2)):
+        counts = sum(order.count(epoch, range(n)) for epoch in range(begin, begin + num))
+        assert counts.max() - counts.min() <= most
+    period = [order.take(*divmod(place, size))[0] for place in range(first * n, first * n + n)]
+    assert sorted(period) == list(range(n))
+
+
+@pytest.mark.parametrize("world", [3, 8])
+def test_copies_fall_into_one_step_on_different_ranks(world: int) -> None:
+    """With the global batch as span, the copies of a sample meet in a step, on three ranks."""
+    order = ip.Repeat(ip.Epochs(ip.Shuffle(96, seed=1), 32), 3, span=4 * 3 * 8)
+    plan = ip.Plan(order, world_size=world, batch_size=96 // world)
+    for step in range(plan.num_steps(0)):
+        read = {rank: plan.batch(0, step=step, rank=rank).tolist() for rank in range(world)}
+        counts = Counter(sample for batch in read.values() for sample in batch)
+        assert {3} == set(counts.values())
+        ranks = {s: {r for r in read if s in read[r]} for s in counts}
+        assert {3} == {len(each) for each in ranks.values()}
+
+
+def test_runs_may_go_on_where_the_order_inside_may() -> None:
+    """A layer asks the order inside, from where on the two may differ."""
+    for layer, epoch in ((ip.Epochs(Later(20), 10), 3), (ip.Repeat(Later(20), 2), 1)):
+        other = {
+            since: type(layer)(Later(20, since=since), *list(vars(layer).values())[1:2])
+            for since in (1, 2)
+        }
+        saved = layer.to_dict()
+        assert not other[1].continues(saved, epoch, 5)
+        assert other[2].continues(saved, epoch, 5)
+        assert not other[2].continues({**saved, "algorithm": "x"}, epoch, 5)
+
+
+def test_what_was_worked_out_is_not_pickled() -> None:
+    """A subset's sorted list stays where it was sorted."""
+    subset = ip.Subset(ip.Shuffle(10**4), np.arange(10**4)[::-1], 10**4)
+    before = len(pickle.dumps(subset))
+    subset.locate(0, 5)
+    assert before == len(pickle.dumps(subset))
+
+
+def test_huge_streams() -> None:
+    """Places up to 2**63 are exact; past that, and past the last epoch inside, there are none."""
+    order = ip.Epochs(ip.Shuffle(2**40, seed=1), 2**36)
+    epoch = 2**27 - 2
+    inner, start = divmod(epoch * 2**36 + 12345, 2**40)
+    assert order.take(epoch, 12345).tolist() == order.order.take(inner, start).tolist()
+    sample = order.take(epoch, 12345)
+    assert order.locate(epoch, sample).tolist() == [12345]
+    with pytest.raises(ip.IndexPlanError, match="epoch must be below 134217727, where the stream"):
+        order.take(2**27 - 1, 0)
+    small = ip.Epochs(ip.Shuffle(3), 2)
+    assert 2 == len(small.take(2**32 - 1, 0, 2))
+    with pytest.raises(ip.IndexPlanError, match="epoch must be below"):
+        ip.Epochs(ip.Shuffle(3), 4).take(2**32 - 1, 0)
