@@ -146,7 +146,11 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manife
 
 def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | None]:
     """Open what the command names, and compare it with the dataset if it names one too."""
-    plan, manifest = open_either(options.plan, getattr(options, "columns", ()))
+    columns = getattr(options, "columns", ())
+    plan, manifest = open_either(options.plan, columns)
+    if columns and manifest is not None:
+        rule = "--column needs a plan in a .json file, as a plan directory has its columns"
+        raise IndexPlanError(f"{rule}; got {options.plan}; leave --column out")
     dataset = scan_dataset(options, manifest.build.dataset if manifest else None)
     if dataset is not None and manifest is None:
         rule = "--dataset needs a plan directory, which remembers its dataset"

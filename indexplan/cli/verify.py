@@ -9,6 +9,7 @@ from indexplan.cli.common import (
     OK,
     WRONG_PLAN,
     Progress,
+    add_columns,
     add_dataset,
     add_plan,
     add_verb,
@@ -22,6 +23,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     verify = add_verb(verbs, "verify", run, "check a plan's laws, and every byte of its files")
     add_plan(verify)
+    add_columns(verify)
     add_dataset(verify, "complain if the dataset has changed")
     add_world_size(verify)
 

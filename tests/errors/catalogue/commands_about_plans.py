@@ -8,6 +8,7 @@ from tests.errors.catalogue.made import (
     Command,
     edited,
     nothing,
+    saved,
     spec_file,
     written,
 )
@@ -119,6 +120,13 @@ COMMANDS: list[Command] = [
         "indexplan: world_size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
         "keep it open",
         spec_file,
+    ),
+    (
+        "show a.plan --column a.npy",
+        2,
+        "indexplan: --column needs a plan in a .json file, as a plan directory has its columns; "
+        "got a.plan; leave --column out",
+        saved,
     ),
     (
         "show plan.json --dataset data",
