@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from indexplan.errors import integer, wrong
 
-SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)  # purposes; the next takes the next free number
+SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)  # purposes: other streams of one seed
+SPLITS = 18  # those between are kept for orders to come
 
 SEED_STOP = 2**128
 MOST_EPOCHS = 2**20  # that a call names, as it lists them

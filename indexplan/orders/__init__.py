@@ -8,6 +8,7 @@ from indexplan.orders.registry import order_from_dict, register
 from indexplan.orders.repeat import Repeat
 from indexplan.orders.sequential import Sequential
 from indexplan.orders.shuffle import Shuffle
+from indexplan.orders.split import Part, Split, folds
 from indexplan.orders.subset import Subset
 
 __all__ = [
@@ -15,11 +16,14 @@ __all__ = [
     "Column",
     "Epochs",
     "Order",
+    "Part",
     "Repeat",
     "Sequential",
     "Shuffle",
+    "Split",
     "Subset",
     "Traits",
+    "folds",
     "order_from_dict",
     "register",
 ]

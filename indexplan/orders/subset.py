@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from indexplan.canonical import check_fields
 from indexplan.errors import integer, wrong
@@ -32,9 +31,10 @@ class Subset(Layer):
     ----------
     order : Order
         Deals the numbers of the kept samples: its num_samples is how many there are.
-    indices : Column, array_like of int, mask, range, or path
+    indices : Column, array_like of int, mask, range, path, or Order
         The kept samples, by number; a mask of num_samples booleans; a range, which takes no
-        memory; or the path of a `.npy` file of numbers. Samples may be named more than once.
+        memory; the path of a `.npy` file of numbers; or the epoch 0 of an order of single samples,
+        such as a part of a `Split`. Samples may be named more than once.
     num_samples : int
         Samples in the dataset.
 
@@ -55,7 +55,7 @@ class Subset(Layer):
     """
 
     order: Order
-    indices: Column | range
+    indices: Column | range | Order
     num_samples: int
 
     algorithm = "subset-v1"
@@ -65,12 +65,13 @@ class Subset(Layer):
         self._look_inside()
         object.__setattr__(self, "num_samples", num_samples)
         indices = _kept(self.indices, num_samples)
+        if isinstance(indices, Order):
+            self._check_row(indices)
+            object.__setattr__(self, "indices", indices)
+            return
         if not len(indices):
             raise wrong("indices", "at least one sample", "none", CURE)
-        if len(indices) != self.order.num_samples:
-            rule = f"{len(indices)}, the number of indices"
-            cure = f"use an order of {len(indices)} samples"
-            raise wrong("the order's num_samples", rule, self.order.num_samples, cure)
+        self._check_length(len(indices))
         if isinstance(indices, range):
             low, high = min(indices[0], indices[-1]), max(indices[0], indices[-1])
         else:
@@ -79,6 +80,22 @@ class Subset(Layer):
             rule = f"samples from 0 to {num_samples - 1}"
             raise wrong("indices", rule, low if low < 0 else high, CURE)
         object.__setattr__(self, "indices", indices)
+
+    def _check_row(self, row: Order) -> None:
+        """Check an order whose epoch 0 names the kept samples."""
+        if row.deals_bins:
+            cure = "pass one of single samples, or a list"
+            raise wrong("indices", "an order of single samples", row.algorithm, cure)
+        if row.num_samples != self.num_samples:
+            rule = f"of {self.num_samples} samples, the dataset's"
+            raise wrong("indices", rule, row.num_samples, "make it for the whole dataset")
+        self._check_length(row.num_units(0))
+
+    def _check_length(self, length: int) -> None:
+        if length != self.order.num_samples:
+            rule = f"{length}, the number of indices"
+            cure = f"use an order of {length} samples"
+            raise wrong("the order's num_samples", rule, self.order.num_samples, cure)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the order as JSON types; a range as its start, stop and step."""
@@ -111,7 +128,7 @@ class Subset(Layer):
         reads = inner.reads
         if reads != "any" and not self._different:
             reads = "any"
-        elif reads == "once" and len(self.indices) < self.num_samples:
+        elif reads == "once" and self.order.num_samples < self.num_samples:
             reads = "at most once"
         return Traits(
             deals_bins=inner.deals_bins, constant_num_units=inner.constant_num_units, reads=reads
@@ -122,6 +139,8 @@ class Subset(Layer):
         """Whether each sample is named at most once."""
         if isinstance(self.indices, range):
             return True
+        if isinstance(self.indices, Order):
+            return self.indices.traits.reads != "any"
         kept = self.indices.array
         if (kept[1:] > kept[:-1]).all():
             return True
@@ -149,6 +168,8 @@ class Subset(Layer):
         if isinstance(self.indices, range):
             out *= self.indices.step
             out += self.indices.start
+        elif isinstance(self.indices, Order):
+            out[:] = self.indices._take(0, out, out + 1)  # noqa: SLF001
         else:
             out[:] = self.indices.array[out]
 
@@ -163,6 +184,9 @@ class Subset(Layer):
             found = np.flatnonzero((indices >= low) & (indices <= high))
             found = found[(indices[found] - low) % abs(step) == 0]
             return found, (indices[found] - first) // step
+        if isinstance(self.indices, Order):
+            numbers, offsets = self.indices._locate_all(0, indices)  # noqa: SLF001
+            return np.repeat(np.arange(len(indices)), np.diff(offsets)), numbers
         rising, places = self._sorted
         if self.num_samples <= 2**32:  # else a list of 4-byte numbers would be copied to compare
             indices = indices.astype(rising.dtype)
@@ -179,10 +203,12 @@ class Subset(Layer):
         return sorted_reads(np.repeat(which, np.diff(offsets)), positions, len(indices))
 
 
-def _kept(indices: ArrayLike | Column | range | os.PathLike[str], num_samples: int) -> Any:
-    """Return the kept samples as a column or a range."""
-    if isinstance(indices, range | Column | str | os.PathLike):
-        return indices if isinstance(indices, range) else Column.of(indices, INTEGERS)
+def _kept(indices: Any, num_samples: int) -> Any:
+    """Return the kept samples as a column, a range or an order."""
+    if isinstance(indices, range | Order):
+        return indices
+    if isinstance(indices, Column | str | os.PathLike):
+        return Column.of(indices, INTEGERS)
     if getattr(indices, "dtype", None) == np.bool_ or (
         isinstance(indices, list) and indices and isinstance(indices[0], bool)
     ):

@@ -10,7 +10,7 @@ import numpy as np
 
 import indexplan as ip
 from tests.errors.catalogue.made import Case, locked, written
-from tests.support.bins import ChangingBins
+from tests.support.bins import Bins, ChangingBins
 from tests.support.listed import Listed, Wrapped
 
 DIGEST = ip.Column([3, 1]).to_dict()["sha256"]
@@ -371,5 +371,80 @@ CASES: list[Case] = [
         "a range without a step",
         lambda: ranged([1, 2, 0]),
         "a range's step must be other than 0; got 0; write specs with to_json",
+    ),
+    (
+        "a part that is empty",
+        lambda: ip.Split(3, {"train": 0.9, "val": 0.1}),
+        "the number of samples must be enough for 'val' to have one, which 10 are; got 3; use "
+        "larger parts",
+    ),
+    (
+        "a part of nothing",
+        lambda: ip.Split(10, {"train": 1, "val": 0}),
+        "parts must be names, each with a positive number; got {{'train': 1, 'val': 0}}; pass "
+        '{{"train": 0.9, "val": 0.1}}',
+    ),
+    (
+        "parts without names",
+        lambda: ip.Split(10, [0.9, 0.1]),
+        "parts must be names, each with a positive number; got [0.9, 0.1]; pass "
+        '{{"train": 0.9, "val": 0.1}}',
+    ),
+    (
+        "groups of another dataset",
+        lambda: ip.Split(3, {"all": 1}, groups=[1, 2]),
+        "groups must be of 3 numbers, one for each sample; got 2; give each sample its group",
+    ),
+    (
+        "one fold",
+        lambda: ip.folds(10, 1),
+        "k must be an integer from 2 to 65536; got 1; pass how many folds there are",
+    ),
+    (
+        "sizes that do not add up",
+        lambda: ip.Part(10, [5, 4], [0]),
+        "the sum of sizes must be 10, num_samples; got 9; make parts with indexplan.Split, or "
+        "indexplan.folds",
+    ),
+    (
+        "sizes that are no groups'",
+        lambda: len(ip.Part(4, [5, 4], [0], groups=[1, 1, 2, 2])),
+        "the sum of sizes must be 2, the number of groups; got 9; make parts with indexplan.Split, "
+        "or indexplan.folds",
+    ),
+    (
+        "sizes that are no row",
+        lambda: ip.Part(10, 10, [0]),
+        "sizes must be a row of integers; got 10; make parts with indexplan.Split, or "
+        "indexplan.folds",
+    ),
+    (
+        "too many sizes",
+        lambda: ip.Part(2**17, [1] * 2**17, [0]),
+        "sizes must be at most 65536 numbers; got 131072; make parts with indexplan.Split, or "
+        "indexplan.folds",
+    ),
+    (
+        "a size of nothing",
+        lambda: ip.Part(10, [10, 0], [0]),
+        "a number of sizes must be an integer from 1 to 2**63 - 1; got 0; make parts with "
+        "indexplan.Split, or indexplan.folds",
+    ),
+    (
+        "parts twice",
+        lambda: ip.Part(10, [5, 5], [1, 1]),
+        "parts must be rising numbers, at least one; got [1, 1]; make parts with indexplan.Split, "
+        "or indexplan.folds",
+    ),
+    (
+        "a subset by an order of bins",
+        lambda: ip.Subset(ip.Shuffle(5), Bins(10), 10),
+        "indices must be an order of single samples; got 'test-bins-v1'; pass one of single "
+        "samples, or a list",
+    ),
+    (
+        "a subset by an order of another dataset",
+        lambda: ip.Subset(ip.Shuffle(5), ip.Shuffle(5), 10),
+        "indices must be of 10 samples, the dataset's; got 5; make it for the whole dataset",
     ),
 ]

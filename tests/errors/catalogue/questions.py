@@ -211,9 +211,9 @@ CASES: list[Case] = [
         lambda: ip.bench(BINS),
         'the process that measures first_batch must end well; got "indexplan.errors.'
         "IndexPlanError: an order's algorithm must be one of block-shuffle-v1, epochs-v1, "
-        "repeat-v1, sequential-v1, shuffle-v1, subset-v1; got 'test-bins-v1'; upgrade indexplan, "
-        "or import the module that registers it\"; bench one of indexplan's own orders, with "
-        "memory to spare",
+        "repeat-v1, sequential-v1, shuffle-v1, split-v1, subset-v1; got 'test-bins-v1'; upgrade "
+        "indexplan, or import the module that registers it\"; bench one of indexplan's own orders, "
+        "with memory to spare",
     ),
     (
         "a picture of the coverage of bins",

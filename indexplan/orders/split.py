@@ -1,0 +1,303 @@
+"""Disjoint parts of a dataset, by formula: split-v1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from indexplan.errors import integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order, Traits, check_num_samples
+from indexplan.orders.columns import INTEGERS, Column
+from indexplan.orders.registry import register
+from indexplan.orders.sequential import expand
+from indexplan.seeds import SPLITS, check_seed, key_words
+
+MOST_PARTS = 2**16
+CURE = "make parts with indexplan.Split, or indexplan.folds"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Part(Order):
+    """One part of a dataset that was split: what `Split` and `folds` give.
+
+    The same samples in every epoch, in the same order: `Subset(Shuffle(len(part)), part, n)`
+    shuffles them. Nothing is stored unless groups are kept together.
+
+    Parameters
+    ----------
+    num_samples : int
+        Samples in the dataset.
+    sizes : sequence of int
+        Samples in each part of the split, or groups where there are `groups`.
+    parts : sequence of int
+        The numbers of the parts that are read, rising.
+    seed : int, default 0
+        0 <= seed < 2**128.
+    groups : Column, array_like of int or path, optional
+        The group of each sample; samples of one group are in one part.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or the sizes do not add up.
+
+    Notes
+    -----
+    Position p of the split is sample s(p), where s is shuffle-v1 on [0, num_samples) with the key
+    words of purpose 18; parts are consecutive intervals of positions. With groups, it is the
+    groups, by rising value, that are split so; a part's samples rise.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> train = ip.Split(10, {"train": 0.8, "val": 0.2}, seed=1)["train"]
+    >>> len(train), train.traits.reads
+    (8, 'at most once')
+    """
+
+    num_samples: int
+    sizes: Sequence[int]
+    parts: Sequence[int]
+    seed: int = 0
+    groups: Column | None = None
+
+    algorithm = "split-v1"
+    traits = Traits(reads="at most once")
+
+    def __post_init__(self) -> None:
+        num_samples = check_num_samples(self.num_samples)
+        sizes = tuple(_integers("sizes", self.sizes, 1, 2**63))
+        parts = tuple(_integers("parts", self.parts, 0, len(sizes)))
+        if list(parts) != sorted(set(parts)) or not parts:
+            raise wrong("parts", "rising numbers, at least one", list(parts)[:8], CURE)
+        object.__setattr__(self, "num_samples", num_samples)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "seed", check_seed(self.seed))
+        if self.groups is not None:
+            groups = Column.of(self.groups, INTEGERS)
+            if len(groups) != num_samples:
+                rule = f"of {num_samples} numbers, one for each sample"
+                raise wrong("groups", rule, len(groups), "give each sample its group")
+            object.__setattr__(self, "groups", groups)
+        elif sum(sizes) != num_samples:
+            raise wrong("the sum of sizes", f"{num_samples}, num_samples", sum(sizes), CURE)
+
+    def __len__(self) -> int:
+        return self.num_units(0)
+
+    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+        """Return the samples in the part."""
+        if self._members is not None:
+            return len(self._members)
+        return sum(self.sizes[part] for part in self.parts)
+
+    @once
+    def _intervals(self) -> tuple[Int64, Int64, Int64]:
+        """Where in the split the chosen parts start and stop, and where in the row each starts."""
+        ends = np.cumsum([0, *self.sizes], dtype=np.int64)
+        starts, stops = ends[list(self.parts)], ends[[part + 1 for part in self.parts]]
+        sizes = stops - starts
+        return starts, stops, np.cumsum(sizes) - sizes
+
+    @once
+    def _members(self) -> Int64 | None:
+        """The samples of the chosen parts, rising, where groups are kept together."""
+        if self.groups is None:
+            return None
+        values, group = np.unique(self.groups.array, return_inverse=True)
+        if len(values) != sum(self.sizes):
+            rule = f"{len(values)}, the number of groups"
+            raise wrong("the sum of sizes", rule, sum(self.sizes), CURE)
+        chosen = np.zeros(len(values), np.bool_)
+        chosen[_shuffled(len(values), self.seed, *self._intervals[:2])] = True
+        return np.flatnonzero(chosen[group.ravel()])
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:  # noqa: ARG002
+        positions = expand(starts, stops)
+        if self._members is not None:
+            out[:] = self._members[positions]
+            return
+        begins, _, firsts = self._intervals
+        interval = np.searchsorted(firsts, positions, "right") - 1
+        places = positions - firsts[interval] + begins[interval]
+        out[:] = _shuffled(self.num_samples, self.seed, places, places + 1)
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:  # noqa: ARG002
+        members = self._members
+        if members is not None:
+            found = np.searchsorted(members, indices)
+            there = members[np.minimum(found, len(members) - 1)] == indices
+            return np.where(there, found, -1).astype(np.int64)
+        from indexplan.kernels import permutation  # the first order that computes imports numba
+
+        places = np.empty(len(indices), np.int64)
+        words = key_words(self.seed, SPLITS, 0, 2 * permutation.num_rounds(self.num_samples))
+        permutation.invert(self.num_samples, words, np.ascontiguousarray(indices), places)
+        begins, ends, firsts = self._intervals
+        interval = np.maximum(np.searchsorted(begins, places, "right") - 1, 0)
+        inside = (places >= begins[interval]) & (places < ends[interval])
+        return np.where(inside, places - begins[interval] + firsts[interval], -1).astype(np.int64)
+
+
+class Split(Mapping[str, Part]):
+    """Disjoint parts of a dataset, the same on all ranks and in all epochs: by a formula, no lists.
+
+    Parameters
+    ----------
+    num_samples : int
+        Samples in the dataset.
+    parts : mapping of str to number, or sequence of (str, number)
+        The parts' names, and how much of the dataset each gets, against the others.
+    seed : int, default 0
+        0 <= seed < 2**128. Another seed gives other parts.
+    groups : Column, array_like of int or path, optional
+        The group of each sample, such as its patient, speaker or document: samples of one group
+        are in one part, and it is groups that are counted.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or a part would be empty.
+
+    Notes
+    -----
+    Sizes are the exact shares, rounded by largest remainder, ties to the first; 0.1 is a tenth.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> split = ip.Split(1_281_167, {"train": 0.9, "val": 0.1}, seed=7)
+    >>> train, val = split["train"], split["val"]
+    >>> len(train), len(val)
+    (1153050, 128117)
+    >>> order = ip.Subset(ip.Shuffle(len(train), seed=1), train, num_samples=1_281_167)
+    >>> int(val.locate(0, order.take(0, 5))[0])  # what is trained on is not in the other part
+    -1
+    """
+
+    def __init__(
+        self,
+        num_samples: int,
+        parts: Mapping[str, float] | Sequence[tuple[str, float]],
+        *,
+        seed: int = 0,
+        groups: Any = None,
+    ) -> None:
+        num_samples = check_num_samples(num_samples)
+        column = None if groups is None else Column.of(groups, INTEGERS)
+        names, shares = _shares(parts)
+        total = num_samples if column is None else len(np.unique(column.array))
+        sizes = _rounded(total, shares)
+        if 0 in sizes:
+            what = "samples" if column is None else "groups"
+            enough = math.ceil(sum(shares) / min(shares))
+            rule = f"enough for {names[sizes.index(0)]!r} to have one, which {enough} are"
+            raise wrong(f"the number of {what}", rule, total, "use larger parts")
+        made = (Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes)))
+        self._parts = dict(zip(names, made, strict=True))
+
+    def __getitem__(self, name: str) -> Part:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {len(part):,} samples" for name, part in self.items())
+        return f"<Split of {sizes}>"
+
+
+def folds(
+    num_samples: int, k: int, *, seed: int = 0, groups: Any = None
+) -> list[tuple[Part, Part]]:
+    """Return the k folds of a cross-validation: of each, what is trained on, and what is left out.
+
+    Parameters
+    ----------
+    num_samples : int
+        Samples in the dataset.
+    k : int
+        How many, 2 <= k <= 65,536; of sizes that differ by at most one sample, or group.
+    seed, groups
+        As for `Split`.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or there are fewer samples, or groups, than folds.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> [(len(train), len(val)) for train, val in ip.folds(10, 3)]
+    [(6, 4), (7, 3), (7, 3)]
+    """
+    k = integer("k", k, 2, MOST_PARTS + 1, "pass how many folds there are")
+    split = Split(num_samples, [(str(i), 1) for i in range(k)], seed=seed, groups=groups)
+    parts = list(split.values())
+    first = parts[0]
+    return [
+        (
+            Part(num_samples, first.sizes, [j for j in range(k) if j != i], seed, first.groups),
+            parts[i],
+        )
+        for i in range(k)
+    ]
+
+
+def _shuffled(n: int, seed: int, starts: Int64, stops: Int64) -> Int64:
+    """Return what shuffle-v1 has at some runs of positions, with a split's key words."""
+    from indexplan.kernels import permutation
+
+    out = np.empty(int((stops - starts).sum()), np.int64)
+    words = key_words(seed, SPLITS, 0, 2 * permutation.num_rounds(n))
+    permutation.permute_runs(n, words, starts, stops, out)
+    return out
+
+
+def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:
+    """Return the names of the parts, and their shares as exact fractions."""
+    rule, cure = "names, each with a positive number", 'pass {"train": 0.9, "val": 0.1}'
+    try:
+        pairs = [(name, share) for name, share in dict(parts).items()]
+        if len(pairs) != len(parts) or len(pairs) > MOST_PARTS:
+            raise ValueError
+        shares = [Fraction(repr(float(share))) for _, share in pairs]
+    except Exception:  # whatever somebody's classes raise
+        raise wrong("parts", rule, parts, cure) from None
+    names = [name for name, _ in pairs]
+    if not pairs or min(shares) <= 0 or not all(isinstance(name, str) for name in names):
+        raise wrong("parts", rule, parts, cure)
+    return names, shares
+
+
+def _rounded(total: int, shares: list[Fraction]) -> list[int]:
+    """Return how many of `total` each share gets: by largest remainder, ties to the first."""
+    exact = [total * share / sum(shares) for share in shares]
+    sizes = [math.floor(each) for each in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda i: (sizes[i] - exact[i], i))
+    for i in by_remainder[: total - sum(sizes)]:
+        sizes[i] += 1
+    return sizes
+
+
+def _integers(name: str, values: Any, start: int, stop: int) -> list[int]:
+    """Return a short row of integers, each in its range."""
+    try:
+        row = list(values)
+    except Exception:  # TypeError, or whatever a class of somebody's raises
+        raise wrong(name, "a row of integers", values, CURE) from None
+    if len(row) > MOST_PARTS:
+        raise wrong(name, f"at most {MOST_PARTS} numbers", len(row), CURE)
+    return [integer(f"a number of {name}", each, start, stop, CURE) for each in row]

@@ -1,0 +1,109 @@
+"""Splits: disjoint parts that cover a dataset, groups kept together, the same for ever."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.support import oracles
+
+PURPOSE = 18
+SHARES = st.lists(st.sampled_from([1, 2, 3, 10, 0.1, 0.25, 0.7]), min_size=1, max_size=5)
+
+
+def split_or_none(n: int, shares: list[float], **options: Any) -> ip.Split | None:
+    """Split, unless a part would be empty."""
+    try:
+        return ip.Split(n, [(f"part {i}", each) for i, each in enumerate(shares)], **options)
+    except ip.IndexPlanError as error:
+        assert "to have one" in str(error)  # noqa: PT017 (another error is a fault)
+        return None
+
+
+@given(st.integers(1, 200), SHARES, st.integers(0, 2**128 - 1))
+def test_parts_are_the_oracles(n: int, shares: list[float], seed: int) -> None:
+    """Parts are intervals of the keyed order, of sizes within one of their shares."""
+    split = split_or_none(n, shares, seed=seed)
+    if split is None:
+        return
+    words = oracles.key_words(seed, PURPOSE, 0, 2 * oracles.rounds_of(n))
+    row = [oracles.forward(n, words, position) for position in range(n)]
+    total = sum(Fraction(str(share)) for share in shares)
+    for share, part in zip(shares, split.values(), strict=True):
+        own, row = row[: len(part)], row[len(part) :]
+        assert own == part.take(5, 0, len(part)).tolist() == part.take(0, 0, len(part)).tolist()
+        assert abs(len(part) - n * Fraction(str(share)) / total) < 1
+        expected = [own.index(sample) if sample in own else -1 for sample in range(n)]
+        assert expected == part.locate(7, range(n)).tolist()
+    assert [] == row
+
+
+@given(st.lists(st.integers(-3, 9), min_size=1, max_size=80), SHARES, st.integers(0, 9))
+def test_groups_stay_together(groups: list[int], shares: list[float], seed: int) -> None:
+    """Each group is in one part, by the keyed order of the groups' values."""
+    split = split_or_none(len(groups), shares, seed=seed, groups=groups)
+    if split is None:
+        return
+    values = sorted(set(groups))
+    words = oracles.key_words(seed, PURPOSE, 0, 2 * oracles.rounds_of(len(values)))
+    row = [values[oracles.forward(len(values), words, i)] for i in range(len(values))]
+    for size, part in zip(next(iter(split.values())).sizes, split.values(), strict=True):
+        chosen, row = row[:size], row[size:]
+        expected = [sample for sample, group in enumerate(groups) if group in chosen]
+        assert expected == part.take(0, 0, len(part)).tolist()
+        places = [expected.index(i) if i in expected else -1 for i in range(len(groups))]
+        assert places == part.locate(0, range(len(groups))).tolist()
+
+
+@given(st.integers(2, 60), st.integers(2, 9), st.booleans())
+def test_folds(n: int, k: int, grouped: bool) -> None:
+    """Each sample is left out in one fold, and trained on in all others."""
+    groups = [sample // 2 for sample in range(n)] if grouped else None
+    total = len(set(groups)) if groups else n
+    if k > total:
+        with pytest.raises(ip.IndexPlanError, match="to have one"):
+            ip.folds(n, k, groups=groups)
+        return
+    left_out = []
+    for train, val in ip.folds(n, k, seed=3, groups=groups):
+        own = val.take(0, 0, len(val)).tolist()
+        left_out += own
+        assert sorted([*own, *train.take(0, 0, len(train)).tolist()]) == list(range(n))
+        assert total // k <= val.sizes[0] <= -(-total // k)
+    assert sorted(left_out) == list(range(n))
+
+
+@pytest.mark.parametrize("groups", [None, [i // 3 for i in range(40)]])
+def test_what_is_trained_on(groups: list[int] | None) -> None:
+    """A part is shuffled by a Subset; both keep all laws, and another seed gives other parts."""
+    split = ip.Split(40, {"train": 0.75, "val": 0.25}, seed=1, groups=groups)
+    train = split["train"]
+    order = ip.Subset(ip.Shuffle(len(train), seed=2), train, num_samples=40)
+    for each in (train, split["val"], order, ip.folds(40, 4, groups=groups)[1][0]):
+        assert check_order(each, fresh_process=False).ok
+    assert sorted(order.take(3, 0, len(train))) == sorted(train.take(0, 0, len(train)))
+    other = ip.Split(40, {"train": 0.75, "val": 0.25}, seed=2, groups=groups)["train"]
+    assert sorted(other.take(0, 0, len(other))) != sorted(train.take(0, 0, len(train)))
+
+
+def test_known_answers() -> None:
+    """Bits that never change."""
+    split = ip.Split(10, {"train": 0.8, "val": 0.2}, seed=1)
+    assert [[7, 8, 3, 6, 2, 0, 1, 5], [4, 9]] == [
+        part.take(0, 0, len(part)).tolist() for part in split.values()
+    ]
+    assert "<Split of train: 8 samples, val: 2 samples>" == repr(split)
+    grouped = ip.Split(12, {"a": 2, "b": 1}, groups=[5, 5, 1, 1, 1, 9, 9, 2, 2, 3, 3, 3])
+    assert [0, 1, 9, 10, 11] == grouped["b"].take(0, 0, 5).tolist()
+    thirds = ip.Split(10**12, {"a": 1, "b": 1, "c": 1})
+    assert [333333333334, 333333333333, 333333333333] == [len(part) for part in thirds.values()]
+    part, sample = thirds["b"], thirds["b"].take(0, 123_456_789_012)
+    assert [123_456_789_012] == part.locate(0, sample).tolist()
+    assert np.all(thirds["a"].locate(0, sample) == -1)
