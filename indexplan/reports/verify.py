@@ -8,6 +8,7 @@ generated again and compared with every byte of its files.
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -267,12 +268,21 @@ def _tiling(plan: Plan, steps: Steps) -> list[str]:
             problems.append(f"{_where(steps)}: {span} must have steps of {size} units")
         place, step = span.start + span.length, span.step + span.num_steps
     left = steps.stop - place
-    size = plan.partition.sizes[steps.spans[-1].phase] if steps.spans else left + 1
+    size = plan.partition.sizes[_last_phase(plan.partition, steps, place)] if steps.spans else 0
     least = 1 - size if steps.policy.repeats or steps.policy.crosses else 0
     most = size - 1 if steps.policy.leaves else 0
     if steps.spans and not least <= left <= most:
         problems.append(f"{_where(steps)}: steps end at {place}, units at {steps.stop}")
     return problems
+
+
+def _last_phase(partition: Partition, steps: Steps, place: int) -> int:
+    """Return the phase of the last step, or that in force where units are left after it."""
+    phase = steps.spans[-1].phase
+    if place >= steps.stop or not partition.by_place:
+        return phase
+    places = [partition.place(at, steps.num_units) for at in partition.ats]
+    return max(phase, bisect_right(places, steps.epoch * steps.num_units + place) - 1)
 
 
 def _sampled_sub_epochs(partition: Partition, num_units: int, epoch: int) -> list[int]:
@@ -367,6 +377,8 @@ def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
         parts = [part == number for part, number in zip(found, expected, strict=True)]
         mine = np.logical_and.reduce(parts)  # the reads, of all of each sample, that were asked for
         named = np.bincount(np.repeat(np.arange(len(samples)), reads), mine, len(samples))
-        if (named != 1).any():
+        pairs = np.stack([samples, slots])  # a unit that holds a sample twice is named twice
+        _, which, times = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+        if (named != times[which.ravel()]).any():
             problems.append(f"{_where(steps)}, step {step}: rank {rank} is not found again")
     return problems

@@ -103,7 +103,7 @@ def test_layers_are_their_words(order: ip.Order, epoch: int) -> None:
     samples = list(range(order.num_samples))
     assert [counts[sample] for sample in samples] == order.count(epoch, samples).tolist()
     positions, offsets = order.locate_all(epoch, samples)
-    expected = [[at for at in range(num) if sample in row[at]] for sample in samples]
+    expected = [[at for at in range(num) for s in row[at] if s == sample] for sample in samples]
     assert expected == [part.tolist() for part in np.split(positions, offsets[1:-1])]
     most = max(counts.values())
     assert {"once": most == 1 and len(counts) == len(samples), "at most once": most == 1}.get(
@@ -117,6 +117,14 @@ def test_plans_over_layers_keep_the_laws(plan: ip.Plan) -> None:
     assert ip.verify(plan).ok
     again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
     assert (again, again.order.stream_key) == (plan, plan.order.stream_key)
+
+
+def test_a_unit_that_holds_a_sample_twice_is_verified() -> None:
+    """It is named twice, and found so."""
+    order = ip.Subset(Bins(3), [1, 0, 0], 3)
+    assert [[1], [0, 0]] == units(order, 0)
+    assert ([1, 1], [0, 2]) == tuple(part.tolist() for part in order.locate_all(0, [0]))
+    assert ip.verify(ip.Plan(order, world_size=1, batch_size=1)).ok
 
 
 @pytest.mark.parametrize(

@@ -160,3 +160,12 @@ def test_wrong_steps_fail(remainder: str, field: str, change: int) -> None:
     wrong = last._replace(**{field: getattr(last, field) + change})
     assert [] == checks._tiling(plan, steps)
     assert [] != checks._tiling(plan, steps._replace(spans=(first, wrong)))
+
+
+def test_a_phase_without_a_step_of_its_own() -> None:
+    """What is dropped is less than a step of the phase in force, which may have no step."""
+    phases = [ip.Phase(0, 1), ip.Phase(1, 2)]
+    plan = ip.Plan(ip.Sequential(2), world_size=1, batch_size=phases, remainder="drop")
+    assert 1 == plan.account(0).num_dropped
+    report = ip.verify(plan)
+    assert report.ok, str(report)
