@@ -127,7 +127,8 @@ def seed_rank(loader: Any) -> Seeded:
     ----------
     loader : PlanLoader or PlanBatchSampler
         Whose plan, rank and pass are taken: the pass that the loop is in, or the one that comes
-        next. So call it after `set_epoch`.
+        next. So call it after `set_epoch` and before the loop: in the last step of a pass it is
+        already the next one's turn.
 
     Returns
     -------

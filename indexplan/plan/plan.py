@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Order
+from indexplan.orders.base import Order, as_int64
 from indexplan.orders.columns import Columns
 from indexplan.partition.account import Account, account
 from indexplan.partition.locate import Location, find
@@ -370,7 +370,8 @@ class Plan:
         """
         epoch = check_epoch(epoch)
         if self.order.traits.reads == "any":  # of which the first read may be finished, or dropped
-            shape = np.shape(index)
+            index = as_int64("index", index)
+            shape = index.shape
             every, offsets = self.locate_all(index, epoch)
             first = np.where(offsets[1:] > offsets[:-1], offsets[:-1], len(every.epoch))
             found = Location(*(np.append(part, -1)[first] for part in every))
