@@ -66,6 +66,9 @@ class Epochs(Layer):
         if not self.order.constant_num_units:
             rule = "Epochs needs an order with the same number of units in every epoch"
             raise IndexPlanError(f"{rule}; got {self.order.algorithm}; give it epochs of its own")
+        if size > (most := self._num_places):
+            rule = f"at most {most}, the units of its order's epochs"
+            raise wrong("epoch_size", rule, size, "use a smaller one")
 
     @once
     def traits(self) -> Traits:
@@ -81,16 +84,22 @@ class Epochs(Layer):
     def _period(self) -> int:
         return self.order.num_units(0)
 
-    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+    @property
+    def _num_places(self) -> int:
+        """How long the stream is."""
+        return min(PLACE_STOP - 1, EPOCH_STOP * self._period)
+
+    def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
+        self._begin(epoch)  # whether there is such an epoch
         return self.epoch_size
 
     def _begin(self, epoch: int) -> int:
         """Return the unit of the stream at which an epoch begins, all of which can be read."""
         begin = epoch * self.epoch_size
-        most = min(PLACE_STOP - 1, EPOCH_STOP * self._period)
-        if begin + self.epoch_size > most:
-            rule = f"below {most // self.epoch_size}, where the stream of its order ends"
+        if begin + self.epoch_size > self._num_places:
+            end = self._num_places // self.epoch_size
+            rule = f"below {end}, where the stream of its order ends"
             raise wrong("epoch", rule, epoch, "use smaller epochs")
         return begin
 
@@ -132,13 +141,43 @@ class Epochs(Layer):
         sizes = [np.diff(self.order._offsets(*runs)) for runs in self._inside(epoch, starts, stops)]  # noqa: SLF001
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        n, begin = self._period, self._begin(epoch)
+        first = np.full(len(indices), -1, np.int64)
+        for inner in range(begin // n, (begin + self.epoch_size - 1) // n + 1):
+            left = np.flatnonzero(first < 0)
+            if not len(left):
+                break
+            positions, offsets = self._reads_in(inner, begin, indices[left])
+            found = offsets[1:] > offsets[:-1]
+            first[left[found]] = positions[offsets[:-1][found]]
+        return first
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        n, begin = self._period, self._begin(epoch)
+        first, last = begin // n, (begin + self.epoch_size - 1) // n
+        looked = range(first, last + 1)
+        counts = np.zeros(len(indices), np.int64)
+        if self.order.traits.reads == "once" and last - first > 1:  # those between are whole
+            counts += last - first - 1
+            looked = range(first, last + 1, last - first)
+        for inner in looked:
+            counts += np.diff(self._reads_in(inner, begin, indices)[1])
+        return counts
+
+    def _reads_in(self, inner: int, begin: int, indices: Int64) -> tuple[Int64, Int64]:
+        """Return the reads of an epoch inside that lie in the epoch which begins at a unit."""
+        positions, offsets = self.order._locate_all(inner, indices)  # noqa: SLF001
+        where = positions + (inner * self._period - begin)
+        here = (where >= 0) & (where < self.epoch_size)
+        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(here)])
+        return where[here], kept[offsets]
+
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         n, begin = self._period, self._begin(epoch)
         samples, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for inner in range(begin // n, (begin + self.epoch_size - 1) // n + 1):
-            positions, offsets = self.order._locate_all(inner, indices)  # noqa: SLF001
-            where = positions + (inner * n - begin)
-            here = (where >= 0) & (where < self.epoch_size)
-            samples.append(np.repeat(np.arange(len(indices)), np.diff(offsets))[here])
-            places.append(where[here])
+            where, offsets = self._reads_in(inner, begin, indices)
+            samples.append(np.repeat(np.arange(len(indices)), np.diff(offsets)))
+            places.append(where)
         return sorted_reads(np.concatenate(samples), np.concatenate(places), len(indices))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.orders.base import Int64, Order
+from indexplan.orders.base import DEEPEST, Int64, Order
 
 
 class Layer(Order):
@@ -21,6 +21,15 @@ class Layer(Order):
         if not isinstance(self.order, Order):
             raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         object.__setattr__(self, "num_samples", self.order.num_samples)
+        self._nest(self.order)
+
+    def _nest(self, inside: Order) -> None:
+        """Count how deep orders lie in each other, which readers of specs bound."""
+        depth = max(getattr(self, "_depth", 1), 1 + getattr(inside, "_depth", 1))
+        if depth > DEEPEST:
+            rule = f"inside at most {DEEPEST - 1} others"
+            raise wrong("an order", rule, inside.algorithm, "nest them less")
+        object.__setattr__(self, "_depth", depth)
 
     @property
     def stream_key(self) -> int:

@@ -110,6 +110,14 @@ class Repeat(Layer):
         inside = self._inside(epoch, starts, stops)
         return self.order._offsets(epoch, inside, inside + 1)  # noqa: SLF001
 
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        positions = self.order._locate(epoch, indices)  # noqa: SLF001
+        block, at = np.divmod(positions, self._width)
+        return np.where(positions < 0, -1, block * (self._width * self.copies) + at)
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        return self.copies * self.order._count(epoch, indices)  # noqa: SLF001
+
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         positions, offsets = self.order._locate_all(epoch, indices)  # noqa: SLF001
         block, at = np.divmod(positions, self._width)

@@ -66,6 +66,7 @@ class Subset(Layer):
         object.__setattr__(self, "num_samples", num_samples)
         indices = _kept(self.indices, num_samples)
         if isinstance(indices, Order):
+            self._nest(indices)
             self._check_row(indices)
             object.__setattr__(self, "indices", indices)
             return
@@ -203,10 +204,24 @@ class Subset(Layer):
         return sorted_reads(np.repeat(which, np.diff(offsets)), positions, len(indices))
 
 
+def _written(kept: range, num_samples: int) -> range:
+    """Return a range as all that hold the same samples are written, if they are samples."""
+    if not kept:  # whose ends may be anything
+        return range(0)
+    first, last = kept[0], kept[-1]
+    if not (0 <= first < num_samples and 0 <= last < num_samples):
+        outside = last if 0 <= first < num_samples else first
+        raise wrong("indices", f"samples from 0 to {num_samples - 1}", outside, CURE)
+    step = kept.step if first != last else 1
+    return range(first, last + (1 if step > 0 else -1), step)
+
+
 def _kept(indices: Any, num_samples: int) -> Any:
     """Return the kept samples as a column, a range or an order."""
-    if isinstance(indices, range | Order):
+    if isinstance(indices, Order):
         return indices
+    if isinstance(indices, range):
+        return _written(indices, num_samples)
     if isinstance(indices, Column | str | os.PathLike):
         return Column.of(indices, INTEGERS)
     if getattr(indices, "dtype", None) == np.bool_ or (

@@ -220,3 +220,35 @@ def test_huge_streams() -> None:
     assert 2 == len(small.take(2**32 - 1, 0, 2))
     with pytest.raises(ip.IndexPlanError, match="epoch must be below"):
         ip.Epochs(ip.Shuffle(3), 4).take(2**32 - 1, 0)
+
+
+def test_answers_cost_what_they_hold() -> None:
+    """Of a billion copies, or a million short epochs, the first is found and all are counted."""
+    copies = ip.Repeat(ip.Shuffle(3, seed=1), 2**30)
+    assert 2**30 == copies.count(0, 1)
+    assert copies.take(5, copies.locate(5, 1)).tolist() == [1]
+    ends = ip.Epochs(ip.Shuffle(3, seed=1), 10**9)
+    assert 10**9 == ends.count(1, [0, 1, 2]).sum()
+    assert ends.take(1, ends.locate(1, [0, 1, 2])).tolist() == [0, 1, 2]
+    with pytest.raises(ip.IndexPlanError, match="index must be"):
+        ip.Plan(copies, world_size=1, batch_size=1).locate([[1], [2, 3]], 0)
+
+
+def test_layers_over_a_stored_order(tmp_path: Any) -> None:
+    """They are saved, and read again, as over the order that is stored."""
+    inside = ip.Subset(ip.Shuffle(5, seed=1), [7, 3, 1, 9, 2], 10)
+    ip.save(ip.Plan(inside, batch_size=2), tmp_path / "inside.plan")
+    order = ip.Epochs(ip.load(tmp_path / "inside.plan").order, 3)
+    assert order == ip.Epochs(inside, 3)
+    ip.save(ip.Plan(order, batch_size=2), tmp_path / "a.plan", epochs=range(2))
+    again = ip.load(tmp_path / "a.plan")
+    assert again.order.take(9, 0, 3).tolist() == ip.Epochs(inside, 3).take(9, 0, 3).tolist()
+
+
+def test_ranges_of_the_same_samples_are_equal() -> None:
+    """However a range is written, it is its samples."""
+    one, other = (ip.Subset(ip.Shuffle(2), range(0, stop, 2), 9) for stop in (3, 4))
+    assert one == other
+    assert ip.Subset(ip.Shuffle(1), range(5, 4, -(2**63)), 9) == ip.Subset(
+        ip.Shuffle(1), range(5, 6), 9
+    )
