@@ -6,7 +6,7 @@ import abc
 import hashlib
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ NUM_SAMPLES_STOP = 2**63
 
 
 READS = ("once", "at most once", "any")
+DEEPEST = 8  # orders inside orders
 SAID_IN_TRAITS = ("deals_bins", "constant_num_units", "every_sample_once")
 
 
@@ -165,7 +166,8 @@ class Order(abc.ABC):
     @property
     def columns(self) -> dict[str, Column]:
         """The columns of the order, and of those inside it, by their sha256."""
-        return {each.identity["sha256"]: each for each in _columns(self)}
+        values = [getattr(self, name) for name in field_names(type(self))]
+        return {each.identity["sha256"]: each for each in _columns(values)}
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:  # noqa: ARG002
         """Return whether a run under the order `saved` may go on with this one, at a position.
@@ -398,7 +400,17 @@ class Order(abc.ABC):
     @property
     def fingerprint(self) -> str:
         """The sha256, in hexadecimal, of the order's canonical JSON, its algorithm inside."""
-        return hashlib.sha256(canonical_json(self.to_dict()).encode()).hexdigest()
+        return hashlib.sha256(self._text.encode()).hexdigest()
+
+    @property
+    def _text(self) -> str:
+        """The order's canonical JSON."""
+        try:
+            return canonical_json(self.to_dict())
+        except (TypeError, ValueError) as error:
+            rule = "of JSON types, without NaN"
+            cure = "use numbers, text, lists, columns and orders"
+            raise wrong(f"the fields of an order of {self.algorithm}", rule, error, cure) from None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: not what was worked out once, such as a sorted column."""
@@ -409,10 +421,10 @@ class Order(abc.ABC):
         }
 
     def __eq__(self, other: object) -> bool:
-        return self.to_dict() == other.to_dict() if isinstance(other, Order) else NotImplemented
+        return self._text == other._text if isinstance(other, Order) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(canonical_json(self.to_dict()))
+        return hash(self._text)
 
 
 def as_int64(what: str, values: ArrayLike) -> Int64:
@@ -448,11 +460,11 @@ def not_located(order: Order) -> str:
 
 def field_names(kind: type[Order]) -> list[str]:
     """Return the names of an order's fields, which its dict form has."""
-    names: dict[str, Any] | None = getattr(kind, "__dataclass_fields__", None)
-    if names is None:
+    if getattr(kind, "__dataclass_fields__", None) is None:
         cure = "make it a frozen dataclass, or write to_dict and _from_fields"
         raise wrong("a kind of order", "a dataclass", kind.__name__, cure)
-    return list(names)
+    made_of: Any = kind
+    return [each.name for each in fields(made_of) if each.init]
 
 
 def as_json(value: Any) -> Any:
@@ -471,7 +483,7 @@ def _columns(value: Any) -> Iterator[Column]:
     if isinstance(value, Column):
         yield value
     elif isinstance(value, Order):
-        yield from _columns([getattr(value, name) for name in field_names(type(value))])
+        yield from value.columns.values()
     elif isinstance(value, Mapping | tuple | list):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _columns(each)

@@ -169,6 +169,12 @@ def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
         row = np.asarray(values)
     except Exception:  # rows of different lengths, or whatever a class of somebody's raises
         raise wrong(what, rule, values, cure) from None
+    if isinstance(values, np.ma.MaskedArray):
+        raise wrong(what, rule, "one with a mask", "leave out what is masked, or fill it")
+    if row.dtype.kind == "f" and isinstance(values, list | tuple):
+        large = [each for each in values if isinstance(each, int) and abs(each) > EXACT]
+        if large:  # which NumPy has made floats, others than these
+            raise wrong(what, rule, large[0], cure)
     if row.shape == (0,):
         row = row.astype(TYPES[kind or INTEGERS][0])
     of = row.dtype.kind

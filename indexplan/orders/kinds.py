@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal, InvalidOperation
 from inspect import cleandoc, formatannotation
+from math import isfinite
 from typing import Any
 
 from indexplan.answers import Answer
@@ -155,9 +156,10 @@ def integer_in(text: str) -> int | None:
 
 def _float(text: str) -> float | None:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if isfinite(value) else None
 
 
 # how values of a type are written: what reads one, or returns None, and what it has to look like

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from indexplan.errors import wrong
-from indexplan.orders.base import Order
+from indexplan.orders.base import DEEPEST, Order
 from indexplan.orders.columns import Columns, find_column, is_identity
 
-DEEPEST = 8  # orders inside orders
+WRITTEN = "write specs with to_json"
 
 _REGISTRY: dict[str, type[Order]] = {}
 
@@ -87,7 +87,12 @@ def _order(data: Any, columns: Columns, depth: int) -> Order:
         cure = "upgrade indexplan, or import the module that registers it"
         raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
     values = {name: _value(name, value, columns, depth) for name, value in data.items()}
-    return kind._from_fields(values)  # noqa: SLF001 (of an order, for this)
+    order = kind._from_fields(values)  # noqa: SLF001 (of an order, for this)
+    if (written := order.to_dict()) != data:  # such as a path in a column's place
+        names = [name for name in data if written.get(name) != data[name]]
+        rule = "as its to_dict writes them"
+        raise wrong(f"{', '.join(names)} of an order of {kind.algorithm}", rule, data, WRITTEN)
+    return order
 
 
 def _value(name: str, value: Any, columns: Columns, depth: int) -> Any:
@@ -98,4 +103,6 @@ def _value(name: str, value: Any, columns: Columns, depth: int) -> Any:
         return find_column(name, value, columns)
     if isinstance(value, list):
         return [_value(name, each, columns, depth) for each in value]
+    if isinstance(value, Mapping):
+        return {each: _value(name, value[each], columns, depth) for each in value}
     return value

@@ -270,14 +270,13 @@ def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:
     """Return the names of the parts, and their shares as exact fractions."""
     rule, cure = "names, each with a positive number", 'pass {"train": 0.9, "val": 0.1}'
     try:
-        pairs = [(name, share) for name, share in dict(parts).items()]
-        if len(pairs) != len(parts) or len(pairs) > MOST_PARTS:
-            raise ValueError
+        pairs = list(dict(parts).items())
         shares = [Fraction(repr(float(share))) for _, share in pairs]
+        whole = 0 < len(pairs) == len(parts) <= MOST_PARTS  # no name twice
     except Exception:  # whatever somebody's classes raise
         raise wrong("parts", rule, parts, cure) from None
     names = [name for name, _ in pairs]
-    if not pairs or min(shares) <= 0 or not all(isinstance(name, str) for name in names):
+    if not whole or min(shares) <= 0 or not all(isinstance(name, str) for name in names):
         raise wrong("parts", rule, parts, cure)
     return names, shares
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -136,3 +136,33 @@ def test_orders_inside_orders() -> None:
     assert ip.Plan.from_json(plan.to_json()) == plan
     with pytest.raises(ip.IndexPlanError, match="an order must be inside at most 7 others"):
         ip.Plan.from_json(plan.replace(order=Wrapped(order)).to_json())
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Held(ip.Sequential):
+    """An order with a constant of its class, and columns inside a mapping."""
+
+    parts: Mapping[str, Any] = field(default_factory=dict)
+
+    algorithm: ClassVar[str] = "test-held-v1"
+    STEP: ClassVar[int] = 3
+
+
+def test_what_an_order_is_made_of() -> None:
+    """Constants of a class are no fields; columns in a mapping are columns, there and back."""
+    order = Held(5, {"a": ip.Column([3, 1]), "b": [ip.Column([0.5])]})
+    assert {"algorithm", "num_samples", "parts"} == set(order.to_dict())
+    plan = ip.Plan(order, batch_size=1)
+    again = ip.Plan.from_json(plan.to_json(), columns=[[3, 1], [0.5]])
+    assert again == plan
+    assert again.order.columns == order.columns
+    with pytest.raises(ip.IndexPlanError, match="parts needs a column of"):
+        ip.Plan.from_json(plan.to_json())
+
+
+def test_equal_orders_have_one_fingerprint() -> None:
+    """1 and True are equal to Python, and are not in a fingerprint."""
+    one, other = Held(5, {"a": 1}), Held(5, {"a": True})
+    assert one != other
+    assert one.fingerprint != other.fingerprint

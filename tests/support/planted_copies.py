@@ -34,9 +34,9 @@ class NumPyField(Good):
 
 @planted(
     DICT,
-    "to_dict() = {'algorithm': 'test-kit-changesitsfield-v1', 'num_samples': 30, 'shift': 2} "
-    "from the copy, and {'algorithm': 'test-kit-changesitsfield-v1', 'num_samples': 30, "
-    "'shift': 1} from the order",
+    "IndexPlanError (shift of an order of test-kit-changesitsfield-v1 must be as its to_dict "
+    "writes them; got {'algorithm': 'test-kit-changesitsfield-v1', 'num_samples': 30, 'shift': 1}; "
+    "write specs with to_json)",
 )
 class ChangesItsField(Good):
     def __post_init__(self) -> None:

@@ -102,6 +102,31 @@ def removed() -> Any:
     return plan.order.locate(0, 1)
 
 
+@dataclass(frozen=True, eq=False)
+class Spread(ip.Sequential):
+    """An order with a float."""
+
+    width: float = 1.0
+
+    algorithm = "test-spread-v1"
+
+
+def layered(depth: int) -> Any:
+    """Lay layers over an order."""
+    order: ip.Order = ip.Sequential(5)
+    for _ in range(depth):
+        order = ip.Repeat(order, 1)
+    return order
+
+
+def pointed() -> Any:
+    """Read a spec that has a path where a column's digest belongs."""
+    saved("a.npy", np.arange(3))
+    plan = ip.Plan(ip.Subset(ip.Sequential(3), [1, 2, 3], 10), batch_size=1).to_dict()
+    plan["order"]["indices"] = "a.npy"
+    return ip.Plan.from_dict(plan)
+
+
 def ranged(ends: Any) -> Any:
     """Read a subset whose range has other ends."""
     data = ip.Subset(ip.Shuffle(1), range(1, 2), 5).to_dict()
@@ -381,14 +406,14 @@ CASES: list[Case] = [
     (
         "a part of nothing",
         lambda: ip.Split(10, {"train": 1, "val": 0}),
-        "parts must be names, each with a positive number; got {{'train': 1, 'val': 0}}; pass "
-        '{{"train": 0.9, "val": 0.1}}',
+        "parts must be names, each with a positive number; got {'train': 1, 'val': 0}; pass "
+        '{"train": 0.9, "val": 0.1}',
     ),
     (
         "parts without names",
         lambda: ip.Split(10, [0.9, 0.1]),
         "parts must be names, each with a positive number; got [0.9, 0.1]; pass "
-        '{{"train": 0.9, "val": 0.1}}',
+        '{"train": 0.9, "val": 0.1}',
     ),
     (
         "groups of another dataset",
@@ -446,5 +471,48 @@ CASES: list[Case] = [
         "a subset by an order of another dataset",
         lambda: ip.Subset(ip.Shuffle(5), ip.Shuffle(5), 10),
         "indices must be of 10 samples, the dataset's; got 5; make it for the whole dataset",
+    ),
+    (
+        "epochs longer than all epochs inside",
+        lambda: ip.Epochs(ip.Shuffle(3), 2**61),
+        "epoch_size must be at most 12884901888, the units of its order's epochs; got "
+        "2305843009213693952; use a smaller one",
+    ),
+    (
+        "layers too deep",
+        lambda: layered(8),
+        "an order must be inside at most 7 others; got 'repeat-v1'; nest them less",
+    ),
+    (
+        "a path in a column's place",
+        pointed,
+        "indices of an order of subset-v1 must be as its to_dict writes them; got {'algorithm': "
+        "'subset-v1', 'order': {'algorithm': 'sequential-v1', 'num_samples': 3}, 'indices': "
+        "'a.npy', 'num_samples': 10}; write specs with to_json",
+    ),
+    (
+        "a field of nan",
+        lambda: Spread(5, float("nan")).fingerprint,
+        "the fields of an order of test-spread-v1 must be of JSON types, without NaN; got "
+        "ValueError('Out of range float values are not JSON compliant'); use numbers, text, lists, "
+        "columns and orders",
+    ),
+    (
+        "a column with a mask",
+        lambda: ip.Column(np.ma.array([1, 2], mask=[0, 1])),
+        "a column must be a row of integers below 2**63, or of floats; got 'one with a mask'; "
+        "leave out what is masked, or fill it",
+    ),
+    (
+        "a column of integers that became floats",
+        lambda: ip.Column([2**63, -1]),
+        "a column must be a row of integers below 2**63, or of floats; got 9223372036854775808; "
+        "pass numbers in one dimension, or the path of a .npy file of them",
+    ),
+    (
+        "a range of samples that are none",
+        lambda: ip.Subset(ip.Sequential(2**62), range(2**64), 2**63 - 1),
+        "indices must be samples from 0 to 9223372036854775806; got 18446744073709551615; pass the "
+        "samples to read, such as np.flatnonzero(keep), or keep itself",
     ),
 ]
