@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from indexplan.errors import integer, wrong
 
-SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)  # purposes: other streams of one seed
-SPLITS = 18  # those between are kept for orders to come
+# Purposes: other streams of one seed. Those left out are kept for orders to come.
+SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)
+WEIGHTED, WEIGHTED_ROW, MIXTURE, CLASS_ROWS, CLASS_NUMBERS, MEMBERS, LOCAL = range(4, 11)
+SPLITS = 18
 
 SEED_STOP = 2**128
 MOST_EPOCHS = 2**20  # that a call names, as it lists them

@@ -63,17 +63,17 @@ class BlockShuffle(Order):
         return blocks, key_words(self.seed, WINDOWS, epoch, 2)
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import permutation  # the first order that computes imports numba
+        from indexplan.kernels import block_permutation, feistel  # the first one imports numba
 
         n, size = self.num_samples, self.block_size
-        keys = self._keys(epoch, permutation.num_rounds(-(-n // size)))
-        permutation.block_permute_runs(n, size, self.window, *keys, starts, stops, out)
+        keys = self._keys(epoch, feistel.num_rounds(-(-n // size)))
+        block_permutation.block_permute_runs(n, size, self.window, *keys, starts, stops, out)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
-        from indexplan.kernels import permutation
+        from indexplan.kernels import block_permutation, feistel
 
         n, size = self.num_samples, self.block_size
-        keys = self._keys(epoch, permutation.num_rounds(-(-n // size)))
+        keys = self._keys(epoch, feistel.num_rounds(-(-n // size)))
         out = np.empty(len(indices), np.int64)
-        permutation.block_invert(n, size, self.window, *keys, indices, out)
+        block_permutation.block_invert(n, size, self.window, *keys, indices, out)
         return out

@@ -52,17 +52,20 @@ class Shuffle(Order):
         object.__setattr__(self, "seed", check_seed(self.seed))
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import permutation  # the first order that computes imports numba
+        from indexplan.kernels import (
+            feistel,
+            permutation,
+        )  # the first order that computes imports numba
 
         n = self.num_samples
-        words = key_words(self.seed, SHUFFLE, epoch, 2 * permutation.num_rounds(n))
+        words = key_words(self.seed, SHUFFLE, epoch, 2 * feistel.num_rounds(n))
         permutation.permute_runs(n, words, starts, stops, out)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
-        from indexplan.kernels import permutation
+        from indexplan.kernels import feistel, permutation
 
         n = self.num_samples
-        words = key_words(self.seed, SHUFFLE, epoch, 2 * permutation.num_rounds(n))
+        words = key_words(self.seed, SHUFFLE, epoch, 2 * feistel.num_rounds(n))
         out = np.empty(len(indices), np.int64)
         permutation.invert(n, words, indices, out)
         return out

@@ -136,10 +136,13 @@ class Part(Order):
             found = np.searchsorted(members, indices)
             there = members[np.minimum(found, len(members) - 1)] == indices
             return np.where(there, found, -1).astype(np.int64)
-        from indexplan.kernels import permutation  # the first order that computes imports numba
+        from indexplan.kernels import (
+            feistel,
+            permutation,
+        )  # the first order that computes imports numba
 
         places = np.empty(len(indices), np.int64)
-        words = key_words(self.seed, SPLITS, 0, 2 * permutation.num_rounds(self.num_samples))
+        words = key_words(self.seed, SPLITS, 0, 2 * feistel.num_rounds(self.num_samples))
         permutation.invert(self.num_samples, words, np.ascontiguousarray(indices), places)
         begins, ends, firsts = self._intervals
         interval = np.maximum(np.searchsorted(begins, places, "right") - 1, 0)
@@ -258,10 +261,10 @@ def folds(
 
 def _shuffled(n: int, seed: int, starts: Int64, stops: Int64) -> Int64:
     """Return what shuffle-v1 has at some runs of positions, with a split's key words."""
-    from indexplan.kernels import permutation
+    from indexplan.kernels import feistel, permutation
 
     out = np.empty(int((stops - starts).sum()), np.int64)
-    words = key_words(seed, SPLITS, 0, 2 * permutation.num_rounds(n))
+    words = key_words(seed, SPLITS, 0, 2 * feistel.num_rounds(n))
     permutation.permute_runs(n, words, starts, stops, out)
     return out
 

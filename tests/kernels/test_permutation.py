@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from indexplan.kernels import permutation
+from indexplan.kernels import block_permutation, feistel, permutation, philox
 from tests.support import oracles
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -46,7 +46,7 @@ class Shuffle:
 
     def __init__(self, n: int, seed: int, epoch: int = 0) -> None:
         self.n = n
-        count = 2 * permutation.num_rounds(n)
+        count = 2 * feistel.num_rounds(n)
         self.words = np.array(oracles.key_words(seed, oracles.SHUFFLE, epoch, count), np.uint32)
 
     def runs(self, starts: Any, stops: Any) -> NDArray[np.int64]:
@@ -72,7 +72,7 @@ class BlockShuffle(Shuffle):
     """block-shuffle-v1 with the keys of a seed and an epoch."""
 
     def __init__(self, n: int, block_size: int, window: int, seed: int, epoch: int = 0) -> None:
-        count = 2 * permutation.num_rounds(-(-n // block_size))
+        count = 2 * feistel.num_rounds(-(-n // block_size))
         words = np.array(oracles.key_words(seed, oracles.BLOCKS, epoch, count), np.uint32)
         key = np.array(oracles.key_words(seed, oracles.WINDOWS, epoch, 2), np.uint32)
         self.n = n
@@ -84,13 +84,13 @@ class BlockShuffle(Shuffle):
             np.ascontiguousarray(stops, np.int64),
         )
         out = np.full(int((stops - starts).sum()), -1)
-        permutation.block_permute_runs(*self.spec, starts, stops, out)
+        block_permutation.block_permute_runs(*self.spec, starts, stops, out)
         return out
 
     def locate(self, indices: Any) -> NDArray[np.int64]:
         indices = np.asarray(indices, np.int64)
         out = np.full(len(indices), -1)
-        permutation.block_invert(*self.spec, indices, out)
+        block_permutation.block_invert(*self.spec, indices, out)
         return out
 
 
@@ -113,7 +113,7 @@ def check_bijection(shuffle: Shuffle) -> None:
 def test_philox_vectors(case: dict[str, Any]) -> None:
     """Philox4x32-10 gives Random123's known answers, in the kernel and in the oracle."""
     counter, key = np.array(case["counter"], np.uint32), np.array(case["key"], np.uint32)
-    assert case["words"] == list(permutation.philox4x32(counter, key))
+    assert case["words"] == list(philox.philox4x32(counter, key))
     assert case["words"] == oracles.philox(case["counter"], case["key"])
 
 
@@ -151,7 +151,7 @@ def test_oracles_golden() -> None:
 )
 def test_num_rounds(n: int, expected: int) -> None:
     """Small domains need more rounds."""
-    assert expected == permutation.num_rounds(n)
+    assert expected == feistel.num_rounds(n)
 
 
 @given(n=nums, seed=seeds, epoch=epochs, data=st.data())

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from tests.errors.catalogue import (
     builds,
+    columns,
     commands,
     commands_about_files,
     commands_about_plans,
     exports,
     finishes,
+    layers,
     manifests,
     opening,
     orders,
@@ -28,6 +30,8 @@ from tests.errors.catalogue.made import Command, Provoke
 _MODULES = (
     specs,
     orders,
+    columns,
+    layers,
     saves,
     questions,
     builds,

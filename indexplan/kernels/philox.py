@@ -1,0 +1,50 @@
+"""Philox4x32-10, and the numbers of 64 bits that all kernels compute in.
+
+Philox and the multipliers are those of Salmon et al. 2011, "Parallel Random Numbers: As Easy as
+1, 2, 3".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from indexplan.kernels.compiling import READ_UINT32, helper, kernel
+
+U64: TypeAlias = np.uint64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    UInt32s: TypeAlias = NDArray[np.uint32]
+    Four: TypeAlias = tuple[U64, U64, U64, U64]
+
+# Beside a Python int, a uint64 becomes signed or a float in numba, so constants are uint64 too.
+ZERO, ONE, TWO, HALF, TOP_BIT = U64(0), U64(1), U64(2), U64(32), U64(63)
+LOW = U64(0xFFFFFFFF)
+MULTIPLIER_0, MULTIPLIER_1 = U64(0xD2511F53), U64(0xCD9E8D57)  # Philox's, as are the next two
+WEYL_0, WEYL_1 = U64(0x9E3779B9), U64(0xBB67AE85)
+
+
+@helper
+def philox(c0: U64, c1: U64, c2: U64, c3: U64, k0: U64, k1: U64) -> Four:
+    """Return the four words of a counter under a key, all below 2**32."""
+    for _ in range(10):
+        p, q = c0 * MULTIPLIER_0, c2 * MULTIPLIER_1
+        c0, c1, c2, c3 = (q >> HALF) ^ c1 ^ k0, q & LOW, (p >> HALF) ^ c3 ^ k1, p & LOW
+        k0, k1 = (k0 + WEYL_0) & LOW, (k1 + WEYL_1) & LOW
+    return c0, c1, c2, c3
+
+
+@kernel(READ_UINT32, READ_UINT32)
+def philox4x32(counter: UInt32s, key: UInt32s) -> Four:
+    """Return the four words, in [0, 2**32), of Philox4x32-10.
+
+    Parameters
+    ----------
+    counter : uint32 (4,)
+    key : uint32 (2,)
+    """
+    c0, c1, c2, c3 = U64(counter[0]), U64(counter[1]), U64(counter[2]), U64(counter[3])
+    return philox(c0, c1, c2, c3, U64(key[0]), U64(key[1]))

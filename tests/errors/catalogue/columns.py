@@ -1,0 +1,205 @@
+"""Errors of columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+from tests.errors.catalogue.made import Case, locked, written
+from tests.support.listed import Listed
+
+DIGEST = ip.Column([3, 1]).to_dict()["sha256"]
+
+
+def saved(path: str, numbers: Any) -> str:
+    """Write an array to a file."""
+    np.save(path, numbers)
+    return path
+
+
+def claimed() -> Any:
+    """Ask for a column of a folder that has another one under its name."""
+    saved(f"{DIGEST}.npy", np.array([1, 3], "u4"))
+    return described(columns=".")
+
+
+def changed() -> Any:
+    """Change a file between opening and hashing it."""
+    column = ip.Column(saved("a.npy", np.arange(5)))
+    saved("a.npy", np.arange(6))
+    return column.to_dict()
+
+
+def gone() -> Any:
+    """Delete a file between opening and hashing it."""
+    column = ip.Column(saved("a.npy", np.arange(5)))
+    Path("a.npy").unlink()
+    return column.to_dict()
+
+
+def described(columns: Any = None, **identity: Any) -> Any:
+    """Read an order whose column has another identity."""
+    data = Listed([3, 1], 5).to_dict()
+    data["samples"] = {**data["samples"], **identity}
+    plan = ip.Plan(ip.Sequential(5), batch_size=1).to_dict()
+    return ip.Plan.from_dict({**plan, "order": data}, columns=columns)
+
+
+def damaged() -> Any:
+    """Build on where something else lies in a column's place."""
+    plan = ip.Plan(Listed([3, 1], 5), batch_size=1)
+    ip.save(plan, "a.plan", part=(1, 2))
+    written(f"a.plan/columns/{DIGEST}.npy", "other numbers")
+    return ip.save(plan, "a.plan")
+
+
+def hidden() -> Any:
+    """Build on where a column cannot be read."""
+    plan = ip.Plan(Listed([3, 1], 5), batch_size=1)
+    ip.save(plan, "a.plan", part=(1, 2))
+    modes = {"a.plan": 0o777, "a.plan/columns": 0o777, f"a.plan/columns/{DIGEST}.npy": 0}
+    return locked(modes, lambda: ip.save(plan, "a.plan"))
+
+
+def removed() -> Any:
+    """Ask for a column of a plan directory that was there when it was loaded."""
+    ip.save(ip.Plan(Listed([3, 1], 5), batch_size=1), "a.plan")
+    plan = ip.load("a.plan")
+    Path(f"a.plan/columns/{DIGEST}.npy").unlink()
+    return plan.order.locate(0, 1)
+
+
+CASES: list[Case] = [
+    (
+        "a column of text",
+        lambda: ip.Column(["a"]),
+        "a column must be a row of integers below 2**63, or of floats; got ['a']; pass numbers in "
+        "one dimension, or the path of a .npy file of them",
+    ),
+    (
+        "a column of rows",
+        lambda: ip.Column([[1], [2, 3]]),
+        "a column must be a row of integers below 2**63, or of floats; got [[1], [2, 3]]; pass "
+        "numbers in one dimension, or the path of a .npy file of them",
+    ),
+    (
+        "a column of huge integers",
+        lambda: ip.Column(np.array([2**63], np.uint64)),
+        "a column must be a row of integers below 2**63, or of floats; got 9223372036854775808; "
+        "pass numbers in one dimension, or the path of a .npy file of them",
+    ),
+    (
+        "integers that no float is",
+        lambda: ip.Column([-(2**53) - 1], "floats"),
+        "a column must be of integers up to 2**53, for floats; got 9007199254740993; divide them",
+    ),
+    (
+        "a column of another kind",
+        lambda: ip.Column([1], "strings"),
+        "kind must be one of integers, floats; got 'strings'; leave it out",
+    ),
+    (
+        "floats for integers",
+        lambda: Listed([0.5], 5),
+        "a column must be a row of integers; got [0.5]; pass numbers in one dimension, or the path "
+        "of a .npy file of them",
+    ),
+    (
+        "a column that is no .npy file",
+        lambda: ip.Column(written("a.npy", "text")),
+        "a column's path must be that of a .npy file with a row of numbers; got '{here}/a.npy "
+        "(This file contains pickled (object) data. If you trust the file you can load it unsafely "
+        "using the `allow_pickle=` keyword argument or `pickle.load()`.)'; write it with np.save",
+    ),
+    (
+        "a column of a table",
+        lambda: ip.Column(saved("a.npy", np.zeros((2, 2)))),
+        "{here}/a.npy must be a row of integers below 2**63, or of floats; got 'float64 of shape "
+        "(2, 2)'; pass numbers in one dimension, or the path of a .npy file of them",
+    ),
+    (
+        "a column of an archive",
+        lambda: [np.savez("a.npz", np.zeros(2)), ip.Column("a.npz")],
+        "a column's path must be that of a .npy file with a row of numbers; got '{here}/a.npz, an "
+        "archive'; write it with np.save",
+    ),
+    (
+        "a column that has changed",
+        changed,
+        "{here}/a.npy must be the file that was opened; got 'one that has changed'; open it again, "
+        "when it is whole",
+    ),
+    (
+        "a column that is gone",
+        gone,
+        "{here}/a.npy must be the file that was opened; got 'nothing'; open it again, when it is "
+        "whole",
+    ),
+    (
+        "another column under its name",
+        claimed,
+        f"{DIGEST}.npy must be the column of sha256 {DIGEST}; got 'one of sha256 "
+        f"{ip.Column([1, 3]).to_dict()['sha256']}'; restore the file, which has changed since it "
+        "was hashed",
+    ),
+    (
+        "something else in a column's place",
+        damaged,
+        f"a.plan/columns/{DIGEST}.npy must hold 2 numbers of the sha256 in its name; it does not; "
+        "restore the file, or build the plan again at another path",
+    ),
+    (
+        "a column that is hidden",
+        hidden,
+        f"a.plan/columns/{DIGEST}.npy must be readable; got 'Permission denied'; check its "
+        "permissions and its file system",
+    ),
+    (
+        "a column that was removed",
+        removed,
+        f"{{here}}/a.plan/columns/{DIGEST}.npy must be readable; got 'No such file or directory'; "
+        "check the path",
+    ),
+    (
+        "a column that nobody has",
+        described,
+        f"samples needs a column of 2 numbers, <u4, of sha256 {DIGEST}; got none such; pass it, or "
+        "the folder that it lies in, as columns= or --column",
+    ),
+    (
+        "columns that are none",
+        lambda: described(columns=5),
+        "columns must be a folder, or columns; got 5; pass a list of arrays",
+    ),
+    (
+        "a column of another type",
+        lambda: described(dtype="<f4"),
+        "samples's dtype must be one of <u4, <i8, <f8; got '<f4'; write specs with to_json",
+    ),
+    (
+        "a column of half a length",
+        lambda: described(length=0.5),
+        "samples's length must be an integer from 0 to 2**60 - 1; got 0.5; write specs with "
+        "to_json",
+    ),
+    (
+        "a column of another digest",
+        lambda: described(sha256="a.npy"),
+        "samples's sha256 must be 64 hexadecimal digits; got 'a.npy'; write specs with to_json",
+    ),
+    (
+        "a column with a mask",
+        lambda: ip.Column(np.ma.array([1, 2], mask=[0, 1])),
+        "a column must be a row of integers below 2**63, or of floats; got 'one with a mask'; "
+        "leave out what is masked, or fill it",
+    ),
+    (
+        "a column of integers that became floats",
+        lambda: ip.Column([2**63, -1]),
+        "a column must be a row of integers below 2**63, or of floats; got 9223372036854775808; "
+        "pass numbers in one dimension, or the path of a .npy file of them",
+    ),
+]

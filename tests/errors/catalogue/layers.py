@@ -1,0 +1,228 @@
+"""Errors of orders over other orders, and of splits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+from tests.errors.catalogue.made import Case
+from tests.support.bins import Bins, ChangingBins
+
+
+def saved(path: str, numbers: Any) -> str:
+    """Write an array to a file."""
+    np.save(path, numbers)
+    return path
+
+
+def layered(depth: int) -> Any:
+    """Lay layers over an order."""
+    order: ip.Order = ip.Sequential(5)
+    for _ in range(depth):
+        order = ip.Repeat(order, 1)
+    return order
+
+
+def pointed() -> Any:
+    """Read a spec that has a path where a column's digest belongs."""
+    saved("a.npy", np.arange(3))
+    plan = ip.Plan(ip.Subset(ip.Sequential(3), [1, 2, 3], 10), batch_size=1).to_dict()
+    plan["order"]["indices"] = "a.npy"
+    return ip.Plan.from_dict(plan)
+
+
+def ranged(ends: Any) -> Any:
+    """Read a subset whose range has other ends."""
+    data = ip.Subset(ip.Shuffle(1), range(1, 2), 5).to_dict()
+    plan = ip.Plan(ip.Sequential(5), batch_size=1).to_dict()
+    return ip.Plan.from_dict({**plan, "order": {**data, "indices": {"range": ends}}})
+
+
+CASES: list[Case] = [
+    (
+        "a layer over no order",
+        lambda: ip.Epochs(10, 5),
+        "order must be an Order; got 10; pass indexplan.Shuffle(len(dataset))",
+    ),
+    (
+        "epochs of nothing",
+        lambda: ip.Epochs(ip.Shuffle(10), 0),
+        "epoch_size must be an integer from 1 to 2**63 - 1; got 0; pass how many units an epoch "
+        "has",
+    ),
+    (
+        "epochs of changing sizes",
+        lambda: ip.Epochs(ChangingBins(10), 5),
+        "Epochs needs an order with the same number of units in every epoch; got "
+        "test-changing-bins-v1; give it epochs of its own",
+    ),
+    (
+        "an epoch past the stream",
+        lambda: ip.Epochs(ip.Shuffle(10), 11).take(2**32 - 1, 0),
+        "epoch must be below 3904515723, where the stream of its order ends; got 4294967295; use "
+        "smaller epochs",
+    ),
+    (
+        "no copies",
+        lambda: ip.Repeat(ip.Shuffle(10), 0),
+        "copies must be an integer from 1 to 2**31 - 1; got 0; pass how often a unit is read",
+    ),
+    (
+        "a span of nothing",
+        lambda: ip.Repeat(ip.Shuffle(10), 3, span=0),
+        "span must be an integer from 1 to 2**63 - 1; got 0; leave it out for copies that are "
+        "neighbours",
+    ),
+    (
+        "a span that copies do not divide",
+        lambda: ip.Repeat(ip.Shuffle(10), 3, span=10),
+        "span must be a multiple of copies, 3; got 10; use 12",
+    ),
+    (
+        "too many copies",
+        lambda: ip.Repeat(ip.Shuffle(2**62), 2),
+        "an epoch of Repeat must have fewer than 2**63 units; got 9223372036854775808; use fewer "
+        "copies",
+    ),
+    (
+        "a subset of nothing",
+        lambda: ip.Subset(ip.Shuffle(1), [], 5),
+        "indices must be at least one sample; got 'none'; pass the samples to read, such as "
+        "np.flatnonzero(keep), or keep itself",
+    ),
+    (
+        "a subset of another size than its order's",
+        lambda: ip.Subset(ip.Shuffle(5), [1, 2], 5),
+        "the order's num_samples must be 2, the number of indices; got 5; use an order of 2 "
+        "samples",
+    ),
+    (
+        "a subset of samples that are none",
+        lambda: ip.Subset(ip.Shuffle(2), [1, 5], 5),
+        "indices must be samples from 0 to 4; got 5; pass the samples to read, such as "
+        "np.flatnonzero(keep), or keep itself",
+    ),
+    (
+        "a mask of another dataset",
+        lambda: ip.Subset(ip.Shuffle(2), np.array([True, True]), 5),
+        "indices, a mask, must be of shape (5,), a boolean for each sample; got (2,); make it for "
+        "the whole dataset",
+    ),
+    (
+        "a range of two ends",
+        lambda: ranged([1, 2]),
+        "indices must be a range's start, stop and step; got [1, 2]; write specs with to_json",
+    ),
+    (
+        "a range of halves",
+        lambda: ranged([1, 2, 0.5]),
+        "a range's end or step must be an integer from -9223372036854775808 to 2**63 - 1; got 0.5; "
+        "write specs with to_json",
+    ),
+    (
+        "a range without a step",
+        lambda: ranged([1, 2, 0]),
+        "a range's step must be other than 0; got 0; write specs with to_json",
+    ),
+    (
+        "a part that is empty",
+        lambda: ip.Split(3, {"train": 0.9, "val": 0.1}),
+        "the number of samples must be enough for 'val' to have one, which 10 are; got 3; use "
+        "larger parts",
+    ),
+    (
+        "a part of nothing",
+        lambda: ip.Split(10, {"train": 1, "val": 0}),
+        "parts must be names, each with a positive number; got {'train': 1, 'val': 0}; pass "
+        '{"train": 0.9, "val": 0.1}',
+    ),
+    (
+        "parts without names",
+        lambda: ip.Split(10, [0.9, 0.1]),
+        "parts must be names, each with a positive number; got [0.9, 0.1]; pass "
+        '{"train": 0.9, "val": 0.1}',
+    ),
+    (
+        "groups of another dataset",
+        lambda: ip.Split(3, {"all": 1}, groups=[1, 2]),
+        "groups must be of 3 numbers, one for each sample; got 2; give each sample its group",
+    ),
+    (
+        "one fold",
+        lambda: ip.folds(10, 1),
+        "k must be an integer from 2 to 65536; got 1; pass how many folds there are",
+    ),
+    (
+        "sizes that do not add up",
+        lambda: ip.Part(10, [5, 4], [0]),
+        "the sum of sizes must be 10, num_samples; got 9; make parts with indexplan.Split, or "
+        "indexplan.folds",
+    ),
+    (
+        "sizes that are no groups'",
+        lambda: len(ip.Part(4, [5, 4], [0], groups=[1, 1, 2, 2])),
+        "the sum of sizes must be 2, the number of groups; got 9; make parts with indexplan.Split, "
+        "or indexplan.folds",
+    ),
+    (
+        "sizes that are no row",
+        lambda: ip.Part(10, 10, [0]),
+        "sizes must be a row of integers; got 10; make parts with indexplan.Split, or "
+        "indexplan.folds",
+    ),
+    (
+        "too many sizes",
+        lambda: ip.Part(2**17, [1] * 2**17, [0]),
+        "sizes must be at most 65536 numbers; got 131072; make parts with indexplan.Split, or "
+        "indexplan.folds",
+    ),
+    (
+        "a size of nothing",
+        lambda: ip.Part(10, [10, 0], [0]),
+        "a number of sizes must be an integer from 1 to 2**63 - 1; got 0; make parts with "
+        "indexplan.Split, or indexplan.folds",
+    ),
+    (
+        "parts twice",
+        lambda: ip.Part(10, [5, 5], [1, 1]),
+        "parts must be rising numbers, at least one; got [1, 1]; make parts with indexplan.Split, "
+        "or indexplan.folds",
+    ),
+    (
+        "a subset by an order of bins",
+        lambda: ip.Subset(ip.Shuffle(5), Bins(10), 10),
+        "indices must be an order of single samples; got 'test-bins-v1'; pass one of single "
+        "samples, or a list",
+    ),
+    (
+        "a subset by an order of another dataset",
+        lambda: ip.Subset(ip.Shuffle(5), ip.Shuffle(5), 10),
+        "indices must be of 10 samples, the dataset's; got 5; make it for the whole dataset",
+    ),
+    (
+        "epochs longer than all epochs inside",
+        lambda: ip.Epochs(ip.Shuffle(3), 2**61),
+        "epoch_size must be at most 12884901888, the units of its order's epochs; got "
+        "2305843009213693952; use a smaller one",
+    ),
+    (
+        "layers too deep",
+        lambda: layered(8),
+        "an order must be inside at most 7 others; got 'repeat-v1'; nest them less",
+    ),
+    (
+        "a path in a column's place",
+        pointed,
+        "indices of an order of subset-v1 must be as its to_dict writes them; got {'algorithm': "
+        "'subset-v1', 'order': {'algorithm': 'sequential-v1', 'num_samples': 3}, 'indices': "
+        "'a.npy', 'num_samples': 10}; write specs with to_json",
+    ),
+    (
+        "a range of samples that are none",
+        lambda: ip.Subset(ip.Sequential(2**62), range(2**64), 2**63 - 1),
+        "indices must be samples from 0 to 9223372036854775806; got 18446744073709551615; pass the "
+        "samples to read, such as np.flatnonzero(keep), or keep itself",
+    ),
+]
