@@ -25,6 +25,7 @@ NUM_SAMPLES_STOP = 2**63
 
 READS = ("once", "at most once", "any")
 DEEPEST = 8  # orders inside orders
+MOST_READS = 2**27  # that a call lists: a gibibyte of positions
 SAID_IN_TRAITS = ("deals_bins", "constant_num_units", "every_sample_once")
 
 
@@ -330,7 +331,8 @@ class Order(abc.ABC):
         Raises
         ------
         IndexPlanError
-            If the epoch or an index is out of range.
+            If the epoch or an index is out of range, or an order that repeats samples reads these
+            more than 2**27 times.
 
         Examples
         --------
@@ -338,7 +340,13 @@ class Order(abc.ABC):
         >>> ip.Sequential(10).locate_all(0, [7, 2])
         (array([7, 2]), array([0, 1, 2]))
         """
-        return self._locate_all(check_epoch(epoch), self._check_indices(indices).ravel())
+        epoch, flat = check_epoch(epoch), self._check_indices(indices).ravel()
+        if self.traits.reads == "any" and type(self)._count is not Order._count:  # noqa: SLF001
+            reads = sum(self._count(epoch, flat).tolist())  # which lists none of them
+            if reads > MOST_READS:
+                cure = "ask for fewer samples at a time, or for their count"
+                raise wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
+        return self._locate_all(epoch, flat)
 
     def count(self, epoch: int, indices: ArrayLike) -> Int64:
         """Return how often an epoch reads some samples.

@@ -278,12 +278,19 @@ def _in_folder(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> C
     return Column.claimed(str(path), identity) if path.exists() else None
 
 
+def _is_of_length(values: Any, length: int) -> bool:
+    try:
+        return bool(len(values) == length)
+    except Exception:  # it has none, or a class of somebody's raises
+        return False
+
+
 def _candidate(values: Any, identity: Mapping[str, Any]) -> Column | None:
     """Return something as the column of an identity; None if it is not it."""
     if isinstance(values, str | os.PathLike):
         if Path(values).is_dir():
             return _in_folder(values, identity)
-    elif not hasattr(values, "__len__") or len(values) != identity["length"]:
+    elif not _is_of_length(values, identity["length"]):
         return None
     column = Column.of(values)
     if len(column) != identity["length"]:

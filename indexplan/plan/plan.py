@@ -369,16 +369,15 @@ class Plan:
         123
         """
         epoch = check_epoch(epoch)
-        if self.order.traits.reads == "any":  # of which the first read may be finished, or dropped
-            index = as_int64("index", index)
-            shape = index.shape
-            every, offsets = self.locate_all(index, epoch)
+        positions = self.order.locate(epoch, index)
+        shape = positions.shape
+        found = self._found(epoch, positions.ravel())
+        if self.order.traits.reads == "any":  # the first read may be finished, or dropped
+            again = np.flatnonzero((found.step < 0) & (positions.ravel() >= 0))
+            every, offsets = self.locate_all(as_int64("index", index).ravel()[again], epoch)
             first = np.where(offsets[1:] > offsets[:-1], offsets[:-1], len(every.epoch))
-            found = Location(*(np.append(part, -1)[first] for part in every))
-        else:
-            positions = self.order.locate(epoch, index)
-            shape = positions.shape
-            found = self._found(epoch, positions.ravel())
+            for part, of_all in zip(found, every, strict=True):
+                part[again] = np.append(of_all, -1)[first]
         if not shape:
             return Location(*(int(part[0]) for part in found))
         return Location(*(part.reshape(shape) for part in found))

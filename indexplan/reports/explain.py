@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import integer
+from indexplan.errors import integer, wrong
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
@@ -16,6 +16,8 @@ from indexplan.partition.steps import Steps, part_of, steps_in
 from indexplan.plan.bounds import world_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
+
+MOST_READINGS = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,8 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     Raises
     ------
     IndexPlanError
-        If the index or an epoch is out of range, or world_size is open.
+        If the index or an epoch is out of range, or world_size is open, or an epoch reads the
+        sample more than 2**16 times.
 
     Examples
     --------
@@ -100,6 +103,12 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
 
 
 def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
+    if plan.order.traits.reads == "any":
+        reads = int(plan.order.count(epoch, index))
+        if reads > MOST_READINGS:
+            cure = "ask for plan.locate_all, or for plan.order.count"
+            rule = f"at most {MOST_READINGS} in an epoch, to be explained"
+            raise wrong(f"reads of sample {index}", rule, reads, cure)
     positions = plan.order.locate_all(epoch, index)[0].tolist() or [-1]
     for number, position in enumerate(positions, 1):
         reading = _reading(plan, epoch, position)

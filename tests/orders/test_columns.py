@@ -154,6 +154,13 @@ def test_a_column_for_which_there_is_no_room(tmp_path: Path) -> None:
     assert 1 == len(list((tmp_path / "a.plan/columns").iterdir()))
 
 
+class Endless:
+    """Something whose length nobody knows."""
+
+    def __len__(self) -> int:
+        raise ZeroDivisionError
+
+
 def test_specs_hold_identities(tmp_path: Path) -> None:
     """Fingerprints, JSON and cursors hold digests; columns are found in lists and folders."""
     rows = np.array([3, 1, 3, 0], np.int64)
@@ -168,7 +175,7 @@ def test_specs_hold_identities(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", rows)
     candidates: list[Any] = [
         [rows, [0.5, 2.0]],
-        [np.zeros(4), [1, 2], np.array([2, 0.5])[::-1], rows.astype("u1")],
+        [Endless(), np.zeros(4), [1, 2], np.array([2, 0.5])[::-1], rows.astype("u1")],
         [ip.Column([0.5, 2.0]), tmp_path / "rows.npy"],
         tmp_path,
         str(tmp_path),

@@ -232,6 +232,12 @@ def test_answers_cost_what_they_hold() -> None:
     assert ends.take(1, ends.locate(1, [0, 1, 2])).tolist() == [0, 1, 2]
     with pytest.raises(ip.IndexPlanError, match="index must be"):
         ip.Plan(copies, world_size=1, batch_size=1).locate([[1], [2, 3]], 0)
+    plan = ip.Plan(copies, world_size=1, batch_size=1)
+    assert plan.locate(1, 0).step == copies.locate(0, 1)
+    rest = plan.resume(plan.cursor(0, step=2**31))  # which every first read comes before
+    for listed in (rest.locate, plan.locate_all):
+        with pytest.raises(ip.IndexPlanError, match="reads to list must be at most 134217728"):
+            listed(1, 0)
 
 
 def test_layers_over_a_stored_order(tmp_path: Any) -> None:

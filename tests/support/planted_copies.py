@@ -72,7 +72,7 @@ class LosesItsShift(Good):
         return super()._locate(epoch + getattr(self, "moved", 0), indices)
 
 
-@planted(PROCESS, "")
+@planted(PROCESS, "", n=2**22 + 1)  # more than there are numbers of processes
 class OfThisProcess(Good):
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         super()._fill(epoch + os.getpid(), starts, stops, out)

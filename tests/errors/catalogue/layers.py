@@ -25,6 +25,11 @@ def layered(depth: int) -> Any:
     return order
 
 
+def copied(copies: int) -> ip.Plan:
+    """Plan to read each sample many times."""
+    return ip.Plan(ip.Repeat(ip.Sequential(3), copies), world_size=1, batch_size=1)
+
+
 def pointed() -> Any:
     """Read a spec that has a path where a column's digest belongs."""
     saved("a.npy", np.arange(3))
@@ -45,6 +50,18 @@ CASES: list[Case] = [
         "a layer over no order",
         lambda: ip.Epochs(10, 5),
         "order must be an Order; got 10; pass indexplan.Shuffle(len(dataset))",
+    ),
+    (
+        "reads without end",
+        lambda: ip.Repeat(ip.Sequential(3), 2**30).locate_all(0, [1, 2]),
+        "the number of reads to list must be at most 134217728; got 2147483648; ask for fewer "
+        "samples at a time, or for their count",
+    ),
+    (
+        "too many reads to explain",
+        lambda: ip.explain(copied(2**17), 1),
+        "reads of sample 1 must be at most 65536 in an epoch, to be explained; got 131072; ask for "
+        "plan.locate_all, or for plan.order.count",
     ),
     (
         "epochs of nothing",
