@@ -7,16 +7,10 @@ from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.orders import (
     BlockShuffle,
     Column,
-    Epochs,
     Order,
-    Part,
-    Repeat,
     Sequential,
     Shuffle,
-    Split,
-    Subset,
     Traits,
-    folds,
     register,
 )
 from indexplan.partition.account import Account
@@ -32,6 +26,10 @@ if TYPE_CHECKING:
     from indexplan.files.build import Saved, finish, save
     from indexplan.files.export import Exported, export
     from indexplan.files.read import Stored, load
+    from indexplan.orders.epochs import Epochs
+    from indexplan.orders.repeat import Repeat
+    from indexplan.orders.split import Part, Split, folds
+    from indexplan.orders.subset import Subset
     from indexplan.reports.bench.measuring import bench
     from indexplan.reports.bench.rows import Bench
     from indexplan.reports.diff import Difference, diff
@@ -86,7 +84,8 @@ __all__ = [
     "worker_seed",
 ]
 
-# What touches files is imported at first use: it brings in a third of the standard library.
+# What touches files is imported at first use: it brings in a third of the standard library. So are
+# most orders: a run needs one or two of them, and imports no others.
 _AT_FIRST_USE = {
     **dict.fromkeys(("Check", "Report", "verify"), "indexplan.reports.verify"),
     **dict.fromkeys(("Saved", "finish", "save"), "indexplan.files.build"),
@@ -98,6 +97,10 @@ _AT_FIRST_USE = {
     **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),
     "Dataset": "indexplan.dataset",
     **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
+    "Epochs": "indexplan.orders.epochs",
+    "Repeat": "indexplan.orders.repeat",
+    "Subset": "indexplan.orders.subset",
+    **dict.fromkeys(("Part", "Split", "folds"), "indexplan.orders.split"),
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image  # which matplotlib brings
 
 import indexplan as ip
-from indexplan.orders.registry import _REGISTRY
+from indexplan.orders.registry import _REGISTRY, registered
 
 ROOT = Path(__file__).parents[1]
 
@@ -117,6 +117,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget, after a test, which modules and orders it brought."""
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as patch:
+        registered()  # ours have to be there already, as they are imported once
         patch.setattr("indexplan.orders.registry._REGISTRY", dict(_REGISTRY))
         yield
     for path in tmp_path.glob("*.py"):

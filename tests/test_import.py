@@ -22,6 +22,32 @@ def test_import_needs_only_numpy() -> None:
     assert {"indexplan"} == outside
 
 
+def test_most_orders_wait_for_their_use() -> None:
+    """A run imports the orders that it uses; the others are there when a spec names one."""
+    names = "[name for name in sys.modules if name.startswith('indexplan.orders.')]"
+    spec = ip.Plan(ip.Epochs(ip.Shuffle(9), 4), batch_size=1).to_json()
+    code = (
+        f"import json, sys, indexplan as ip; before = {names}; "
+        f"plan = ip.Plan.from_json({spec!r}); print(json.dumps([before, {names}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    before, after = json.loads(done.stdout)
+    assert "indexplan.orders.shuffle" in before
+    assert "indexplan.orders.epochs" not in before
+    assert "indexplan.orders.epochs" in after
+
+
+def test_a_name_of_ours_is_taken() -> None:
+    """Before ours was ever imported, too."""
+    code = (
+        "import indexplan as ip\nclass Own(ip.Sequential):\n    algorithm = 'epochs-v1'\n"
+        "try:\n    ip.register(Own)\nexcept ip.IndexPlanError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    said = "algorithm must be a name that no other order has; got 'epochs-v1'; give it another name"
+    assert done.stdout.strip() == said
+
+
 def test_arithmetic_needs_no_numba() -> None:
     """Sizes, counts and cursors come without numba; indices of a shuffle load it; torch never."""
     plan = (

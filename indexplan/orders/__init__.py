@@ -1,29 +1,19 @@
-"""Orders: (epoch, position) -> index."""
+"""Orders: (epoch, position) -> index. Those not named here are imported at their first use."""
 
 from indexplan.orders.base import Order, Traits
 from indexplan.orders.block_shuffle import BlockShuffle
 from indexplan.orders.columns import Column
-from indexplan.orders.epochs import Epochs
 from indexplan.orders.registry import order_from_dict, register
-from indexplan.orders.repeat import Repeat
 from indexplan.orders.sequential import Sequential
 from indexplan.orders.shuffle import Shuffle
-from indexplan.orders.split import Part, Split, folds
-from indexplan.orders.subset import Subset
 
 __all__ = [
     "BlockShuffle",
     "Column",
-    "Epochs",
     "Order",
-    "Part",
-    "Repeat",
     "Sequential",
     "Shuffle",
-    "Split",
-    "Subset",
     "Traits",
-    "folds",
     "order_from_dict",
     "register",
 ]

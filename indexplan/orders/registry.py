@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from indexplan.errors import wrong
@@ -10,6 +13,8 @@ from indexplan.orders.base import DEEPEST, Order
 from indexplan.orders.columns import Columns, find_column, is_identity
 
 WRITTEN = "write specs with to_json"
+
+OURS = "indexplan.orders."  # where the orders of this library lie
 
 _REGISTRY: dict[str, type[Order]] = {}
 
@@ -43,6 +48,8 @@ def register(order: type[OrderType]) -> type[OrderType]:
     >>> Backwards(10).take(0, 0, 3)
     array([9, 8, 7])
     """
+    if not order.__module__.startswith(OURS):
+        _import_ours()  # whose names are taken
     known = _REGISTRY.setdefault(order.algorithm, order)
     if known is not order:
         rule = "a name that no other order has"
@@ -50,8 +57,17 @@ def register(order: type[OrderType]) -> type[OrderType]:
     return order
 
 
+@functools.cache
+def _import_ours() -> None:
+    """Import all orders of this library, most of which wait for their first use."""
+    folder = import_module(OURS.rstrip("."))
+    for module in iter_modules(folder.__path__, OURS):
+        import_module(module.name)
+
+
 def registered() -> list[type[Order]]:
     """Return the registered kinds of orders, by the names of their algorithms."""
+    _import_ours()
     return [kind for _, kind in sorted(_REGISTRY.items())]
 
 
@@ -81,6 +97,8 @@ def _order(data: Any, columns: Columns, depth: int) -> Order:
     if depth > DEEPEST:
         rule = f"inside at most {DEEPEST - 1} others"
         raise wrong("an order", rule, data["algorithm"], "nest them less")
+    if data["algorithm"] not in _REGISTRY:
+        _import_ours()
     kind = _REGISTRY.get(data["algorithm"])
     if kind is None:
         known = ", ".join(sorted(_REGISTRY))

@@ -28,7 +28,7 @@ import pytest
 import indexplan as ip
 import indexplan.cli
 from indexplan.orders.kinds import kinds
-from indexplan.orders.registry import _REGISTRY
+from indexplan.orders.registry import registered
 from tests.errors.catalogue import CASES, COMMANDS, NOT_PROVOKED
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
     def shown(self, text: str) -> str:
         """Fill in what differs from run to run."""
         filled = text.replace("{here}", self.here).replace("{host}", platform.node())
-        filled = filled.replace("{orders}", ", ".join(sorted(_REGISTRY)))
+        filled = filled.replace("{orders}", ", ".join(kind.algorithm for kind in registered()))
         return filled.replace("{kinds}", ", ".join(kind.kind for kind in kinds()))
 
 
