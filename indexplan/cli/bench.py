@@ -8,8 +8,8 @@ from typing import Any
 import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli.common import OK, Progress, add_verb, emit, number
-from indexplan.cli.spec_options import add_spec, plan_of
-from indexplan.errors import wrong
+from indexplan.cli.spec_options import add_spec, needs_num_samples, plan_of
+from indexplan.errors import IndexPlanError, wrong
 
 
 def add(verbs: Any) -> None:
@@ -22,8 +22,8 @@ def add(verbs: Any) -> None:
         "and is expected to take less than 10 seconds. The batch size is 256 if none is given, "
         "the world size 1. Times are medians; rank 0 is asked."
     )
-    words = "samples in the dataset; 1e9 will do"
-    bench.add_argument("--num-samples", type=number, required=True, metavar="N", help=words)
+    words = "samples in the dataset; 1e9 will do; --order as in Python says it itself"
+    bench.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_spec(bench)
     words = "draw the times, too, to a new .png, .svg or .pdf file"
     bench.add_argument("--plot", metavar="FILE", help=words)
@@ -33,6 +33,8 @@ def run(options: Any) -> int:
     """Measure, and show."""
     if options.batch_size is None and options.global_batch_size is None:
         options.batch_size = "256"
+    if options.num_samples is None and needs_num_samples(options):
+        raise IndexPlanError("--num-samples must be given; got none; pass len(dataset)")
     plan = plan_of(options, options.num_samples)
     if options.plot is not None:  # said before seconds are spent
         _check_path(options.plot)

@@ -16,7 +16,7 @@ from indexplan.cli.common import (
     scan_dataset,
 )
 from indexplan.cli.engines import add_engine, engine, part_named
-from indexplan.cli.spec_options import add_spec, plan_of
+from indexplan.cli.spec_options import add_spec, needs_num_samples, plan_of
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.files.format import UNITS_PER_CHUNK
 
@@ -26,7 +26,7 @@ def add(verbs: Any) -> None:
     words = "write the order of some epochs to a plan directory"
     build = add_verb(verbs, "build", run, words)
     add_plan(build)
-    words = "samples in the dataset; 1e9 will do"
+    words = "samples in the dataset; 1e9 will do; --order as in Python says it itself"
     build.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_dataset(build, "take the number of samples from it, and remember its identity")
     add_spec(build)
@@ -42,7 +42,8 @@ def add(verbs: Any) -> None:
 def run(options: Any) -> int:
     """Build the plan directory."""
     dataset = scan_dataset(options)
-    if (options.num_samples is None) == (dataset is None):
+    unsized = options.num_samples is None and dataset is None
+    if (unsized and needs_num_samples(options)) or None not in (options.num_samples, dataset):
         got = "neither" if dataset is None else "both"
         rule = "exactly one of --num-samples and --dataset must be given"
         raise IndexPlanError(f"{rule}; got {got}; samples of a --dataset are counted for you")

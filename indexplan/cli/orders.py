@@ -15,7 +15,8 @@ def add(verbs: Any) -> None:
     orders.description = (
         "List the kinds of orders that --order takes, and of each its fields with their types and "
         "defaults: --order 'block-shuffle block_size=4096 window=8'. The number of samples is that "
-        "of --num-samples or --dataset."
+        "of --num-samples or --dataset. Orders inside orders are written as in Python, with their "
+        "numbers of samples: --order 'Epochs(Shuffle(1000000), epoch_size=50000)'."
     )
 
 

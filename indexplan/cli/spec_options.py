@@ -7,8 +7,9 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import number
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, wrong
 from indexplan.orders.kinds import order_from_text
+from indexplan.orders.written import is_written, order_as_written
 from indexplan.partition.remainders import REMAINDERS
 
 SHORT = ("seed", "block_size", "window")  # fields that have an option of their own
@@ -18,8 +19,9 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     """Add the options of an order and a partition; the number of samples is the verb's own."""
     add = command.add_argument
     words = (
-        "how an epoch is ordered: a kind and its fields, such as 'block-shuffle block_size=4096'; "
-        "`indexplan orders` lists them (shuffle)"
+        "how an epoch is ordered: a kind and its fields, such as 'block-shuffle block_size=4096', "
+        "or as in Python, such as 'Epochs(Shuffle(1000000), 50000)'; `indexplan orders` lists them "
+        "(shuffle)"
     )
     add("--order", default="shuffle", metavar="'KIND NAME=VALUE ...'", help=words)
     for name in SHORT:
@@ -39,7 +41,12 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     add("--remainder", choices=sorted(REMAINDERS), default="spread", help=words)
 
 
-def plan_of(options: Any, num_samples: int) -> ip.Plan:
+def needs_num_samples(options: Any) -> bool:
+    """Return whether the order that the options name leaves it to them to say of how many."""
+    return not is_written(options.order)
+
+
+def plan_of(options: Any, num_samples: int | None) -> ip.Plan:
     """Return the plan that the options spell out."""
     sizes: dict[str, Any] = {
         name: ip.parse_schedule(text)
@@ -50,12 +57,27 @@ def plan_of(options: Any, num_samples: int) -> ip.Plan:
         rule = "one of --batch-size and --global-batch-size must be given; got neither"
         cure = "--batch-size counts a rank's units, --global-batch-size all ranks'"
         raise IndexPlanError(f"{rule}; {cure}")
-    given = {name: getattr(options, name) for name in SHORT}
-    short = [f"{name}={value}" for name, value in given.items() if value is not None]
     return ip.Plan(
-        order_from_text(options.order, num_samples, [*short, *options.column]),
+        order_of(options, num_samples),
         world_size=options.world_size,
         sub_epochs=options.sub_epochs,
         remainder=options.remainder,
         **sizes,
     )
+
+
+def order_of(options: Any, num_samples: int | None) -> ip.Order:
+    """Return the order that the options spell out, of a number of samples where that is known."""
+    given = {name: getattr(options, name) for name in SHORT}
+    more = [f"{name}={value}" for name, value in given.items() if value is not None]
+    more += options.column
+    if num_samples is not None and not is_written(options.order):
+        return order_from_text(options.order, num_samples, more)
+    if more:
+        cure = "write them inside it, such as Shuffle(100, seed=1)"
+        raise wrong("fields beside an order written as in Python", "left out", more[0], cure)
+    order = order_as_written(options.order)
+    if num_samples not in (None, order.num_samples):
+        rule = f"{num_samples}, as counted or said beside it"
+        raise wrong("num_samples of --order", rule, order.num_samples, "change one of them")
+    return order

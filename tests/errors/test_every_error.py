@@ -29,6 +29,7 @@ import indexplan as ip
 import indexplan.cli
 from indexplan.orders.kinds import kinds
 from indexplan.orders.registry import registered
+from indexplan.orders.written import names
 from tests.errors.catalogue import CASES, COMMANDS, NOT_PROVOKED
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,7 @@ class Outcome(NamedTuple):
         """Fill in what differs from run to run."""
         filled = text.replace("{here}", self.here).replace("{host}", platform.node())
         filled = filled.replace("{orders}", ", ".join(kind.algorithm for kind in registered()))
+        filled = filled.replace("{names}", ", ".join(sorted(names())))
         return filled.replace("{kinds}", ", ".join(kind.kind for kind in kinds()))
 
 

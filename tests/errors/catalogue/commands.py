@@ -48,6 +48,73 @@ COMMANDS: list[Command] = [
         lambda: written("data/a.txt"),
     ),
     (
+        "build a.plan --batch-size 2 --order 'Epochs(3)'",
+        2,
+        'indexplan: Epochs(3) must be as `indexplan orders` describes it; got "TypeError: '
+        "Epochs.__init__() missing 1 required positional argument: 'epoch_size'\"; write it so",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shuffle(3) + 1'",
+        2,
+        "indexplan: an order must be written as in Python, of orders, numbers, text, lists and "
+        "dicts; got 'Shuffle(3) + 1'; write it as \"Epochs(Shuffle(1000000), 50000)\", or build "
+        "the plan in Python",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shuffle(3'",
+        2,
+        "indexplan: an order must be written as in Python, of orders, numbers, text, lists and "
+        "dicts; got 'Shuffle(3'; write it as \"Epochs(Shuffle(1000000), 50000)\", or build the "
+        "plan in Python",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shuffle(*[3])'",
+        2,
+        "indexplan: an order must be written as in Python, of orders, numbers, text, lists and "
+        "dicts; got 'Shuffle(*[3])'; write it as \"Epochs(Shuffle(1000000), 50000)\", or build the "
+        "plan in Python",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shuffle(Shuffle)'",
+        2,
+        "indexplan: an order must be written as in Python, of orders, numbers, text, lists and "
+        "dicts; got 'Shuffle'; write it as \"Epochs(Shuffle(1000000), 50000)\", or build the "
+        "plan in Python",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shufle(3)'",
+        2,
+        "indexplan: a name in an order must be one of {names}; got 'Shufle'; import the module "
+        "that registers it",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'range(3)'",
+        2,
+        "indexplan: an order must be one, when all is made; got range(0, 3); write it as "
+        '"Epochs(Shuffle(1000000), 50000)", or build the plan in Python',
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shuffle(10)' --num-samples 9",
+        2,
+        "indexplan: num_samples of --order must be 9, as counted or said beside it; got 10; change "
+        "one of them",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shuffle(10)' --seed 1",
+        2,
+        "indexplan: fields beside an order written as in Python must be left out; got 'seed=1'; "
+        "write them inside it, such as Shuffle(100, seed=1)",
+        nothing,
+    ),
+    (
         "build a.plan --num-samples 9",
         2,
         "indexplan: one of --batch-size and --global-batch-size must be given; got neither; "

@@ -101,7 +101,7 @@ COMMANDS: list[Command] = [
     (
         "bench --batch-size 2",
         2,
-        "indexplan bench: error: the following arguments are required: --num-samples",
+        "indexplan: --num-samples must be given; got none; pass len(dataset)",
         nothing,
     ),
     (

@@ -1,0 +1,30 @@
+"""`--order` as in Python."""
+
+from pathlib import Path
+
+import pytest
+
+import indexplan as ip
+from tests.cli.test_cli import fails, run
+
+
+def test_as_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An order as in Python says its number of samples itself, and has all its fields inside."""
+    root = str(tmp_path / "a")
+    text = "Repeat(BlockShuffle(10**2, block_size=10), copies=2)"
+    run(capsys, "build", root, "--order", text, "--batch-size", "4")
+    assert ip.Plan(ip.Repeat(ip.BlockShuffle(100, 10), 2), batch_size=4) == ip.load(root)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "only").write_text("x")
+    more = {
+        "--num-samples=99": "num_samples of --order must be 99, as counted or said beside it; got "
+        "100; change one of them",
+        f"--dataset={tmp_path / 'data'}": "num_samples of --order must be 1, as counted or said "
+        "beside it; got 100; change one of them",
+        "--seed=3": "fields beside an order written as in Python must be left out; got 'seed=3'; "
+        "write them inside it, such as Shuffle(100, seed=1)",
+    }
+    for option, expected in more.items():
+        words = ["build", f"{root}2", "--order", text, "--batch-size=4", option]
+        assert expected == fails(capsys, 2, *words)
+        assert not Path(f"{root}2").exists()

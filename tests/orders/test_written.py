@@ -1,0 +1,64 @@
+"""Orders as they are written in Python: what they make, and what they refuse to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import indexplan as ip
+from indexplan.orders.written import MAKERS, is_written, order_as_written
+from tests.orders.test_layers import INSIDE, layers
+
+
+@given(layers(layers(INSIDE)))
+def test_what_python_writes_is_read(order: ip.Order) -> None:
+    """An order's own repr makes it again, unless it holds a column, whose numbers no text has."""
+    if not order.columns:
+        assert is_written(repr(order))
+        assert order == order_as_written(repr(order))
+
+
+def test_all_that_may_be_written(tmp_path: Path) -> None:
+    """Paths of columns, splits, folds, products and powers, with or without the library's name."""
+    np.save(tmp_path / "kept.npy", [4, 2])
+    kept = str(tmp_path / "kept.npy")
+    parts = ip.Split(100, {"train": 0.9, "val": 0.1}, seed=1)
+    written: list[tuple[str, Any]] = [
+        (f"ip.Subset(ip.Shuffle(2), {kept!r}, num_samples=10)", ip.Subset(ip.Shuffle(2), kept, 10)),
+        (
+            "indexplan.Subset(Shuffle(90), "
+            "Split(100, {'train': 0.9, 'val': 0.1}, seed=1)['train'], 100)",
+            ip.Subset(ip.Shuffle(90), parts["train"], 100),
+        ),
+        (" folds(10, 5)[0][1]\n", ip.folds(10, 5)[0][1]),
+        ("Shuffle(3 * 10**9, seed=2**100)", ip.Shuffle(3 * 10**9, 2**100)),
+        ("Part(10, [5, 5], (1,))", ip.Part(10, [5, 5], [1])),
+    ]
+    for text, expected in written:
+        assert expected == order_as_written(text)
+
+
+def test_every_maker_is_public() -> None:
+    """What a text may call is what a user may call."""
+    assert set(MAKERS) <= set(ip.__all__)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("__import__('os').getcwd()", "open('a')", "eval('1')", "Shuffle(10).take(0, 0, 3)"),
+        *("Shuffle(*[3])", "Shuffle(**{'num_samples': 3})", "(lambda: Shuffle(3))()", "Shuffle"),
+        *("[Shuffle(3) for _ in range(2)][0]", "Shuffle(3) if True else 0", "(a := Shuffle(3))"),
+        *("Shuffle(10**10**10)", "Shuffle(f'{3}')", "Shuffle('a' * 10**9)", "Shuffle(3", ""),
+        *("Shuffle.__init__(3)", "range(3)", "Shuffle(3).__class__(4)", "{**{}}", "Shuffle(b'a')"),
+        *("(" * 5000 + ")" * 5000, "-" * 9000 + "3", "Shuffle(3)\0", "Shuffle(-Shuffle(3))"),
+    ],
+)
+def test_nothing_else_is_run(text: str) -> None:
+    """Whatever is no order is refused with the rule, and nothing of it is run."""
+    with pytest.raises(ip.IndexPlanError, match=r"an order must be|a name in an order must be"):
+        order_as_written(text)
