@@ -17,7 +17,7 @@ from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.stores.open import store_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.base import Float64, Int64, Order, Traits
 from indexplan.orders.columns import Column
 from indexplan.orders.registry import order_from_dict
 from indexplan.orders.sequential import expand
@@ -128,6 +128,18 @@ class Stored(Order):
         if build.stream_key is not None:
             return build.stream_key
         return check_seed(build.order.get("seed", 0)) if source is None else source.stream_key
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The names of the groups of the order that is stored; none where it is not known here."""
+        source, _ = self.known
+        return () if source is None else source.group_names
+
+    def _group_of(self, indices: Int64) -> Int64:
+        return self.source.group_of(indices)
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        return self.source.group_shares(epoch, start, stop)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form of the order that is stored."""

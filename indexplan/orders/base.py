@@ -19,6 +19,7 @@ from indexplan.orders.columns import Column
 from indexplan.seeds import check_epoch, check_seed
 
 Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
 
 NUM_SAMPLES_STOP = 2**63
 
@@ -150,6 +151,11 @@ class Order(abc.ABC):
         """
         return check_seed(getattr(self, "seed", 0))
 
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The names of the groups of samples whose shares the order steers; none by default."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return the order as JSON types: its algorithm and its fields.
 
@@ -215,6 +221,21 @@ class Order(abc.ABC):
     def _count(self, epoch: int, indices: Int64) -> Int64:
         """Return how often an epoch reads valid indices, flat."""
         return np.diff(self._locate_all(epoch, indices)[1])
+
+    def _group_of(self, indices: Int64) -> Int64:  # noqa: ARG002 (of an order without groups)
+        """Return the groups of valid indices, flat; -1 of a sample that belongs to none."""
+        rule = f"{type(self).__name__} must write _group_of, as it names groups"
+        raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
+        """Return the groups' shares of a valid interval, which is not empty."""
+        rule = f"{type(self).__name__} must write _group_shares, as it names groups"
+        raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
+
+    @property
+    def _no_groups(self) -> IndexPlanError:
+        cure = "ask one whose group_names are not empty"
+        return wrong("an order", "one with groups, such as a Mixture", self.algorithm, cure)
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (bins may differ between epochs)
         """Return how many units the epoch has: for orders of single samples, `num_samples`."""
@@ -376,6 +397,58 @@ class Order(abc.ABC):
         """
         array = self._check_indices(indices)
         return self._count(check_epoch(epoch), array.ravel()).reshape(array.shape)
+
+    def group_of(self, indices: ArrayLike) -> Int64:
+        """Return which of the order's groups some samples belong to.
+
+        Parameters
+        ----------
+        indices : array_like of int
+            Samples, 0 <= index < num_samples.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, the shape of `indices`: places in `group_names`; -1 where a sample is in none.
+
+        Raises
+        ------
+        IndexPlanError
+            If the order has no groups, or an index is out of range.
+        """
+        if not self.group_names:
+            raise self._no_groups
+        array = self._check_indices(indices)
+        return self._group_of(array.ravel()).reshape(array.shape)
+
+    def group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return the share of each group that the order aims at, over some positions of an epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        start, stop : int
+            The positions [start, stop), at least one.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, shape (groups,): fractions of the units, which sum to 1.
+
+        Raises
+        ------
+        IndexPlanError
+            If the order has no groups, the epoch is out of range, or there are no such positions.
+        """
+        epoch = check_epoch(epoch)
+        if not self.group_names:
+            raise self._no_groups
+        num_units = self.num_units(epoch)
+        cure = f"name some of the epoch's {num_units} units"
+        start = integer("start", start, 0, num_units, cure)
+        stop = integer("stop", stop, start + 1, num_units + 1, cure)
+        return self._group_shares(epoch, start, stop)
 
     def _check_indices(self, indices: ArrayLike) -> Int64:
         array = as_int64("index", indices)

@@ -10,7 +10,7 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.base import Float64, Int64, Order, Traits
 from indexplan.orders.layers import Layer, sorted_reads
 from indexplan.orders.registry import register
 from indexplan.seeds import EPOCH_STOP
@@ -105,6 +105,14 @@ class Epochs(Layer):
 
     def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
         return divmod(epoch * self.epoch_size + position, self._period)
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        n, begin = self._period, self._begin(epoch)
+        start, stop = start + begin, stop + begin
+        return self._mean_shares(
+            (1, inner, max(start - inner * n, 0), min(stop - inner * n, n))
+            for inner in range(start // n, (stop - 1) // n + 1)
+        )
 
     def _inside(
         self, epoch: int, starts: Int64, stops: Int64

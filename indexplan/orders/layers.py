@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.orders.base import DEEPEST, Int64, Order
+from indexplan.orders.base import DEEPEST, Float64, Int64, Order
 
 
 class Layer(Order):
@@ -21,20 +21,32 @@ class Layer(Order):
         if not isinstance(self.order, Order):
             raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         object.__setattr__(self, "num_samples", self.order.num_samples)
-        self._nest(self.order)
-
-    def _nest(self, inside: Order) -> None:
-        """Count how deep orders lie in each other, which readers of specs bound."""
-        depth = max(getattr(self, "_depth", 1), 1 + getattr(inside, "_depth", 1))
-        if depth > DEEPEST:
-            rule = f"inside at most {DEEPEST - 1} others"
-            raise wrong("an order", rule, inside.algorithm, "nest them less")
-        object.__setattr__(self, "_depth", depth)
+        nest(self, self.order)
 
     @property
     def stream_key(self) -> int:
         """What seeds of augmentation are hashed from: the key of the order inside."""
         return self.order.stream_key
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The names of the groups of the order inside."""
+        return self.order.group_names
+
+    def _group_of(self, indices: Int64) -> Int64:
+        return self.order._group_of(indices)  # noqa: SLF001 (of an order too)
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        return self.order._group_shares(epoch, start, stop)  # noqa: SLF001
+
+    def _mean_shares(self, pieces: Iterable[tuple[int, int, int, int]]) -> Float64:
+        """Return the groups' shares over intervals inside: (times read, epoch, start, stop)."""
+        total, units = np.zeros(len(self.group_names)), 0
+        for times, epoch, start, stop in pieces:
+            if num := times * (stop - start):
+                total += num * self.order._group_shares(epoch, start, stop)  # noqa: SLF001
+                units += num
+        return total / units
 
     def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
         """Return the epoch and position inside before which lies all that was read so far."""
@@ -55,6 +67,15 @@ class Layer(Order):
             return saved == mine
         same = {**saved, "order": None} == {**mine, "order": None}
         return same and self.order.continues(inside, *self._read_until(epoch, position))
+
+
+def nest(order: Order, inside: Order) -> None:
+    """Count how deep orders lie in each other, which readers of specs bound."""
+    depth = max(getattr(order, "_depth", 1), 1 + getattr(inside, "_depth", 1))
+    if depth > DEEPEST:
+        rule = f"inside at most {DEEPEST - 1} others"
+        raise wrong("an order", rule, inside.algorithm, "nest them less")
+    object.__setattr__(order, "_depth", depth)
 
 
 def sorted_reads(samples: Int64, positions: Int64, count: int) -> tuple[Int64, Int64]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.base import Float64, Int64, Order, Traits
 from indexplan.orders.layers import Layer, sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
@@ -101,6 +102,26 @@ class Repeat(Layer):
     def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
         blocks = -(-position // (self._width * self.copies))
         return epoch, min(blocks * self._width, self.order.num_units(epoch))
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        pieces = []
+        size, units = self._width * self.copies, self.order.num_units(epoch)
+        first, last = -(-start // size), stop // size  # whole spans
+        cuts = {start, stop, *(cut * size for cut in (first, last) if first <= last)}
+        for low, high in pairwise(sorted(cuts)):
+            begin = low // size * self._width
+            if low % size == 0 and high % size == 0:
+                pieces.append((self.copies, epoch, begin, high // size * self._width))
+                continue
+            held = min(self._width, units - begin)
+            (turn, at), (until, end) = (divmod(p - low // size * size, held) for p in (low, high))
+            if turn == until:
+                pieces.append((1, epoch, begin + at, begin + end))
+                continue
+            pieces.append((1, epoch, begin + at, begin + held))
+            pieces.append((until - turn - 1, epoch, begin, begin + held))
+            pieces.append((1, epoch, begin, begin + end))
+        return self._mean_shares(pieces)
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         inside = self._inside(epoch, starts, stops)

@@ -13,7 +13,7 @@ from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, Traits, as_json, check_num_samples
 from indexplan.orders.columns import INTEGERS, Column
-from indexplan.orders.layers import Layer, sorted_reads
+from indexplan.orders.layers import Layer, nest, sorted_reads
 from indexplan.orders.registry import register
 
 CURE = "pass the samples to read, such as np.flatnonzero(keep), or keep itself"
@@ -66,7 +66,7 @@ class Subset(Layer):
         object.__setattr__(self, "num_samples", num_samples)
         indices = _kept(self.indices, num_samples)
         if isinstance(indices, Order):
-            self._nest(indices)
+            nest(self, indices)
             self._check_row(indices)
             object.__setattr__(self, "indices", indices)
             return
@@ -197,6 +197,13 @@ class Subset(Layer):
         before = np.repeat(np.cumsum(counts) - counts, counts)
         number = np.arange(len(which)) - before + begin[which]
         return which, number if places is None else places[number]
+
+    def _group_of(self, indices: Int64) -> Int64:
+        which, numbers = self._named(indices)
+        kept, first = np.unique(which, return_index=True)
+        groups = np.full(len(indices), -1, np.int64)
+        groups[kept] = self.order._group_of(numbers[first])  # noqa: SLF001
+        return groups
 
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         which, numbers = self._named(indices)

@@ -211,6 +211,8 @@ def answers(order: Order, asked: Asked) -> dict[str, Any]:
         "stream_key": order.stream_key,
         "columns": sorted(order.columns),
     }
+    if order.group_names:
+        said["group_names"] = list(order.group_names)
     for epoch, positions, samples in asked:
         found, where = order.locate_all(epoch, samples)
         said |= {

@@ -17,6 +17,7 @@ from indexplan.testing.looking import SINGLES, STRETCHES, Found, Law, Look, Row,
 THREADS = 4
 GUARD = 8  # numbers on each side of `out` that must stay as they are,
 UNTOUCHED = -7  # which is no index
+TINY = 1e-9  # how far from 1 the sum of some floats may be
 
 
 def _said(look: Look) -> Found:
@@ -28,6 +29,25 @@ def _said(look: Look) -> Found:
         yield 1, "" if type(value) is int and start <= value < stop else f"{name} {shown(value)}"
     traits = order.traits
     yield 1, "" if isinstance(traits, Traits) else f"traits {shown(traits)}"
+    if order.group_names:
+        yield from _grouped(look)
+
+
+def _grouped(look: Look) -> Found:
+    names = look.order.group_names
+    right = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+    yield 1, "" if right else f"group_names {shown(names)}"
+    for row in look.each():
+        groups, num = look.order.group_of(row.samples), row.num_units
+        bad = np.flatnonzero((groups < -1) | (groups >= len(names)))
+        said = [f"group {groups[i]} of sample {row.samples[i]}" for i in bad[:1]]
+        yield len(groups), said[0] if said else ""
+        for start, stop in ((0, num), (num // 3, num // 3 + 1)):
+            shares = look.order.group_shares(row.epoch, start, stop)
+            right = shares.shape == (len(names),) and bool((shares >= 0).all())
+            right = right and abs(shares.sum() - 1) < TINY
+            words = f"group_shares({row.epoch}, {start}, {stop}) {few(shares)}"
+            yield 1, "" if right else words
 
 
 def _sizes(look: Look) -> Found:
@@ -227,7 +247,11 @@ def _by_sample(row: Row, ask: Callable[[int, Int64], Int64], right: Int64) -> Fo
 
 
 LAWS = (
-    Law("say what it is", _said, "make num_samples and stream_key integers, and traits a Traits"),
+    Law(
+        "say what it is",
+        _said,
+        "make num_samples and stream_key integers, traits a Traits, and groups some of its samples",
+    ),
     Law(
         "have a whole number of units in each epoch, one at least",
         _sizes,

@@ -136,6 +136,10 @@ QUESTIONS: dict[str, Question] = {
     "Order.continues": lambda plan: [
         plan.order.continues(saved, 1, 5) for saved in (plan.order.to_dict(), {})
     ],
+    "Order.group_of": lambda plan: outcome(lambda: plan.order.group_of(range(20))),
+    "Order.group_shares": lambda plan: [
+        outcome(lambda epoch=epoch: plan.order.group_shares(epoch, 1, 5)) for epoch in EPOCHS
+    ],
     "Order.num_units": lambda plan: [plan.order.num_units(epoch) for epoch in EPOCHS],
     "Order.to_dict": lambda plan: plan.order.to_dict(),
     "explain": lambda plan: [ip.explain(plan, sample, EPOCHS) for sample in range(20)],

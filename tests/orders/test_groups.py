@@ -1,0 +1,142 @@
+"""Groups of samples whose shares an order steers, and how layers pass them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import indexplan as ip
+from indexplan.testing import check_order
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Leaning(ip.Sequential):
+    """Aims at another share of its two groups at every position, for tests."""
+
+    algorithm = "test-leaning-v1"
+    group_names = ("low", "high")
+
+    def _group_of(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        return indices * 2 // self.num_samples
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> NDArray[np.float64]:
+        low = np.mean([aim(epoch, position) for position in range(start, stop)])
+        return np.array([low, 1 - low])
+
+
+def aim(epoch: int, position: int) -> float:
+    """Return the share of the first group at a position."""
+    return (epoch * 7 + position * position) % 11 / 10
+
+
+def aims(order: Any, epoch: int) -> list[float]:
+    """Return what each unit of an epoch aims at, by the words of the docstrings alone."""
+    if isinstance(order, Leaning):
+        return [aim(epoch, position) for position in range(order.num_samples)]
+    if isinstance(order, ip.Subset):
+        return aims(order.order, epoch)
+    if isinstance(order, ip.Repeat):
+        row, left = [], aims(order.order, epoch)
+        while left:
+            row += left[: order.span // order.copies] * order.copies
+            left = left[order.span // order.copies :]
+        return row
+    inner, skip = divmod(epoch * order.epoch_size, len(aims(order.order, 0)))
+    row = aims(order.order, inner)[skip:]
+    while len(row) < order.epoch_size:
+        inner += 1
+        row += aims(order.order, inner)
+    return row[: order.epoch_size]
+
+
+def layers(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return a strategy for a layer that reads all of another order."""
+    return st.one_of(
+        st.builds(ip.Epochs, inside, st.integers(1, 40)),
+        st.builds(
+            lambda order, copies, width: ip.Repeat(order, copies, copies * width),
+            inside,
+            st.integers(1, 4),
+            st.integers(1, 12),
+        ),
+        st.builds(lambda o: ip.Subset(o, range(o.num_samples)[::-1], o.num_samples + 3), inside),
+    )
+
+
+LEANING = st.builds(Leaning, st.integers(2, 12))
+LAYERS = LEANING | layers(LEANING) | layers(layers(LEANING))
+
+
+@given(LAYERS, st.sampled_from([0, 1, 5]), st.data())
+def test_shares_are_those_of_the_units_inside(
+    order: ip.Order, epoch: int, data: st.DataObject
+) -> None:
+    """Over any interval, a layer's shares are the mean of what the units that it reads aim at."""
+    row = aims(order, epoch)
+    start = data.draw(st.integers(0, len(row) - 1), label="start")
+    stop = data.draw(st.integers(start + 1, len(row)), label="stop")
+    expected = np.mean(row[start:stop])
+    assert np.allclose([expected, 1 - expected], order.group_shares(epoch, start, stop))
+    assert ("low", "high") == order.group_names
+
+
+def test_groups_of_a_subset() -> None:
+    """A sample is in the group of its first number inside, and in none where it is left out."""
+    order = ip.Subset(Leaning(4), [7, 2, 5, 7], num_samples=9)  # 7 is number 0, and number 3
+    assert [[0, 0], [1, -1]] == order.group_of([[7, 2], [5, 3]]).tolist()
+    masked = ip.Subset(Leaning(2), np.arange(4) % 2 == 1, num_samples=4)
+    assert [-1, 0, -1, 1] == masked.group_of([0, 1, 2, 3]).tolist()
+    both = ip.Subset(ip.Subset(Leaning(2), [1, 3], 4), range(4), 6)
+    assert [-1, 0, -1, 1, -1] == both.group_of(range(5)).tolist()
+    assert np.dtype(np.int64) == order.group_of(7).dtype
+
+
+def test_orders_without_groups() -> None:
+    """They name none."""
+    for order in (ip.Shuffle(5), ip.Epochs(ip.Shuffle(5), 3), ip.Split(5, {"all": 1})["all"]):
+        assert () == order.group_names
+
+
+def test_a_stored_order_has_its_source_s(tmp_path: Any) -> None:
+    """A plan directory answers as the order that was saved."""
+    plan = ip.Plan(ip.Repeat(Leaning(6), 2), batch_size=2)
+    ip.save(plan, tmp_path / "a.plan")
+    stored = ip.load(tmp_path / "a.plan").order
+    assert stored.group_names == plan.order.group_names
+    assert stored.group_of(range(6)).tolist() == [0, 0, 0, 1, 1, 1]
+    assert stored.group_shares(0, 1, 5).tolist() == plan.order.group_shares(0, 1, 5).tolist()
+
+
+class Overfull(Leaning):
+    """Aims at more than there is."""
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> NDArray[np.float64]:
+        return 2 * super()._group_shares(epoch, start, stop)
+
+
+class Elsewhere(Leaning):
+    """Puts samples into groups that it has no names for."""
+
+    def _group_of(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        return super()._group_of(indices) + 1
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (Overfull(8), r"group_shares\(0, 0, 8\) \[.*\]"),
+        (Elsewhere(8), r"group 2 of sample 4"),
+    ],
+)
+def test_the_kit_looks_at_groups(order: ip.Order, words: str) -> None:
+    """What groups are said to be is checked with what else an order says of itself."""
+    assert check_order(Leaning(8), fresh_process=False).ok
+    with pytest.raises(ip.IndexPlanError, match=f"must say what it is; got {words}"):
+        check_order(order, fresh_process=False)
