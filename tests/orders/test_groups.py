@@ -87,6 +87,17 @@ def test_shares_are_those_of_the_units_inside(
     assert ("low", "high") == order.group_names
 
 
+@pytest.mark.parametrize(
+    "order", [ip.Repeat(Leaning(5), 3, 6), ip.Epochs(ip.Repeat(Leaning(4), 2, 6), 11)], ids=repr
+)
+def test_shares_of_all_intervals(order: ip.Order) -> None:
+    """Spans, turns inside them and epochs inside are cut wherever an interval begins and ends."""
+    row = aims(order, 1)
+    for start in range(len(row)):
+        for stop in range(start + 1, len(row) + 1):
+            assert np.isclose(np.mean(row[start:stop]), order.group_shares(1, start, stop)[0])
+
+
 def test_groups_of_a_subset() -> None:
     """A sample is in the group of its first number inside, and in none where it is left out."""
     order = ip.Subset(Leaning(4), [7, 2, 5, 7], num_samples=9)  # 7 is number 0, and number 3
