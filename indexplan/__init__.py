@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from indexplan.files.export import Exported, export
     from indexplan.files.read import Stored, load
     from indexplan.orders.epochs import Epochs
+    from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
@@ -49,6 +50,7 @@ __all__ = [
     "Epochs",
     "Exported",
     "IndexPlanError",
+    "LocalShuffle",
     "Location",
     "Order",
     "Part",
@@ -98,6 +100,7 @@ _AT_FIRST_USE = {
     "Dataset": "indexplan.dataset",
     **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
     "Epochs": "indexplan.orders.epochs",
+    "LocalShuffle": "indexplan.orders.local_shuffle",
     "Repeat": "indexplan.orders.repeat",
     "Subset": "indexplan.orders.subset",
     **dict.fromkeys(("Part", "Split", "folds"), "indexplan.orders.split"),

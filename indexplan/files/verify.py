@@ -33,6 +33,7 @@ from indexplan.files.stores.store import Store
 from indexplan.files.table import other_build, read_blocks
 from indexplan.machine import num_cores
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
+from indexplan.orders.local_shuffle import LocalShuffle
 
 if TYPE_CHECKING:
     from indexplan.files.marking import Seen
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 Octets = NDArray[np.uint8]
 
 # One-to-one by construction, as their tests show: right bytes are proof that nothing is missing.
-PROVEN = (Sequential, Shuffle, BlockShuffle)
+PROVEN = (Sequential, Shuffle, BlockShuffle, LocalShuffle)
 TASK_BLOCKS = 8  # blocks that a thread takes at a time, at most: some 20 ms of work
 
 

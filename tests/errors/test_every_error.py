@@ -28,7 +28,7 @@ import pytest
 import indexplan as ip
 import indexplan.cli
 from indexplan.orders.kinds import kinds
-from indexplan.orders.registry import registered
+from indexplan.orders.registry import OURS, registered
 from indexplan.orders.written import names
 from tests.errors.catalogue import CASES, COMMANDS, NOT_PROVOKED
 
@@ -53,6 +53,8 @@ class Outcome(NamedTuple):
         filled = text.replace("{here}", self.here).replace("{host}", platform.node())
         filled = filled.replace("{orders}", ", ".join(kind.algorithm for kind in registered()))
         filled = filled.replace("{names}", ", ".join(sorted(names())))
+        ours = [each.algorithm for each in registered() if each.__module__.startswith(OURS)]
+        filled = filled.replace("{ours}", ", ".join(ours))
         return filled.replace("{kinds}", ", ".join(kind.kind for kind in kinds()))
 
 

@@ -24,6 +24,8 @@ NAMES = {
     "philox4x32",
     "block_permute_runs",
     "block_invert",
+    "local_permute_runs",
+    "local_invert",
     "mark",
     "_xxh64",
 }

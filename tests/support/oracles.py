@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 SHUFFLE, BLOCKS, WINDOWS = 0, 1, 2  # purposes of key words
+CLASS_ROWS, CLASS_NUMBERS, MEMBERS, LOCAL = 7, 8, 9, 10
 M0, M1 = 0xD2511F53, 0xCD9E8D57
 
 
@@ -88,13 +89,17 @@ def shuffle_inverse(n: int, seed: int, epoch: int, index: int) -> int:
     return backward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n)), index)
 
 
-def window_words(m: int, seed: int, epoch: int, v: int) -> list[int]:
-    """Return the key words of window v, of m positions."""
-    key = key_words(seed, WINDOWS, epoch, 2)
+def drawn_words(m: int, first: int, number: int, last: int, key: Sequence[int]) -> list[int]:
+    """Return the key words of a shuffle on [0, m), from Philox(first, number, i // 2, last)."""
     words = []
     for i in range(0, rounds_of(m), 2):
-        words += philox([v % 2**32, v >> 32, i // 2, 0], key)
+        words += philox([first, number, i // 2, last], key)
     return words
+
+
+def window_words(m: int, seed: int, epoch: int, v: int) -> list[int]:
+    """Return the key words of window v, of m positions."""
+    return drawn_words(m, v % 2**32, v >> 32, 0, key_words(seed, WINDOWS, epoch, 2))
 
 
 class Blocks:
@@ -156,3 +161,23 @@ def block_shuffle_inverse(
     words = window_words(stop - start, seed, epoch, v)
     place = blocks.start_of(slot) + within
     return start + backward(stop - start, words, place - start)
+
+
+def local_window(
+    n: int, window: int, seed: int, epoch: int, place: int
+) -> tuple[int, int, list[int]]:
+    """Return the start, size and key words of the window of local-shuffle-v1 at a place."""
+    v = place // window
+    m = min(window, n - v * window)
+    words = drawn_words(m, v % 2**32, v >> 32, 0, key_words(seed, LOCAL, epoch, 2))
+    return v * window, m, words
+
+
+def local_shuffle_forward(n: int, window: int, seed: int, epoch: int, position: int) -> int:
+    start, m, words = local_window(n, window, seed, epoch, position)
+    return start + forward(m, words, position - start)
+
+
+def local_shuffle_inverse(n: int, window: int, seed: int, epoch: int, index: int) -> int:
+    start, m, words = local_window(n, window, seed, epoch, index)
+    return start + backward(m, words, index - start)

@@ -1,13 +1,14 @@
 """Every error that somebody can meet: what provokes it, and its whole message.
 
-In messages, {here} stands for the current folder, {host} for the machine's name, and {orders} for
-the algorithms that are registered.
+In messages, {here} stands for the current folder, {host} for the machine's name, {orders} for the
+algorithms that are registered, and {ours} for those of this library.
 """
 
 from __future__ import annotations
 
 from tests.errors.catalogue import (
     builds,
+    classes,
     columns,
     commands,
     commands_about_files,
@@ -34,6 +35,7 @@ _MODULES = (
     columns,
     layers,
     mixtures,
+    classes,
     saves,
     questions,
     builds,

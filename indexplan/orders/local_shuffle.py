@@ -1,0 +1,74 @@
+"""A shuffle inside windows, in the dataset's order: local-shuffle-v1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexplan.errors import integer
+from indexplan.orders.base import Int64, Order, check_num_samples
+from indexplan.orders.registry import register
+from indexplan.seeds import LOCAL, check_seed, key_words
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class LocalShuffle(Order):
+    """Every epoch reads the dataset in its own order, shuffled inside windows of neighbours.
+
+    For curricula, over samples sorted by difficulty (`Subset(LocalShuffle(n, 1000), by_difficulty,
+    n)`); for time series; and to keep reads apart: two reads of a sample, in one epoch and the
+    next, are at least num_samples - window + 1 reads apart.
+
+    Parameters
+    ----------
+    num_samples : int
+        Samples in the dataset, 1 <= num_samples < 2**63.
+    window : int
+        Neighbours that are shuffled together, 1 <= window < 2**63; the last window may hold fewer.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is not an integer in its range.
+
+    Notes
+    -----
+    Positions [v * window, (v + 1) * window) hold the samples of these numbers, permuted by the
+    network of shuffle-v1 with keys that Philox4x32-10 derives from v.
+
+    Examples
+    --------
+    >>> order = LocalShuffle(12, window=4, seed=1)
+    >>> [sorted(order.take(0, v, v + 4).tolist()) for v in (0, 4, 8)]
+    [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    """
+
+    num_samples: int
+    window: int
+    seed: int = 0
+
+    algorithm = "local-shuffle-v1"
+
+    def __post_init__(self) -> None:
+        window = integer("window", self.window, 1, 2**63, "pass how many are shuffled together")
+        object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
+        object.__setattr__(self, "window", window)
+        object.__setattr__(self, "seed", check_seed(self.seed))
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        from indexplan.kernels import local_permutation  # which imports numba
+
+        key = key_words(self.seed, LOCAL, epoch, 2)
+        local_permutation.local_permute_runs(self.num_samples, self.window, key, starts, stops, out)
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        from indexplan.kernels import local_permutation
+
+        out = np.empty(len(indices), np.int64)
+        key = key_words(self.seed, LOCAL, epoch, 2)
+        local_permutation.local_invert(self.num_samples, self.window, key, indices, out)
+        return out

@@ -1,0 +1,104 @@
+"""local-shuffle-v1: known answers, the oracle, windows, and how far apart reads lie."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.support import oracles
+from tests.support.strategies import plans, seeds
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "local_shuffle_v1.json"
+CASES = json.loads(GOLDEN.read_text())["cases"]
+
+nums = st.one_of(st.integers(1, 60), st.integers(4000, 9000), st.integers(1, 2**63 - 1))
+windows = st.one_of(st.integers(1, 9), st.integers(500, 5000), st.integers(1, 2**63 - 1))
+small = st.builds(ip.LocalShuffle, st.integers(1, 60), st.integers(1, 9), seeds)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['n']}, {case['window']}")
+def test_known_answers(case: dict[str, Any]) -> None:
+    """Bits that never change, of the kernels and of the oracle."""
+    order = ip.LocalShuffle(case["n"], case["window"], case["seed"])
+    spec = (case["n"], case["window"], case["seed"], case["epoch"])
+    epoch, positions = case["epoch"], case["positions"]
+    assert case["indices"] == order.take(epoch, positions).tolist()
+    assert positions == order.locate(epoch, case["indices"]).tolist()
+    assert case["indices"] == [oracles.local_shuffle_forward(*spec, p) for p in positions]
+    if "crc32_of_all_as_little_endian_int64" in case:
+        row = order.take(epoch, 0, case["n"]).astype("<i8")
+        assert case["crc32_of_all_as_little_endian_int64"] == zlib.crc32(row.tobytes())
+
+
+@given(nums, windows, seeds, st.integers(0, 2**32 - 1), st.data())
+def test_the_oracle(n: int, window: int, seed: int, epoch: int, data: st.DataObject) -> None:
+    """Any runs of positions have the oracle's indices, and the indices lead back to them."""
+    order = ip.LocalShuffle(n, window, seed)
+    edge = st.integers(0, (n - 1) // window).map(lambda v: max(0, v * window - 3))
+    starts = data.draw(st.lists(st.one_of(edge, st.integers(0, n - 1)), max_size=4))
+    stops = [data.draw(st.integers(start, min(n, start + 9))) for start in starts]
+    positions = [p for start, stop in zip(starts, stops, strict=True) for p in range(start, stop)]
+    spec = (n, window, seed, epoch)
+    expected = [oracles.local_shuffle_forward(*spec, p) for p in positions]
+    assert expected == order.take(epoch, starts, stops).tolist()
+    assert positions == order.locate(epoch, expected).tolist()
+    assert positions == [oracles.local_shuffle_inverse(*spec, index) for index in expected]
+
+
+@pytest.mark.parametrize("window", [1, 3, 511, 512, 513, 1300, 5000])
+def test_windows_stay_in_place(window: int) -> None:
+    """A window holds its own samples, in another order in each epoch; runs may cut it anywhere."""
+    order = ip.LocalShuffle(2603, window, seed=4)
+    row = order.take(2, 0, 2603)
+    for start in range(0, 2603, window):
+        part = row[start : start + window]
+        assert np.array_equal(np.sort(part), np.arange(start, start + len(part)))
+    assert window == 1 or not np.array_equal(row, order.take(3, 0, 2603))
+    starts = np.arange(0, 2603, 97)[::-1].copy()
+    stops = np.minimum(starts + 97, 2603)
+    cut = np.concatenate([row[a:b] for a, b in zip(starts, stops, strict=True)])
+    assert np.array_equal(cut, order.take(2, starts, stops))
+    assert np.array_equal(order.take(2, order.locate(2, cut)), cut)
+
+
+@given(small, st.integers(0, 2**32 - 2))
+def test_reads_lie_apart(order: ip.LocalShuffle, epoch: int) -> None:
+    """Two reads of a sample, in neighbouring epochs, are n - window + 1 reads apart, or more."""
+    n = order.num_samples
+    first, then = (order.locate(each, range(n)) for each in (epoch, epoch + 1))
+    assert (n + then - first).min() >= n - min(order.window, n) + 1
+
+
+def test_the_kit() -> None:
+    """All that plans rely on, alone and under other orders."""
+    inside = ip.LocalShuffle(40, 7, seed=1)
+    sorted_by_size = ip.Subset(inside, np.argsort(np.arange(40) * 7 % 40), 40)
+    for order in (inside, sorted_by_size, ip.Epochs(inside, 30)):
+        assert check_order(order, fresh_process=False).ok
+
+
+@given(plans(small))
+def test_plans(plan: ip.Plan) -> None:
+    """A plan over it is one as any other."""
+    assert ip.verify(plan).ok
+    assert ip.Plan.from_json(plan.to_json()) == plan
+
+
+def test_saved(tmp_path: Path) -> None:
+    """A directory of it is proven whole by its bytes, as the kind of order is one-to-one."""
+    plan = ip.Plan(ip.LocalShuffle(1000, 64, seed=2), world_size=2, batch_size=8)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(2))
+    report = ip.verify(ip.load(tmp_path / "a.plan"))
+    assert report.ok
+    assert np.array_equal(
+        ip.load(tmp_path / "a.plan").order.take(1, 0, 1000), plan.order.take(1, 0, 1000)
+    )
