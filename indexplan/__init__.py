@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
+    from indexplan.orders.weighted import Weighted
     from indexplan.reports.bench.measuring import bench
     from indexplan.reports.bench.rows import Bench
     from indexplan.reports.diff import Difference, diff
@@ -68,6 +69,7 @@ __all__ = [
     "Subset",
     "Traits",
     "Warmth",
+    "Weighted",
     "__version__",
     "bench",
     "diff",
@@ -103,6 +105,7 @@ _AT_FIRST_USE = {
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Repeat": "indexplan.orders.repeat",
     "Subset": "indexplan.orders.subset",
+    "Weighted": "indexplan.orders.weighted",
     **dict.fromkeys(("Part", "Split", "folds"), "indexplan.orders.split"),
 }
 

@@ -120,6 +120,10 @@ class Column:
             # + 0.0 changes the bits of one float: of -0.0
             numbers = block + 0.0 if dtype in TYPES[FLOATS] else block.astype(dtype, copy=False)
             yield numbers.data.cast("B")
+        self.check_file()
+
+    def check_file(self) -> None:
+        """Raise `IndexPlanError` if the numbers are those of a file that has changed since."""
         if self.path is not None and self._status != (now := _status(Path(self.path))):
             rule, got = "the file that was opened", "one that has changed" if now else "nothing"
             raise wrong(self.path, rule, got, "open it again, when it is whole")

@@ -167,15 +167,17 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer_in, "an integer, such as 4096 or 1e6"),
     "float": (_float, "a number, such as 0.5"),
     "str": (str, "text"),
-    **dict.fromkeys(("Column", "Column | None"), (Column, "the path of a .npy file")),
+    "Column": (Column, "the path of a .npy file"),
 }
 
 
 def _value(kind: str, field: Field, text: str) -> Any:
-    if field.type not in READERS:
+    # of a choice, such as int | None, the first that a text can hold
+    first = next((each for each in field.type.split(" | ") if each in READERS), None)
+    if first is None:
         rule = f"of a type that text can hold: {', '.join(READERS)}"
         raise wrong(f"{field.name} of {kind}", rule, field.type, "build the plan in Python")
-    read, rule = READERS[field.type]
+    read, rule = READERS[first]
     value = read(text)
     if value is None:
         raise wrong(field.name, rule, text, "write it so")

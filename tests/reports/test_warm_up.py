@@ -28,6 +28,12 @@ NAMES = {
     "local_invert",
     "mark",
     "_xxh64",
+    "add_up",
+    "fill_thresholds",
+    "fill_guide",
+    "draw_runs",
+    "slots_of",
+    "first_of",
 }
 
 ASK = """
@@ -156,7 +162,7 @@ def test_no_folder_can_be_written_to(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert 1 == child.returncode
-    assert 7 == child.stdout.count("compiled, not saved")
+    assert len(NAMES) == child.stdout.count("compiled, not saved")
     assert (
         "indexplan: numba's cache must lie in a folder that this user can write to; got none among "
         f"{cache}, {package / 'kernels' / '__pycache__'}, {block / 'cache' / 'numba'}; "

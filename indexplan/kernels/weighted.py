@@ -1,0 +1,207 @@
+"""The draws of weighted-v1, and where each sample's lie. Frozen: other bits are another version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from indexplan.kernels.compiling import (
+    INT64,
+    READ_INT64,
+    READ_UINT32,
+    READ_UINT64,
+    WRITE_INT64,
+    helper,
+    kernel,
+)
+from indexplan.kernels.feistel import LANES, cipher_of, count_up, permute
+from indexplan.kernels.philox import ONE, U64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64s: TypeAlias = NDArray[np.int64]
+    UInt32s: TypeAlias = NDArray[np.uint32]
+    UInt64s: TypeAlias = NDArray[U64]
+
+FEW = 8  # thresholds that are looked at one by one
+
+
+@helper
+def _look_up(
+    left: UInt64s,
+    num: int,
+    bits: int,
+    offset: int,
+    shift: int,
+    coarse: int,
+    thresholds: UInt64s,
+    guide: UInt32s,
+    out: Int64s,
+) -> None:
+    """Replace slots in `out` by the places in the row that they fall on, in `left`."""
+    last = len(thresholds) - 2
+    low, high = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    for i in range(num):
+        left[i] = (U64(out[i]) << U64(bits)) + U64(offset)
+        cell = left[i] >> U64(shift)
+        low[i] = np.int64(guide[cell]) << coarse
+        high[i] = min(((np.int64(guide[cell + ONE]) + 1) << coarse) - 1, last)
+    for i in range(num):
+        first, stop, number = low[i], high[i], left[i]
+        while stop - first >= FEW:
+            middle = (first + stop + 1) >> 1
+            if thresholds[middle] <= number:
+                first = middle
+            else:
+                stop = middle - 1
+        while first < stop and thresholds[first + 1] <= number:
+            first += 1
+        left[i] = U64(first)
+
+
+@kernel(
+    INT64,
+    INT64,
+    INT64,
+    INT64,
+    INT64,
+    READ_UINT32,
+    READ_UINT32,
+    READ_UINT64,
+    READ_UINT32,
+    READ_INT64,
+    READ_INT64,
+    WRITE_INT64,
+)
+def draw_runs(
+    size: int,
+    bits: int,
+    offset: int,
+    shift: int,
+    coarse: int,
+    words: UInt32s,
+    row_words: UInt32s,
+    thresholds: UInt64s,
+    guide: UInt32s,
+    starts: Int64s,
+    stops: Int64s,
+    out: Int64s,
+) -> None:
+    """Write the samples at runs of positions, one run after another, by weighted-v1.
+
+    Parameters
+    ----------
+    size : int
+        Draws in an epoch.
+    bits, offset : int
+        A slot is 2**bits numbers; the first one begins at the offset.
+    shift, coarse, thresholds, guide
+        As in `indexplan.kernels.thresholds`.
+    words, row_words : uint32
+        The key words of the epoch and of the row.
+    starts, stops, out
+        As for `permute_runs`.
+    """
+    slots = cipher_of(U64(size), words.astype(U64))
+    row = cipher_of(U64(len(thresholds) - 1), row_words.astype(U64))
+    left, right = np.empty(LANES, U64), np.empty(LANES, U64)
+    k = lane = done = 0
+    position = stop = np.int64(0)
+    while True:
+        while position == stop and k < len(starts):
+            position, stop = starts[k], stops[k]
+            k += 1
+        ended = position == stop
+        if lane == LANES or ended:
+            part = out[done:]
+            permute(left, right, lane, slots, False, part)
+            _look_up(left, lane, bits, offset, shift, coarse, thresholds, guide, part)
+            permute(left, right, lane, row, False, part)
+            done += lane
+            lane = 0
+        if ended:
+            return
+        count = min(stop - position, LANES - lane)
+        count_up(left[lane:], count, U64(position))
+        position += count
+        lane += count
+
+
+@kernel(INT64, INT64, READ_UINT32, READ_UINT64, READ_INT64, WRITE_INT64, WRITE_INT64)
+def slots_of(
+    bits: int,
+    offset: int,
+    row_words: UInt32s,
+    thresholds: UInt64s,
+    indices: Int64s,
+    starts: Int64s,
+    stops: Int64s,
+) -> None:
+    """Write the slots [start, stop) that samples have.
+
+    Parameters
+    ----------
+    bits, offset, row_words, thresholds
+        As for `draw_runs`.
+    indices : int64 (num,)
+        Samples, from 0 to n - 1.
+    starts, stops : int64 (num,)
+        Get them.
+    """
+    row = cipher_of(U64(len(thresholds) - 1), row_words.astype(U64))
+    left, right = np.empty(LANES, U64), np.empty(LANES, U64)
+    up = (ONE << U64(bits)) - ONE - U64(offset)  # what rounds up
+    for done in range(0, len(indices), LANES):
+        part, places = indices[done : done + LANES], starts[done : done + LANES]
+        for i in range(len(part)):
+            left[i] = U64(part[i])
+        permute(left, right, len(part), row, True, places)
+        for i in range(len(part)):
+            place = places[i]
+            stops[done + i] = np.int64((thresholds[place + 1] + up) >> U64(bits))
+            places[i] = np.int64((thresholds[place] + up) >> U64(bits))
+
+
+@helper
+def _take_first(positions: Int64s, runs: Int64s, num: int, out: Int64s) -> None:
+    """Keep the least of the positions of each run."""
+    for i in range(num):
+        k = runs[i]
+        if out[k] < 0 or positions[i] < out[k]:
+            out[k] = positions[i]
+
+
+@kernel(INT64, READ_UINT32, READ_INT64, READ_INT64, WRITE_INT64)
+def first_of(size: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int64s) -> None:
+    """Write the first positions that fall on runs of slots, without listing the others.
+
+    Parameters
+    ----------
+    size, words
+        As for `draw_runs`.
+    starts, stops : int64 (num,)
+        Run k is the slots [starts[k], stops[k]).
+    out : int64 (num,)
+        Gets the positions; -1 for a run that is empty.
+    """
+    cipher = cipher_of(U64(size), words.astype(U64))
+    left, right = np.empty(LANES, U64), np.empty(LANES, U64)
+    positions, runs = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    lane = 0
+    for k in range(len(starts)):
+        out[k] = -1
+        slot = starts[k]
+        while slot < stops[k]:
+            count = min(stops[k] - slot, LANES - lane)
+            count_up(left[lane:], count, U64(slot))
+            runs[lane : lane + count] = k
+            slot += count
+            lane += count
+            if lane == LANES:
+                permute(left, right, lane, cipher, True, positions)
+                _take_first(positions, runs, lane, out)
+                lane = 0
+    permute(left, right, lane, cipher, True, positions)
+    _take_first(positions, runs, lane, out)

@@ -1,0 +1,338 @@
+"""Samples drawn by weight, in counts that are even: weighted-v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.columns import BLOCK, FLOATS, Column, is_identity
+from indexplan.orders.registry import register
+from indexplan.orders.sequential import expand
+from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed, key_words
+
+if TYPE_CHECKING:
+    from indexplan.kernels.weighted_tables import Table
+
+SIZE_STOP = 2**61
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / the golden ratio
+KEPT = 2  # tables that an order holds: of the weights in force, and of those before
+MOST_ENTRIES = 2**16
+CURE = "pass a number for each sample, 0 for those that are never read"
+
+Entries: TypeAlias = "tuple[tuple[int, Column], ...]"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Weighted(Order):
+    """Every epoch reads samples as often as their weights say, in shuffled order.
+
+    With E = epoch_size * weight / sum of weights, each epoch reads a sample floor(E) or ceil(E)
+    times, and E times on average over seeds: never by chance much more or less. Over many epochs
+    the counts stay within a few of what is expected.
+
+    Parameters
+    ----------
+    weights : Column, array_like of float, path, or sequence of (epoch, weights)
+        The weight of each sample, finite and not negative; of any sum. Or several such rows, each
+        with the epoch from which on it holds, rising from 0.
+    epoch_size : int, optional
+        Reads in an epoch, 1 <= epoch_size < 2**61; by default as many as there are weights.
+    seed : int, default 0
+        0 <= seed < 2**128.
+    max_repeats : int, optional
+        How often an epoch reads a sample at most; 1 is drawing without replacement. What samples
+        have too much goes to the others, in proportion to their weights.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, a weight is negative, infinite or no number, all weights
+        are 0, rows of weights differ in length, or max_repeats leaves too few reads for an epoch.
+
+    Notes
+    -----
+    weighted-v1 is systematic sampling in a row that is shuffled by the seed. Scaling all weights by
+    a power of two changes no index. Beside the weights it takes 10 to 16 bytes a sample, which are
+    worked out when the first epoch is read, or a sample is located. Where many weights are equal,
+    epochs have few different subsets of those samples.
+
+    Examples
+    --------
+    >>> order = Weighted([1, 0, 2, 5], epoch_size=16)
+    >>> order.count(0, range(4))
+    array([ 2,  0,  4, 10])
+    >>> order.take(0, 0, 8)
+    array([3, 3, 3, 0, 3, 3, 2, 2])
+    """
+
+    weights: Column | Entries
+    epoch_size: int | None = None
+    seed: int = 0
+    max_repeats: int | None = None
+
+    algorithm = "weighted-v1"
+
+    def __post_init__(self) -> None:
+        entries = _entries(self.weights)
+        n = len(entries[0][1])
+        size, most = self.epoch_size, self.max_repeats
+        if size is None:
+            size = n
+        cure = "pass how many samples an epoch reads"
+        size = integer("epoch_size", size, 1, SIZE_STOP, cure)
+        if most is not None:
+            cure = "pass how often an epoch may read a sample, or leave it out"
+            most = integer("max_repeats", most, 1, SIZE_STOP, cure)
+        for _, column in entries:
+            num_positive = _check_weights(column, n)
+            if most is not None and num_positive * most < size:
+                rule = (
+                    f"at most {num_positive * most}, max_repeats times the weights that are not 0"
+                )
+                raise wrong("epoch_size", rule, size, "use a smaller one, or more repeats")
+        object.__setattr__(self, "weights", entries if len(entries) > 1 else entries[0][1])
+        object.__setattr__(self, "epoch_size", size)
+        object.__setattr__(self, "seed", check_seed(self.seed))
+        object.__setattr__(self, "max_repeats", most)
+        object.__setattr__(self, "num_samples", n)
+
+    @once
+    def traits(self) -> Traits:
+        """Samples are read any number of times, unless max_repeats is 1."""
+        if self.max_repeats != 1:
+            return Traits(reads="any")
+        return Traits(reads="once" if self._size == self.num_samples else "at most once")
+
+    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+        """Return the epoch size."""
+        return self._size
+
+    @property
+    def _size(self) -> int:
+        return self.epoch_size or self.num_samples
+
+    def updated(self, epoch: int, weights: Any) -> Weighted:
+        """Return the order with other weights from an epoch on.
+
+        A run may go on with it from a cursor in that epoch's beginning, or earlier. The weights
+        that held from that epoch or a later one on are dropped.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        weights : Column, array_like of float or path
+            One for each sample.
+
+        Raises
+        ------
+        IndexPlanError
+            As `Weighted` does.
+
+        Examples
+        --------
+        >>> order = Weighted([1, 1, 2], epoch_size=4).updated(epoch=5, weights=[0, 3, 1])
+        >>> order.count(4, range(3)), order.count(5, range(3))
+        (array([1, 1, 2]), array([0, 3, 1]))
+        """
+        epoch = check_epoch(epoch)
+        kept = [entry for entry in self._entries if entry[0] < epoch]
+        return Weighted(
+            [*kept, (epoch, weights)],  # type: ignore[arg-type]
+            epoch_size=self.epoch_size,
+            seed=self.seed,
+            max_repeats=self.max_repeats,
+        )
+
+    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
+        """Return whether a run may go on: the weights of all that was read are the same.
+
+        Parameters
+        ----------
+        saved : mapping
+            The dict form of the order that the run was saved under.
+        epoch, position : int
+            The first that is left to read.
+        """
+        mine = self.to_dict()
+        if saved == mine or {**saved, "weights": 0} != {**mine, "weights": 0}:
+            return saved == mine
+        rows = _rows(mine["weights"]), _rows(saved["weights"])
+        lengths = {row["length"] for entries in rows for _, row in entries}
+        begun = epoch + (position > 0)
+        before = [[entry for entry in entries if entry[0] < begun] for entries in rows]
+        return len(lengths) == 1 and before[0] == before[1]
+
+    @once
+    def _entries(self) -> Entries:
+        """The rows of weights, each with the epoch from which on it holds."""
+        return ((0, self.weights),) if isinstance(self.weights, Column) else self.weights
+
+    @once
+    def _tables(self) -> dict[int, Table]:
+        """The tables of the rows of weights that were read last, by their epoch."""
+        return {}
+
+    def _table(self, epoch: int) -> Table:
+        """Return the table of the weights in force."""
+        since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
+        found = self._tables.get(since)
+        if found is None:
+            from indexplan.kernels import weighted_tables  # which imports numba
+
+            size, most, words = self._size, self.max_repeats, self._row_words[:-2]
+
+            def build() -> Table:
+                table = weighted_tables.built(weights.array, size, most, words)
+                weights.check_file()
+                return table
+
+            key = weights.identity["sha256"], size, most, self.seed
+            found = weighted_tables.table_of(key, build)
+            for each in list(self._tables)[: 1 - KEPT]:
+                self._tables.pop(each, None)  # of another thread too
+            self._tables[since] = found
+        return found
+
+    @property
+    def _row_words(self) -> NDArray[np.uint32]:
+        """The key words of the row, and two more for where the first slot begins."""
+        from indexplan.kernels.feistel import num_rounds
+
+        return key_words(self.seed, WEIGHTED_ROW, 0, 2 * num_rounds(self.num_samples) + 2)
+
+    def _slots(self, epoch: int) -> tuple[int, int, NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return how many bits a slot has, where the first begins, and the row's key words."""
+        words = self._row_words
+        bits = 62 - self._size.bit_length()
+        first = int(words[-2]) | int(words[-1]) << 32
+        step = GOLDEN >> (64 - bits) | 1
+        return bits, (first + epoch * step) % 2**bits, words[:-2], self._words(epoch)
+
+    def _words(self, epoch: int) -> NDArray[np.uint32]:
+        """Return the key words of an epoch."""
+        from indexplan.kernels.feistel import num_rounds
+
+        return key_words(self.seed, WEIGHTED, epoch, 2 * num_rounds(self._size))
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        from indexplan.kernels.weighted import draw_runs
+
+        bits, offset, row_words, words = self._slots(epoch)
+        table = self._table(epoch)
+        draw_runs(
+            self._size,
+            bits,
+            offset,
+            table.shift,
+            table.coarse,
+            words,
+            row_words,
+            table.thresholds,
+            table.guide,
+            starts,
+            stops,
+            out,
+        )
+
+    def _slots_of(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        """Return the slots [start, stop) of samples."""
+        from indexplan.kernels.weighted import slots_of
+
+        bits, offset, row_words, _ = self._slots(epoch)
+        starts, stops = np.empty(len(indices), np.int64), np.empty(len(indices), np.int64)
+        thresholds = self._table(epoch).thresholds
+        slots_of(bits, offset, row_words, thresholds, indices, starts, stops)
+        return starts, stops
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        starts, stops = self._slots_of(epoch, indices)
+        return stops - starts
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        from indexplan.kernels.weighted import first_of
+
+        starts, stops = self._slots_of(epoch, indices)
+        first = np.empty(len(indices), np.int64)
+        first_of(self._size, self._words(epoch), starts, stops, first)
+        return first
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        from indexplan.kernels.permutation import invert
+
+        starts, stops = self._slots_of(epoch, indices)
+        counts = stops - starts
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        positions = np.empty(int(offsets[-1]), np.int64)
+        invert(self._size, self._words(epoch), expand(starts, stops), positions)
+        several = counts > 1
+        if several.any():
+            which = np.repeat(several, counts)
+            sample = np.repeat(np.arange(len(indices)), counts)[which]
+            rising = np.lexsort((positions[which], sample))
+            positions[which] = positions[which][rising]
+        return positions, offsets
+
+
+def _entries(weights: Any) -> Entries:
+    """Return rows of weights, each with the epoch from which on it holds."""
+    if not (isinstance(weights, list | tuple) and weights and _is_pair(weights[0])):
+        return ((0, _column(weights)),)
+    entries: list[tuple[int, Column]] = []
+    if len(weights) > MOST_ENTRIES:
+        raise wrong("weights", f"at most {MOST_ENTRIES} rows", len(weights), "leave old ones out")
+    for each in weights:
+        if not _is_pair(each):
+            cure = "pass [(0, weights), (7, others)]"
+            raise wrong("weights", "one row, or rows with their epochs", each, cure)
+        epoch = check_epoch(each[0])
+        if epoch <= (entries[-1][0] if entries else -1) or (epoch and not entries):
+            rule = f"above {entries[-1][0]}, the one before" if entries else "0, the first one"
+            raise wrong("an epoch of weights", rule, epoch, "begin with 0, and let them rise")
+        entries.append((epoch, _column(each[1])))
+    return tuple(entries)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
+
+
+def _column(weights: Any) -> Column:
+    first = weights[0] if isinstance(weights, list | tuple) and weights else weights
+    if isinstance(first, bool | np.bool_) or getattr(weights, "dtype", None) == np.bool_:
+        cure = "keep some samples by a mask with indexplan.Subset"
+        raise wrong("weights", "numbers", "a mask", cure)
+    column = Column.of(weights, FLOATS)
+    if not len(column):
+        raise wrong("weights", "at least one number", 0, CURE)
+    return column
+
+
+def _check_weights(column: Column, length: int) -> int:
+    """Return how many weights are not 0; the others raise `IndexPlanError`."""
+    if len(column) != length:
+        raise wrong("weights", f"{length} numbers, as the first row has", len(column), CURE)
+    num_positive = 0
+    for start in range(0, length, BLOCK):
+        block = column.array[start : start + BLOCK]
+        if not (block.min() >= 0 and block.max() < np.inf):  # also where one is NaN
+            at = start + int(np.argmin((block >= 0) & (block < np.inf)))
+            rule = "from 0 up and finite"
+            raise wrong(f"the weight of sample {at}", rule, float(column.array[at]), CURE)
+        num_positive += int(np.count_nonzero(block))
+    if not num_positive:
+        raise IndexPlanError(f"weights need a number above 0; got {length} times 0; {CURE}")
+    return num_positive
+
+
+def _rows(weights: Any) -> list[Any]:
+    """Return the rows of weights of a dict form."""
+    return [[0, weights]] if is_identity(weights) else weights

@@ -1,0 +1,105 @@
+"""Errors of weighted draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import indexplan as ip
+from tests.errors.catalogue.made import Case
+
+CURE = "pass a number for each sample, 0 for those that are never read"
+NUMBERS = "pass numbers in one dimension, or the path of a .npy file of them"
+
+CASES: list[Case] = [
+    (
+        "weights in two dimensions",
+        lambda: ip.Weighted(np.ones((2, 3))),
+        f"a column must be a row of floats; got array([[1., 1., 1.], [1., 1., 1.]]); {NUMBERS}",
+    ),
+    (
+        "a weight that is no number",
+        lambda: ip.Weighted([1, 2, float("nan")]),
+        f"the weight of sample 2 must be from 0 up and finite; got nan; {CURE}",
+    ),
+    (
+        "an infinite weight",
+        lambda: ip.Weighted([1, float("inf"), 2]),
+        f"the weight of sample 1 must be from 0 up and finite; got inf; {CURE}",
+    ),
+    (
+        "a negative weight",
+        lambda: ip.Weighted([*[1] * 200_000, -0.5]),
+        f"the weight of sample 200000 must be from 0 up and finite; got -0.5; {CURE}",
+    ),
+    (
+        "no weight above 0",
+        lambda: ip.Weighted([0, 0.0, -0.0]),
+        f"weights need a number above 0; got 3 times 0; {CURE}",
+    ),
+    (
+        "no weights",
+        lambda: ip.Weighted([]),
+        f"weights must be at least one number; got 0; {CURE}",
+    ),
+    (
+        "weights that no float holds",
+        lambda: ip.Weighted([2**53 + 1, 1]),
+        "a column must be of integers up to 2**53, for floats; got 9007199254740993; divide them",
+    ),
+    (
+        "a mask as weights",
+        lambda: ip.Weighted([True, False]),
+        "weights must be numbers; got 'a mask'; keep some samples by a mask with indexplan.Subset",
+    ),
+    (
+        "draws of nothing",
+        lambda: ip.Weighted([1, 2], epoch_size=0),
+        "epoch_size must be an integer from 1 to 2**61 - 1; got 0; pass how many samples an epoch "
+        "reads",
+    ),
+    (
+        "too many draws",
+        lambda: ip.Weighted([1, 2], epoch_size=2**61),
+        "epoch_size must be an integer from 1 to 2**61 - 1; got 2305843009213693952; pass how many "
+        "samples an epoch reads",
+    ),
+    (
+        "no repeats at all",
+        lambda: ip.Weighted([1, 2], max_repeats=0),
+        "max_repeats must be an integer from 1 to 2**61 - 1; got 0; pass how often an epoch may "
+        "read a sample, or leave it out",
+    ),
+    (
+        "too few repeats",
+        lambda: ip.Weighted([1, 0, 3], epoch_size=7, max_repeats=3),
+        "epoch_size must be at most 6, max_repeats times the weights that are not 0; got 7; use a "
+        "smaller one, or more repeats",
+    ),
+    (
+        "weights of other lengths",
+        lambda: ip.Weighted([1, 2]).updated(3, [1, 2, 3]),
+        f"weights must be 2 numbers, as the first row has; got 3; {CURE}",
+    ),
+    (
+        "weights from the middle on",
+        lambda: ip.Weighted([(3, [1, 2])]),
+        "an epoch of weights must be 0, the first one; got 3; begin with 0, and let them rise",
+    ),
+    (
+        "weights that go back",
+        lambda: ip.Weighted([(0, [1, 2]), (3, [1, 2]), (3, [2, 1])]),
+        "an epoch of weights must be above 3, the one before; got 3; begin with 0, and let them "
+        "rise",
+    ),
+    (
+        "weights with and without an epoch",
+        lambda: ip.Weighted([(0, [1, 2]), [1, 2, 3]]),
+        "weights must be one row, or rows with their epochs; got [1, 2, 3]; pass [(0, weights), "
+        "(7, others)]",
+    ),
+    (
+        "too many rows of weights",
+        lambda: ip.Weighted([(0, [1])] * (2**16 + 1)),
+        "weights must be at most 65536 rows; got 65537; leave old ones out",
+    ),
+]

@@ -1,0 +1,293 @@
+"""Weighted orders in plans: resumed, changed on the way, saved, pickled, forked and nested."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.kernels import weighted_tables
+from indexplan.testing import check_order
+from tests.orders.test_layers import layers
+from tests.orders.test_weighted import specs
+from tests.support.strategies import cursors, fresh_plans, partitions, plans
+
+ROOT = Path(__file__).parents[2]
+loads = pickle.loads  # of our own
+
+
+@st.composite
+def orders(draw: st.DrawFn) -> ip.Weighted:
+    """Draw an order whose weights may change once or twice."""
+    spec = draw(specs(12))
+    order = ip.Weighted(**spec)
+    for epoch in draw(st.lists(st.integers(1, 3), max_size=2, unique=True).map(sorted)):
+        order = order.updated(epoch, draw(st.permutations(spec["weights"])))
+    return order
+
+
+@settings(max_examples=30)
+@given(plans(orders()))
+def test_plans_keep_the_laws(plan: ip.Plan) -> None:
+    """Fresh and resumed, under all remainders: verified, and the same from JSON with columns."""
+    assert ip.verify(plan).ok
+    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
+    assert (again, again.order.stream_key) == (plan, plan.order.seed)
+    assert again.order.take(1, 0).tolist() == plan.order.take(1, 0).tolist()
+
+
+def reads_of(plan: ip.Plan, epoch: int, stop: ip.Cursor | None = None) -> Counter[int]:
+    """Return what the ranks read of an epoch, up to a cursor."""
+    read: Counter[int] = Counter()
+    for sub_epoch in range(plan.start.sub_epoch, plan.sub_epochs):
+        for step in range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)):
+            if stop is not None and (sub_epoch, step) >= (stop.sub_epoch, stop.step):
+                return read
+            for rank in range(plan.world_size):
+                read.update(plan.batch(epoch, sub_epoch, step=step, rank=rank).tolist())
+    return read
+
+
+@given(fresh_plans(orders(), remainder="spread"), st.data())
+def test_a_resume_with_other_ranks_reads_the_rest(plan: ip.Plan, data: st.DataObject) -> None:
+    """Before and after a cursor, samples are read as often as the epoch says."""
+    cursor = ip.Cursor.from_json(data.draw(cursors(plan, epochs=1)).to_json())
+    fields = data.draw(partitions(plan.order, plan.sub_epochs, "spread"))
+    rest = ip.Plan(plan.order, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
+    if cursor.epoch:
+        return
+    read = reads_of(plan, 0, cursor) + reads_of(rest, 0)
+    counts = plan.order.count(0, range(plan.order.num_samples)).tolist()
+    assert {i: count for i, count in enumerate(counts) if count} == dict(read)
+
+
+FIELDS = {"epoch_size": 30, "seed": 5, "max_repeats": 9}
+FIRST, SECOND, THIRD = [1.0] * 10, [0.0, *range(1, 10)], [0.5] * 9 + [2.0]
+
+
+@pytest.mark.parametrize(("epoch", "step"), [(0, 0), (0, 3), (1, 0), (1, 1), (2, 0), (2, 4)])
+def test_weights_that_change_on_the_way(epoch: int, step: int) -> None:
+    """A cursor goes on under other weights where none of them was read, and is refused else."""
+    order = ip.Weighted(FIRST, **FIELDS).updated(1, SECOND)
+    plan = ip.Plan(order, world_size=2, batch_size=3)
+    cursor = ip.Cursor.from_json(plan.cursor(epoch, step=step).to_json())
+    for since in range(5):
+        changed = ip.Plan(order.updated(since, THIRD), world_size=3, batch_size=2)
+        if since < epoch or (since == epoch and step > 0):
+            with pytest.raises(ip.IndexPlanError, match="a cursor must be of the plan's order"):
+                changed.resume(cursor)
+            continue
+        rest = changed.resume(cursor)
+        assert rest.first_step(epoch) == step
+        alone = ip.Weighted(THIRD, **FIELDS)
+        assert alone.take(since, 0, 30).tolist() == rest.order.take(since, 0, 30).tolist()
+        if since:
+            before = order.take(since - 1, 0, 30)
+            assert before.tolist() == rest.order.take(since - 1, 0, 30).tolist()
+
+
+def test_what_else_may_not_change() -> None:
+    """Another seed, size, cap, number of samples or kind of order is another run."""
+    order = ip.Weighted(FIRST, **FIELDS)
+    for other in (
+        ip.Weighted(FIRST, **{**FIELDS, "seed": 6}),
+        ip.Weighted(FIRST, **{**FIELDS, "epoch_size": 31}),
+        ip.Weighted(FIRST, **{**FIELDS, "max_repeats": 8}),
+        ip.Weighted([1.0] * 11, **FIELDS),
+        ip.Shuffle(10, seed=5),
+    ):
+        assert not order.continues(other.to_dict(), 0, 0)
+    assert order.continues(order.updated(3, SECOND).to_dict(), 3, 0)
+    assert not order.continues(order.updated(3, SECOND).to_dict(), 3, 1)
+    assert order.continues(ip.Weighted(SECOND, **FIELDS).to_dict(), 0, 0)
+
+
+def test_updates_follow_each_other() -> None:
+    """An update takes the place of what was to hold from its epoch on."""
+    order = ip.Weighted(FIRST, **FIELDS).updated(3, SECOND).updated(7, THIRD)
+    listed = [(0, FIRST), (3, SECOND), (7, THIRD)]
+    assert ip.Weighted(listed, **FIELDS) == order
+    assert ip.Weighted(listed[:1], **FIELDS) == ip.Weighted(FIRST, **FIELDS)
+    assert order.updated(3, THIRD) == ip.Weighted([(0, FIRST), (3, THIRD)], **FIELDS)
+    assert order.updated(0, THIRD) == ip.Weighted(THIRD, **FIELDS)
+    alone = [ip.Weighted(weights, **FIELDS) for _, weights in listed]
+    for epoch, expected in [(0, 0), (2, 0), (3, 1), (6, 1), (7, 2), (2**32 - 1, 2), (3, 1), (0, 0)]:
+        assert alone[expected].take(epoch, 0, 30).tolist() == order.take(epoch, 0, 30).tolist()
+    assert 2 == len(order._tables)  # of three that were read
+
+
+def test_promises() -> None:
+    """How often a sample is read, as far as the fields tell."""
+    assert "any" == ip.Weighted(FIRST).traits.reads
+    assert "any" == ip.Weighted(FIRST, max_repeats=2).traits.reads
+    assert "at most once" == ip.Weighted(FIRST, 9, max_repeats=1).traits.reads
+    assert "once" == ip.Weighted(FIRST, max_repeats=1).traits.reads
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.Weighted([1 / (i + 1) for i in range(50)], 70, seed=3),
+        ip.Weighted([(0, FIRST), (1, SECOND), (2**31, THIRD)], **FIELDS),
+        ip.Weighted([1 / (i + 1) for i in range(50)], 20, seed=3, max_repeats=1),
+        ip.Weighted([1 / (i + 1) for i in range(50)], seed=3, max_repeats=1),
+        ip.Weighted([1.0, *[1e-6] * 6000], 9000, seed=3),
+        ip.Epochs(ip.Weighted(SECOND, **FIELDS), 7),
+        ip.Epochs(ip.Weighted([(0, FIRST), (2, SECOND)], **FIELDS), 50),
+        ip.Repeat(ip.Weighted(SECOND, **FIELDS), 2, 8),
+        ip.Subset(ip.Weighted(SECOND, **FIELDS), range(90, 100), 100),
+    ],
+    ids=lambda order: order.algorithm,
+)
+def test_the_kit(order: ip.Order) -> None:
+    """Everything that plans, files and resuming rely on."""
+    assert check_order(order, fresh_process=False).ok
+
+
+@settings(max_examples=20)
+@given(plans(layers(orders())))
+def test_inside_layers(plan: ip.Plan) -> None:
+    """Epochs, Repeat and Subset of such an order are orders as any."""
+    assert ip.verify(plan).ok
+
+
+def test_inside_epochs_a_run_goes_on() -> None:
+    """A layer asks the order inside, which may change where nothing was read."""
+    order = ip.Weighted(FIRST, **FIELDS)
+    plan = ip.Plan(ip.Epochs(order, 50), world_size=1, batch_size=10)
+    cursor = plan.cursor(1, step=1)  # place 60: epoch 2 of the order inside
+    for since, accepted in ((1, False), (2, True)):
+        changed = plan.replace(order=ip.Epochs(order.updated(since, SECOND), 50))
+        if accepted:
+            assert changed.resume(cursor).first_step(1) == 1
+        else:
+            with pytest.raises(ip.IndexPlanError, match="a cursor must be of the plan's order"):
+                changed.resume(cursor)
+
+
+def test_weights_in_files(tmp_path: Path) -> None:
+    """A file is mapped; it pickles to its path; integers and float32 are weights too."""
+    weights = np.random.default_rng(0).random(1000)
+    np.save(tmp_path / "a.npy", weights)
+    filed, listed = ip.Weighted(tmp_path / "a.npy", seed=1), ip.Weighted(weights, seed=1)
+    assert filed == listed
+    assert filed.take(3, 0, 1000).tolist() == listed.take(3, 0, 1000).tolist()
+    again = loads(pickle.dumps(filed))
+    assert (again, len(pickle.dumps(filed)) < 1000) == (filed, True)
+    assert again.take(3, 0, 9).tolist() == listed.take(3, 0, 9).tolist()
+    assert ip.Weighted([1, 2, 0]) == ip.Weighted(np.array([1, 2, 0], np.float32))
+    assert ip.Weighted([0.0, 1.0]) == ip.Weighted([-0.0, 1.0])
+    changed = ip.Weighted(tmp_path / "a.npy", seed=2)
+    changed.to_dict()
+    (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-8] + bytes(8))
+    with pytest.raises(ip.IndexPlanError, match="must be the file that was opened"):
+        changed.take(0, 0)
+
+
+def test_weights_in_a_plan_directory(tmp_path: Path) -> None:
+    """A plan directory holds all rows of weights, and what is not stored is computed."""
+    order = ip.Weighted(FIRST, **FIELDS).updated(1, SECOND)
+    plan = ip.Plan(order, world_size=2, batch_size=3)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(1))
+    loaded = ip.load(tmp_path / "a.plan")
+    assert plan == loaded
+    assert ip.verify(loaded).ok
+    assert order.take(1, 0, 30).tolist() == loaded.order.take(1, 0, 30).tolist()
+    assert 2 == len(list((tmp_path / "a.plan" / "columns").iterdir()))
+    cursor = loaded.cursor(0, step=2)
+    assert loaded.replace(order=order.updated(2, THIRD)).resume(cursor).first_step(0) == 2
+
+
+def test_equal_orders_share_one_table() -> None:
+    """As long as one of them lives; it is never pickled, and no part of what an order is."""
+    one, other = (ip.Weighted([3, 1, 4, 1, 5], seed=9) for _ in range(2))
+    one.take(0, 0)
+    assert one._table(0) is other._table(5)
+    assert one.updated(2, [1] * 5)._table(1) is one._table(0)
+    assert ip.Weighted([3, 1, 4, 1, 5], seed=8)._table(0) is not one._table(0)
+    data = pickle.dumps(one)
+    assert b"_tables" not in data
+    again = loads(data)
+    assert again == one
+    keys = set(weighted_tables._TABLES)
+    del one, other, again
+    gc.collect()
+    assert keys - set(weighted_tables._TABLES)
+
+
+FORK = """
+import os, signal, threading
+import indexplan as ip
+from indexplan.kernels import weighted_tables
+
+signal.alarm(100)
+inside, forked = threading.Event(), threading.Event()
+built = weighted_tables.built
+
+def slow(*arguments):
+    inside.set()
+    forked.wait(0.5)  # half a second later it goes on by itself: whoever forks may wait for it
+    return built(*arguments)
+
+weighted_tables.built = slow
+order = ip.Weighted([1, 2, 3], epoch_size=60)
+thread = threading.Thread(target=order.take, args=(0, 0))
+thread.start()
+inside.wait()
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    os._exit(int(order.count(0, 2)))
+forked.set()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread.join()
+"""
+
+
+def test_a_fork_waits_for_a_table_that_is_built() -> None:
+    """The child of a process that builds in another thread has the table, and no closed lock."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]  # of forking
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert (0, "30\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
+def test_threads_build_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that ask at once wait for the one that builds."""
+    number, built = [], weighted_tables.built
+    monkeypatch.setattr(weighted_tables, "built", lambda *a: number.append(1) or built(*a))
+    order = ip.Weighted([2, 7, 1, 8], seed=3)
+    start = threading.Barrier(4)
+
+    def ask() -> None:
+        start.wait()
+        order.take(0, 0)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [1] == number
+
+
+def test_an_order_from_text(tmp_path: Path) -> None:
+    """The command line names the file of the weights, and the other fields."""
+    from indexplan.orders.kinds import order_from_text
+
+    np.save(tmp_path / "w.npy", np.array(FIRST))
+    words = f"weighted weights={tmp_path / 'w.npy'} epoch_size=30 seed=5 max_repeats=9"
+    assert ip.Weighted(FIRST, **FIELDS) == order_from_text(words, 10)
+    assert json.loads(json.dumps(order_from_text(words, 10).to_dict()))["epoch_size"] == 30
