@@ -119,7 +119,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "indexplan/cli/engines.py",
         "engine",
         "raise IndexPlanError(f'{rule}; got {_first_line(error)!r}; {",
-    ): "takes a Dask cluster whose workers are killed: tests/files/test_executors.py",
+    ): "takes a Dask cluster whose workers are killed: tests/together/test_executors.py",
     (
         "indexplan/files/stores/remote.py",
         "Remote._size",
@@ -149,7 +149,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "indexplan/files/stores/remote.py",
         "Remote._upload",
         "raise _Collision(_said(f'{self.path}/{name}', 'written', err",
-    ): "takes an S3 server that answers 409: tests/files/test_remote.py",
+    ): "takes an S3 server that answers 409: tests/together/test_remote.py",
     (
         "indexplan/files/stores/remote.py",
         "Remote.sizes",

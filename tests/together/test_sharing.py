@@ -80,7 +80,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_readers_share_memory(large: Path, method: str) -> None:
     """Eight processes that have read all of a plan hold its file once, not eight times."""
     code = (
-        "import json, sys; from tests.files.test_sharing import read_together; "
+        "import json, sys; from tests.together.test_sharing import read_together; "
         "print(json.dumps(read_together(*sys.argv[1:])))"
     )
     command = [sys.executable, "-c", code, str(large), method]
