@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.repeat import Repeat
+    from indexplan.orders.repeat_factors import repeat_factors
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
     from indexplan.orders.weighted import Weighted
@@ -81,6 +82,7 @@ __all__ = [
     "parse_schedule",
     "plot",
     "register",
+    "repeat_factors",
     "save",
     "testing",
     "verify",
@@ -106,6 +108,7 @@ _AT_FIRST_USE = {
     "Repeat": "indexplan.orders.repeat",
     "Subset": "indexplan.orders.subset",
     "Weighted": "indexplan.orders.weighted",
+    "repeat_factors": "indexplan.orders.repeat_factors",
     **dict.fromkeys(("Part", "Split", "folds"), "indexplan.orders.split"),
 }
 

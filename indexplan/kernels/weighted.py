@@ -41,6 +41,8 @@ def _look_up(
     out: Int64s,
 ) -> None:
     """Replace slots in `out` by the places in the row that they fall on, in `left`."""
+    # 41 ns a draw where n = 10**7, of which the two ciphers are 14. With two comparisons without
+    # branches before the loop: 66; with the first threshold of all lanes read before: 41.
     last = len(thresholds) - 2
     low, high = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for i in range(num):

@@ -188,7 +188,7 @@ class Weighted(Order):
         if found is None:
             from indexplan.kernels import weighted_tables  # which imports numba
 
-            size, most, words = self._size, self.max_repeats, self._row_words[:-2]
+            size, most, words = self._size, self.max_repeats, self._row[0]
 
             def build() -> Table:
                 table = weighted_tables.built(weights.array, size, most, words)
@@ -202,39 +202,39 @@ class Weighted(Order):
             self._tables[since] = found
         return found
 
-    @property
-    def _row_words(self) -> NDArray[np.uint32]:
-        """The key words of the row, and two more for where the first slot begins."""
+    @once
+    def _row(self) -> tuple[NDArray[np.uint32], int, int, int]:
+        """The key words of the row, the bits of a slot, where the first begins, and its step."""
         from indexplan.kernels.feistel import num_rounds
 
-        return key_words(self.seed, WEIGHTED_ROW, 0, 2 * num_rounds(self.num_samples) + 2)
-
-    def _slots(self, epoch: int) -> tuple[int, int, NDArray[np.uint32], NDArray[np.uint32]]:
-        """Return how many bits a slot has, where the first begins, and the row's key words."""
-        words = self._row_words
+        count = 2 * num_rounds(self.num_samples)
+        words = key_words(self.seed, WEIGHTED_ROW, 0, count + 2)
         bits = 62 - self._size.bit_length()
         first = int(words[-2]) | int(words[-1]) << 32
-        step = GOLDEN >> (64 - bits) | 1
-        return bits, (first + epoch * step) % 2**bits, words[:-2], self._words(epoch)
+        return words[:count], bits, first, GOLDEN >> (64 - bits) | 1
+
+    @once
+    def _num_words(self) -> int:
+        from indexplan.kernels.feistel import num_rounds
+
+        return 2 * num_rounds(self._size)
 
     def _words(self, epoch: int) -> NDArray[np.uint32]:
         """Return the key words of an epoch."""
-        from indexplan.kernels.feistel import num_rounds
-
-        return key_words(self.seed, WEIGHTED, epoch, 2 * num_rounds(self._size))
+        return key_words(self.seed, WEIGHTED, epoch, self._num_words)
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels.weighted import draw_runs
+        from indexplan.kernels import weighted
 
-        bits, offset, row_words, words = self._slots(epoch)
+        row_words, bits, first, step = self._row
         table = self._table(epoch)
-        draw_runs(
+        weighted.draw_runs(
             self._size,
             bits,
-            offset,
+            (first + epoch * step) % 2**bits,
             table.shift,
             table.coarse,
-            words,
+            self._words(epoch),
             row_words,
             table.thresholds,
             table.guide,
@@ -247,7 +247,8 @@ class Weighted(Order):
         """Return the slots [start, stop) of samples."""
         from indexplan.kernels.weighted import slots_of
 
-        bits, offset, row_words, _ = self._slots(epoch)
+        row_words, bits, first, step = self._row
+        offset = (first + epoch * step) % 2**bits
         starts, stops = np.empty(len(indices), np.int64), np.empty(len(indices), np.int64)
         thresholds = self._table(epoch).thresholds
         slots_of(bits, offset, row_words, thresholds, indices, starts, stops)

@@ -184,7 +184,8 @@ def test_a_guide_of_fewer_bits(coarse: int) -> None:
     found = order._table(0)
     guide = np.empty(len(found.guide), np.uint32)
     thresholds.fill_guide(found.thresholds, found.shift, coarse, guide)
-    bits, offset, row_words, words = order._slots(5)
+    row_words, bits, first, step = order._row
+    offset, words = (first + 5 * step) % 2**bits, order._words(5)
     out = np.empty(900, np.int64)
     ends = np.array([0]), np.array([900])
     weighted.draw_runs(

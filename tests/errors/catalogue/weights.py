@@ -102,4 +102,21 @@ CASES: list[Case] = [
         lambda: ip.Weighted([(0, [1])] * (2**16 + 1)),
         "weights must be at most 65536 rows; got 65537; leave old ones out",
     ),
+    (
+        "annotations without categories",
+        lambda: ip.repeat_factors([0, 1], [3], 0.1, 2),
+        "category_ids must be of the shape of image_ids, (2,); got (1,); pass an image and a "
+        "category for each annotation",
+    ),
+    (
+        "annotations of no image",
+        lambda: ip.repeat_factors([0, 2], [3, 3], 0.1, 2),
+        "image_ids must be from 0 to 1; got 2; number the images as the dataset does",
+    ),
+    (
+        "a threshold of nothing",
+        lambda: ip.repeat_factors([0, 1], [3, 3], 0.0, 2),
+        "threshold must be a fraction of the images, above 0 and up to 1; got 0.0; pass a small "
+        "one, such as 0.001",
+    ),
 ]

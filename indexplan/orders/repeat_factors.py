@@ -1,0 +1,88 @@
+"""How often to read each image of a dataset with rare categories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from indexplan.errors import wrong
+from indexplan.orders.base import as_int64, check_num_samples
+
+
+def repeat_factors(
+    image_ids: ArrayLike, category_ids: ArrayLike, threshold: float, num_samples: int
+) -> NDArray[np.float64]:
+    """Return how often to read each image, so that those with rare categories come more often.
+
+    A category that is in the fraction f of the images has the factor max(1, sqrt(threshold / f));
+    an image has the largest factor of its categories, and 1 without any.
+
+    Parameters
+    ----------
+    image_ids, category_ids : array_like of int, shape (annotations,)
+        The image of each annotation, from 0 to num_samples - 1, and what it shows.
+    threshold : float
+        Categories in a smaller fraction of the images are rare; LVIS uses 0.001.
+    num_samples : int
+        Images in the dataset.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (num_samples,), at least 1: weights for `Weighted`.
+
+    Raises
+    ------
+    IndexPlanError
+        If the ids are not integers, as many of one as of the other, an image is not in the dataset,
+        or the threshold is not a number above 0 and up to 1.
+
+    References
+    ----------
+    Gupta, Dollar and Girshick 2019, "LVIS: A Dataset for Large Vocabulary Instance Segmentation".
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> factors = repeat_factors([0, 0, 1, 2, 3], [7, 7, 7, 7, 9], threshold=1.0, num_samples=4)
+    >>> factors.round(3)
+    array([1.155, 1.155, 1.155, 2.   ])
+    >>> ip.Weighted(factors, epoch_size=round(factors.sum())).count(0, range(4))
+    array([1, 1, 1, 2])
+    """
+    num_samples = check_num_samples(num_samples)
+    images, categories = as_int64("image_ids", image_ids), as_int64("category_ids", category_ids)
+    if images.ndim != 1 or images.shape != categories.shape:
+        cure = "pass an image and a category for each annotation"
+        raise wrong(
+            "category_ids", f"of the shape of image_ids, {images.shape}", categories.shape, cure
+        )
+    if images.size and not 0 <= images.min() <= images.max() < num_samples:
+        bad = int(images[np.argmax((images < 0) | (images >= num_samples))])
+        cure = "number the images as the dataset does"
+        raise wrong("image_ids", f"from 0 to {num_samples - 1}", bad, cure)
+    limit = _fraction(threshold)
+    numbers, category = np.unique(categories, return_inverse=True)
+    category = category.ravel()
+    by_image = np.lexsort((category, images))
+    images, category = images[by_image], category[by_image]
+    first = np.ones(len(images), np.bool_)  # of the annotations of a category in an image
+    first[1:] = (images[1:] != images[:-1]) | (category[1:] != category[:-1])
+    frequency = np.bincount(category[first], minlength=len(numbers)) / num_samples
+    factors = np.ones(num_samples)
+    np.maximum.at(factors, images, np.sqrt(limit / frequency)[category])
+    return factors
+
+
+def _fraction(threshold: Any) -> float:
+    """Return a threshold as a float, which it has to be."""
+    try:
+        number = float(threshold)
+    except Exception:  # TypeError, or whatever a class of somebody's raises
+        number = np.nan
+    if isinstance(threshold, bool | np.bool_ | str | bytes) or not 0 < number <= 1:
+        rule = "a fraction of the images, above 0 and up to 1"
+        raise wrong("threshold", rule, threshold, "pass a small one, such as 0.001")
+    return number
