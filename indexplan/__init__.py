@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from indexplan.files.read import Stored, load
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.local_shuffle import LocalShuffle
+    from indexplan.orders.mixture import Mixture
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.repeat_factors import repeat_factors
     from indexplan.orders.split import Part, Split, folds
@@ -54,6 +55,7 @@ __all__ = [
     "IndexPlanError",
     "LocalShuffle",
     "Location",
+    "Mixture",
     "Order",
     "Part",
     "Phase",
@@ -104,6 +106,7 @@ _AT_FIRST_USE = {
     "Dataset": "indexplan.dataset",
     **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
     "Epochs": "indexplan.orders.epochs",
+    "Mixture": "indexplan.orders.mixture",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Repeat": "indexplan.orders.repeat",
     "Subset": "indexplan.orders.subset",

@@ -13,6 +13,7 @@ from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Traits
 from indexplan.orders.layers import Layer, sorted_reads
 from indexplan.orders.registry import register
+from indexplan.orders.streams import count_between, first_between, reads_between
 from indexplan.seeds import EPOCH_STOP
 
 PLACE_STOP = 2**63
@@ -150,42 +151,15 @@ class Epochs(Layer):
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
-        n, begin = self._period, self._begin(epoch)
-        first = np.full(len(indices), -1, np.int64)
-        for inner in range(begin // n, (begin + self.epoch_size - 1) // n + 1):
-            left = np.flatnonzero(first < 0)
-            if not len(left):
-                break
-            positions, offsets = self._reads_in(inner, begin, indices[left])
-            found = offsets[1:] > offsets[:-1]
-            first[left[found]] = positions[offsets[:-1][found]]
-        return first
+        begin = self._begin(epoch)
+        units = first_between(self.order, begin, begin + self.epoch_size, indices)
+        return np.where(units < 0, -1, units - begin)
 
     def _count(self, epoch: int, indices: Int64) -> Int64:
-        n, begin = self._period, self._begin(epoch)
-        first, last = begin // n, (begin + self.epoch_size - 1) // n
-        looked = range(first, last + 1)
-        counts = np.zeros(len(indices), np.int64)
-        if self.order.traits.reads == "once" and last - first > 1:  # those between are whole
-            counts += last - first - 1
-            looked = range(first, last + 1, last - first)
-        for inner in looked:
-            counts += np.diff(self._reads_in(inner, begin, indices)[1])
-        return counts
-
-    def _reads_in(self, inner: int, begin: int, indices: Int64) -> tuple[Int64, Int64]:
-        """Return the reads of an epoch inside that lie in the epoch which begins at a unit."""
-        positions, offsets = self.order._locate_all(inner, indices)  # noqa: SLF001
-        where = positions + (inner * self._period - begin)
-        here = (where >= 0) & (where < self.epoch_size)
-        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(here)])
-        return where[here], kept[offsets]
+        begin = self._begin(epoch)
+        return count_between(self.order, begin, begin + self.epoch_size, indices)
 
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        n, begin = self._period, self._begin(epoch)
-        samples, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for inner in range(begin // n, (begin + self.epoch_size - 1) // n + 1):
-            where, offsets = self._reads_in(inner, begin, indices)
-            samples.append(np.repeat(np.arange(len(indices)), np.diff(offsets)))
-            places.append(where)
-        return sorted_reads(np.concatenate(samples), np.concatenate(places), len(indices))
+        begin = self._begin(epoch)
+        which, units = reads_between(self.order, begin, begin + self.epoch_size, indices)
+        return sorted_reads(which, units - begin, len(indices))

@@ -53,3 +53,14 @@ def expand(starts: Int64, stops: Int64) -> Int64:
     ends = np.cumsum(sizes)
     shifts: Int64 = np.repeat(starts - ends + sizes, sizes)
     return np.arange(len(shifts), dtype=np.int64) + shifts
+
+
+def cut_runs(
+    starts: Int64, stops: Int64, ends: Int64, done: int, until: int
+) -> tuple[Int64, Int64]:
+    """Return the units [done, until) of runs, as runs; `ends` are their sizes added up."""
+    first, last = np.searchsorted(ends, [done, until - 1], side="right").tolist()
+    low, high = starts[first : last + 1].copy(), stops[first : last + 1].copy()
+    low[0] = stops[first] - (ends[first] - done)
+    high[-1] = stops[last] - (ends[last] - until)
+    return low, high

@@ -16,6 +16,7 @@ from indexplan.orders.base import Int64, Order, Traits, check_num_samples
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
+from indexplan.orders.shares import integers, largest_remainder
 from indexplan.seeds import SPLITS, check_seed, key_words
 
 MOST_PARTS = 2**16
@@ -198,7 +199,7 @@ class Split(Mapping[str, Part]):
         column = None if groups is None else Column.of(groups, INTEGERS)
         names, shares = _shares(parts)
         total = num_samples if column is None else len(np.unique(column.array))
-        sizes = _rounded(total, shares)
+        sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
             enough = math.ceil(sum(shares) / min(shares))
@@ -282,16 +283,6 @@ def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:
     if not whole or min(shares) <= 0 or not all(isinstance(name, str) for name in names):
         raise wrong("parts", rule, parts, cure)
     return names, shares
-
-
-def _rounded(total: int, shares: list[Fraction]) -> list[int]:
-    """Return how many of `total` each share gets: by largest remainder, ties to the first."""
-    exact = [total * share / sum(shares) for share in shares]
-    sizes = [math.floor(each) for each in exact]
-    by_remainder = sorted(range(len(shares)), key=lambda i: (sizes[i] - exact[i], i))
-    for i in by_remainder[: total - sum(sizes)]:
-        sizes[i] += 1
-    return sizes
 
 
 def _integers(name: str, values: Any, start: int, stop: int) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from indexplan.orders.base import Order
+from indexplan.orders.sequential import cut_runs
 from indexplan.partition.ranks import Runs, runs, shares
 from indexplan.partition.steps import Int64, Steps, split
 
@@ -63,7 +64,7 @@ def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> 
                 if task is None:
                     return
                 epoch, starts, stops, ends, done, until, begin = task
-                part = _cut_runs(starts, stops, ends, done, until)
+                part = cut_runs(starts, stops, ends, done, until)
                 order._fill(epoch, *part, out[begin + done : begin + until])  # noqa: SLF001
         except BaseException as error:
             errors.append(error)
@@ -81,17 +82,6 @@ def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> 
         other.join()
     if errors:
         raise errors[0]
-
-
-def _cut_runs(
-    starts: Int64, stops: Int64, ends: Int64, done: int, until: int
-) -> tuple[Int64, Int64]:
-    """Return the units [done, until) of runs, as runs; `ends` are their sizes added up."""
-    first, last = np.searchsorted(ends, [done, until - 1], side="right").tolist()
-    low, high = starts[first : last + 1].copy(), stops[first : last + 1].copy()
-    low[0] = stops[first] - (ends[first] - done)
-    high[-1] = stops[last] - (ends[last] - until)
-    return low, high
 
 
 def deal_offsets(order: Order, where: Runs) -> Int64:

@@ -1,0 +1,445 @@
+"""Which source of a mixture is read at a place, both ways. Frozen: mixture-v1.
+
+A phase of weights repeats a row of sources: of D slots, source j holds share_j, spread so evenly
+that after t slots it has been dealt share_j * t / D times, less than one more or less. Each period
+begins at a slot of its own, its turn, in the row or in the row read backwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from indexplan.kernels.compiling import (
+    INT64,
+    READ_INT32,
+    READ_INT64,
+    READ_UINT32,
+    WRITE_INT32,
+    WRITE_INT64,
+    helper,
+    kernel,
+)
+from indexplan.kernels.philox import HALF, LOW, U64, ZERO, philox
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int32s: TypeAlias = NDArray[np.int32]
+    Int64s: TypeAlias = NDArray[np.int64]
+    UInt32s: TypeAlias = NDArray[np.uint32]
+
+CALL = 6  # numbers that describe a call: source, epoch, runs [a, b), drawn indices [low, high)
+
+
+@helper
+def _sooner(a: int, b: int, dealt: Int64s, shares: Int64s) -> bool:
+    """Return whether the next slot of a has to come before that of b."""
+    left, right = (dealt[a] + 1) * shares[b], (dealt[b] + 1) * shares[a]
+    return bool(left < right or (left == right and a < b))
+
+
+@helper
+def _push(heap: Int64s, num: int, j: int, dealt: Int64s, shares: Int64s) -> None:
+    """Add a source to the first `num` of a heap."""
+    at = num
+    while at > 0 and _sooner(j, heap[(at - 1) >> 1], dealt, shares):
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at] = j
+
+
+@helper
+def _pop(heap: Int64s, num: int, dealt: Int64s, shares: Int64s) -> int:
+    """Take the soonest source from the first `num` of a heap."""
+    first, j, at = heap[0], heap[num - 1], 0
+    while 2 * at + 1 < num - 1:
+        child = 2 * at + 1
+        if child + 1 < num - 1 and _sooner(heap[child + 1], heap[child], dealt, shares):
+            child += 1
+        if not _sooner(heap[child], j, dealt, shares):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = j
+    return int(first)
+
+
+@kernel(READ_INT64, WRITE_INT32)
+def even_row(shares: Int64s, row: Int32s) -> None:
+    """Write the sources of a period: earliest pseudo-deadline first (Baruah et al. 1996).
+
+    At slot t, of the sources with dealt * D < share * (t + 1), the one with the least
+    (dealt + 1) / share comes, and of equal ones the first.
+
+    Parameters
+    ----------
+    shares : int64 (k,)
+        Slots of each source, which add up to len(row), D; (D + 1)**2 < 2**63.
+    row : int32 (D,)
+        Gets the sources.
+    """
+    num_slots, k = len(row), len(shares)
+    dealt, heap = np.zeros(k, np.int64), np.empty(k, np.int64)
+    released, after = np.full(num_slots, -1), np.empty(k, np.int64)  # lists of sources, by slot
+    for j in range(k):
+        if shares[j] > 0:
+            after[j] = released[0]
+            released[0] = j
+    num = 0
+    for t in range(num_slots):
+        j = released[t]
+        while j >= 0:
+            _push(heap, num, j, dealt, shares)
+            num += 1
+            j = after[j]
+        j = _pop(heap, num, dealt, shares)
+        num -= 1
+        row[t] = j
+        dealt[j] += 1
+        if dealt[j] < shares[j]:
+            slot = max(dealt[j] * num_slots // shares[j], t + 1)
+            after[j] = released[slot]
+            released[slot] = j
+
+
+@kernel(READ_INT32, READ_INT64, WRITE_INT32, WRITE_INT64)
+def lay_out(row: Int32s, first: Int64s, slots: Int32s, blocked: Int64s) -> None:
+    """Write where each source's slots are, and from which slots a row may not begin.
+
+    A rotation may begin at a slot if all its prefixes are within 1 of the shares too: with
+    dev(t) = dealt(t) * D - share * t, if high - D < dev(slot) < low + D for every source, where
+    high and low are the largest and least dev of the row.
+
+    Parameters
+    ----------
+    row : int32 (D,)
+        The sources of a period.
+    first : int64 (k + 1,)
+        Sums of the shares of the sources before.
+    slots : int32 (D,)
+        Gets the slots of source 0, rising, then those of source 1, and so on.
+    blocked : int64 (D + 1,)
+        Zeros; gets how many sources forbid to begin there; the last number is of no use.
+    """
+    num_slots, k = len(row), len(first) - 1
+    at = first[:k].copy()
+    for t in range(num_slots):
+        slots[at[row[t]]] = t
+        at[row[t]] += 1
+    for j in range(k):
+        share = first[j + 1] - first[j]
+        if share == 0:
+            continue
+        mine = slots[first[j] : first[j + 1]]
+        high = low = 0
+        for m in range(share):
+            high = max(high, (m + 1) * num_slots - share * (mine[m] + 1))
+            low = min(low, m * num_slots - share * mine[m])
+        for m in range(share + 1):  # slots before which m were dealt
+            begin = mine[m - 1] + 1 if m > 0 else 0
+            end = mine[m] + 1 if m < share else num_slots
+            least = min(max((m * num_slots - low - num_slots) // share + 1, begin), end)
+            most = max((m * num_slots - high + num_slots - 1) // share + 1, least)
+            blocked[begin] += 1  # up to least, and from most on
+            blocked[least] -= 1
+            if most < end:
+                blocked[most] += 1
+                blocked[end] -= 1
+    for t in range(1, num_slots):
+        blocked[t] += blocked[t - 1]
+
+
+@helper
+def _turn(period: int, phase: int, turns: Int32s, key: UInt32s) -> int:
+    """Return where a period begins: at a slot of the row, or, D added, of the row backwards."""
+    if len(turns) == 1:
+        return int(turns[0])
+    p, num = U64(period), U64(len(turns))
+    w0, w1, _, _ = philox(p & LOW, p >> HALF, ZERO, U64(phase), U64(key[0]), U64(key[1]))
+    return int(turns[(w1 * num + (w0 * num >> HALF)) >> HALF])
+
+
+@helper
+def _before(mine: Int32s, x: int) -> int:
+    """Return how many slots of a source are among the first x."""
+    low, high = 0, len(mine)
+    while low < high:
+        middle = (low + high) >> 1
+        if mine[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@helper
+def _dealt(mine: Int32s, turn: int, r: int, num_slots: int) -> int:
+    """Return how often a source is among the first r of a period."""
+    wrapped, backwards = 0, turn >= num_slots
+    begin = turn - num_slots if backwards else turn
+    end = begin + r
+    if end > num_slots:
+        wrapped, end = len(mine), end - num_slots
+    if backwards:
+        return wrapped + _before(mine, num_slots - begin) - _before(mine, num_slots - end)
+    return wrapped + _before(mine, end) - _before(mine, begin)
+
+
+@kernel(INT64, INT64, READ_UINT32, READ_INT64, READ_INT64, READ_INT32, READ_INT32, WRITE_INT64)
+def count_before(
+    place: int,
+    phase: int,
+    key: UInt32s,
+    base: Int64s,
+    first: Int64s,
+    slots: Int32s,
+    turns: Int32s,
+    out: Int64s,
+) -> None:
+    """Write how many units of each source lie before a place of a phase.
+
+    Parameters
+    ----------
+    place : int
+        Counted from the phase's start, 0 <= place < 2**63.
+    phase, key, base, first, slots, turns
+        As for `deal`.
+    out : int64 (k,)
+        Gets the counts, those of the phases before included.
+    """
+    num_slots = len(slots)
+    period, r = divmod(place, num_slots)
+    turn = _turn(period, phase, turns, key)
+    for j in range(len(base)):
+        mine = slots[first[j] : first[j + 1]]
+        out[j] = base[j] + period * len(mine) + _dealt(mine, turn, r, num_slots)
+
+
+@kernel(
+    INT64,
+    INT64,
+    READ_UINT32,
+    READ_INT64,
+    READ_INT64,
+    READ_INT32,
+    READ_INT32,
+    READ_INT32,
+    READ_INT64,
+    READ_INT64,
+    WRITE_INT32,
+    WRITE_INT64,
+)
+def deal(
+    shift: int,
+    phase: int,
+    key: UInt32s,
+    base: Int64s,
+    first: Int64s,
+    slots: Int32s,
+    row: Int32s,
+    turns: Int32s,
+    starts: Int64s,
+    stops: Int64s,
+    sources: Int32s,
+    numbers: Int64s,
+) -> None:
+    """Write which unit of which source is read at runs of positions, in a phase of weights.
+
+    Parameters
+    ----------
+    shift : int
+        What makes positions places that are counted from the phase's start.
+    phase : int
+        The phase's number.
+    key : uint32 (2,)
+        The Philox key that draws the turn of every period.
+    base : int64 (k,)
+        Units of each source before the phase.
+    first, slots : int64 (k + 1,), int32 (D,)
+        As of `lay_out`.
+    row : int32 (D,)
+        As of `even_row`.
+    turns : int32
+        Slots where a period may begin; in the row backwards with D added.
+    starts, stops : int64 (num_runs,)
+        The runs of positions.
+    sources, numbers : int32 and int64 (sum(stops - starts),)
+        Get the sources, and the numbers of their units, counted from the start of the run.
+    """
+    num_slots, k = len(row), len(base)
+    following = np.empty(k, np.int64)
+    i = 0
+    for run in range(len(starts)):
+        num = stops[run] - starts[run]
+        if num <= 0:
+            continue
+        period, r = divmod(starts[run] + shift, num_slots)
+        turn = _turn(period, phase, turns, key)
+        counted = num >= k  # else the numbers of those that come are worked out one by one
+        if counted:
+            for j in range(k):
+                mine = slots[first[j] : first[j + 1]]
+                following[j] = base[j] + period * len(mine) + _dealt(mine, turn, r, num_slots)
+        end = i + num
+        while i < end:
+            backwards = turn >= num_slots
+            x = turn - num_slots + r if backwards else turn + r
+            x = x - num_slots if x >= num_slots else x
+            # to the end of the run, of the period or of the row, whichever comes first
+            until = i + min(end - i, num_slots - r, num_slots - x)
+            r += until - i
+            if backwards:
+                x, step = num_slots - 1 - x, -1
+            else:
+                step = 1
+            if counted:
+                while i < until:
+                    j = row[x]
+                    sources[i] = j
+                    numbers[i] = following[j]
+                    following[j] += 1
+                    x += step
+                    i += 1
+            else:
+                while i < until:
+                    j = row[x]
+                    mine = slots[first[j] : first[j + 1]]
+                    so_far = _dealt(mine, turn, r - (until - i), num_slots)
+                    sources[i] = j
+                    numbers[i] = base[j] + period * len(mine) + so_far
+                    x += step
+                    i += 1
+            if r == num_slots and i < end:
+                period, r = period + 1, 0
+                turn = _turn(period, phase, turns, key)
+
+
+@kernel(INT64, READ_UINT32, INT64, READ_INT32, INT64, READ_INT32, READ_INT64, WRITE_INT64)
+def find(
+    phase: int,
+    key: UInt32s,
+    base: int,
+    mine: Int32s,
+    num_slots: int,
+    turns: Int32s,
+    numbers: Int64s,
+    out: Int64s,
+) -> None:
+    """Write at which places of a phase some units of one source are read.
+
+    Parameters
+    ----------
+    phase, key, turns
+        As for `deal`.
+    base : int
+        Units of the source before the phase.
+    mine : int32 (share,)
+        The source's slots.
+    num_slots : int
+        D, the slots of a period.
+    numbers : int64 (num,)
+        The units' numbers, from `base` on.
+    out : int64 (num,)
+        Gets their places, counted from the phase's start.
+    """
+    share = len(mine)
+    for i in range(len(numbers)):
+        period, c = divmod(numbers[i] - base, share)
+        turn = _turn(period, phase, turns, key)
+        if turn < num_slots:
+            begin, slot = turn, mine[(_before(mine, turn) + c) % share]
+        else:
+            begin = turn - num_slots
+            skipped = share - _before(mine, num_slots - begin)
+            slot = num_slots - 1 - mine[share - 1 - (skipped + c) % share]
+        out[i] = period * num_slots + (slot - begin + num_slots) % num_slots
+
+
+@kernel(READ_INT32, READ_INT64, READ_INT64, WRITE_INT64, WRITE_INT64, WRITE_INT64, WRITE_INT64)
+def by_source(
+    sources: Int32s,
+    numbers: Int64s,
+    sizes: Int64s,
+    begins: Int64s,
+    starts: Int64s,
+    stops: Int64s,
+    calls: Int64s,
+) -> int:
+    """Sort units by their source, as runs of positions of the sources' epochs.
+
+    Parameters
+    ----------
+    sources, numbers : int32 and int64 (num,)
+        As `deal` writes them.
+    sizes : int64 (k,)
+        Units in an epoch of each source.
+    begins : int64 (k,)
+        Gets where the units of each source begin among all.
+    starts, stops : int64 (num,)
+        Get the runs, source by source.
+    calls : int64 (CALL * num,)
+        Gets, one after another, the pieces of one source and epoch: source, epoch, the first of
+        its runs and the last one's end, and where its units begin and end among all.
+
+    Returns
+    -------
+    int
+        How many pieces.
+    """
+    k, num = len(sizes), len(sources)
+    ends = np.zeros(k, np.int64)
+    for j in sources:
+        ends[j] += 1
+    total = 0
+    for j in range(k):
+        begins[j] = total
+        total += ends[j]
+        ends[j] = begins[j]
+    ordered = np.empty(num, np.int64)
+    for i in range(num):
+        j = sources[i]
+        ordered[ends[j]] = numbers[i]
+        ends[j] += 1
+    runs = pieces = 0
+    for j in range(k):
+        size, last, edge, of = sizes[j], -2, -1, -1
+        for i in range(begins[j], ends[j]):
+            number = ordered[i]
+            if number == last + 1 and number != edge:
+                stops[runs - 1] += 1
+            else:
+                epoch, position = divmod(number, size)
+                edge = number - position + size
+                if epoch != of:
+                    here = CALL * pieces
+                    calls[here], calls[here + 1], of = j, epoch, epoch
+                    calls[here + 2], calls[here + 4] = runs, i
+                    pieces += 1
+                starts[runs], stops[runs] = position, position + 1
+                runs += 1
+            last = number
+            here = CALL * (pieces - 1)
+            calls[here + 3], calls[here + 5] = runs, i + 1
+    return pieces
+
+
+@kernel(READ_INT32, READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
+def put_back(sources: Int32s, begins: Int64s, offsets: Int64s, drawn: Int64s, out: Int64s) -> None:
+    """Write what was drawn source by source to the units' places.
+
+    Parameters
+    ----------
+    sources, begins
+        As of `by_source`.
+    offsets : int64 (k,)
+        What is added to the indices of each source.
+    drawn, out : int64 (num,)
+        The indices by source, and where they belong.
+    """
+    at = begins.copy()
+    for i in range(len(sources)):
+        j = sources[i]
+        out[i] = drawn[at[j]] + offsets[j]
+        at[j] += 1

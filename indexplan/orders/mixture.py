@@ -1,0 +1,485 @@
+"""Several datasets read together, each as often as its weight says: mixture-v1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from indexplan.canonical import check_fields
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import (
+    NUM_SAMPLES_STOP,
+    READS,
+    Float64,
+    Int64,
+    Order,
+    Traits,
+    as_json,
+)
+from indexplan.orders.layers import nest, sorted_reads
+from indexplan.orders.phases import PLACE_STOP, Int32, Phases
+from indexplan.orders.registry import register
+from indexplan.orders.sequential import cut_runs, expand
+from indexplan.orders.shares import Phase, phases_of
+from indexplan.orders.streams import count_between, first_between, reads_between
+from indexplan.seeds import EPOCH_STOP, check_seed
+
+MOST_SOURCES = 2**16
+AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
+FIRST, ALL = "first_exhausted", "all_exhausted"
+SOURCES = 'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}'
+
+
+@register
+@dataclass(frozen=True, eq=False, init=False)
+class Mixture(Order):
+    """Several sources read together, each as often as its weight says, evenly at every place.
+
+    For several datasets with weights that may change during the run. Indices are those of the
+    sources one after another, as in `torch.utils.data.ConcatDataset`; `split` takes them apart.
+
+    Parameters
+    ----------
+    sources : mapping of str to Order, or sequence of (str, Order)
+        The names of the datasets, and how each is read. All epochs of a source must have as many
+        units.
+    weights : mapping of str to number, or sequence of (int, mapping)
+        How much each source is read, against the others; or phases of weights, each with the unit
+        of the whole run, all epochs one after another, from which on it holds; the first one is 0.
+        Written decimals are exact: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10 units.
+    epoch_size : int or {"first_exhausted", "all_exhausted"}, optional
+        Units in an epoch, 1 <= epoch_size < 2**63: by default the sources' units together. Or up
+        to where a source would begin anew, or until each source was read to its end once.
+    seed : int, default 0
+        0 <= seed < 2**128, of the mixing; the sources have their own.
+    period : int, optional
+        Units after which all counts are exact, up to 2**20, for weights that are no short decimals;
+        these are rounded to shares of it. By default 2**16.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or two sources are equal. When an epoch is read: if it
+        needs unit 2**63 of the run or later, or epoch 2**32 of a source.
+
+    Notes
+    -----
+    Sources keep their own epochs: unit c of a source is position c % n of its epoch c // n, of n
+    units, however the mixture's epochs lie. So nothing of a source is repeated before all of it was
+    read, and nothing is lost where weights change.
+
+    At every unit of a phase of weights, each source was read less than 1 unit more or less than its
+    share, and exactly its share at every multiple of the period: the pattern within a period is
+    that of Baruah et al., "Proportionate progress: a notion of fairness in resource allocation"
+    (Algorithmica, 1996), turned and reversed anew in each period. So counts are even, where
+    independent draws deviate like the square root of the units read.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> sources = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(90, seed=2)}
+    >>> mixture = ip.Mixture(sources, weights={"web": 0.75, "code": 0.25}, seed=3)
+    >>> source, index = mixture.split(mixture.take(0, 0, 8))
+    >>> source
+    array([0, 1, 0, 0, 0, 0, 1, 0])
+    >>> int(index.max()) < 700, mixture.names, mixture.shares
+    (True, ('web', 'code'), (3, 1))
+    """
+
+    sources: tuple[tuple[str, Order], ...]
+    weights: tuple[Phase, ...]
+    epoch_size: int
+    seed: int
+
+    algorithm = "mixture-v1"
+
+    def __init__(
+        self,
+        sources: Mapping[str, Order] | Sequence[tuple[str, Order]],
+        weights: Mapping[str, Any] | Sequence[tuple[int, Any]],
+        *,
+        epoch_size: int | str | None = None,
+        seed: int = 0,
+        period: int | None = None,
+    ) -> None:
+        keep = object.__setattr__
+        keep(self, "sources", _sources(sources))
+        for _, source in self.sources:
+            nest(self, source)
+        if (num_samples := int(self._ends[-1])) >= NUM_SAMPLES_STOP:
+            rule = "below 2**63 together"
+            raise wrong("the sources' samples", rule, num_samples, "leave some of them out")
+        keep(self, "num_samples", num_samples)
+        _check_different(self.sources)
+        keep(self, "weights", phases_of(weights, self.names, period))
+        keep(self, "seed", check_seed(seed))
+        keep(self, "epoch_size", self._stop(epoch_size))
+
+    def _stop(self, epoch_size: Any) -> int:
+        """Return the units of an epoch, of which there are as many as somebody asks for."""
+        if not isinstance(epoch_size, str) or epoch_size not in (FIRST, ALL):
+            size = sum(self._sizes.tolist()) if epoch_size is None else epoch_size
+            cure = f"pass how many units an epoch has, {FIRST!r} or {ALL!r}"
+            return integer("epoch_size", size, 1, PLACE_STOP, cure)
+        last = epoch_size == ALL  # the place of a last unit, else of one past it
+        sizes = self._sizes.tolist()
+        places = [self._phases.place_of(j, size - last) for j, size in enumerate(sizes)]
+        known = [place for place in places if place is not None]
+        if known and (epoch_size == FIRST or len(known) == len(places)):
+            return min(known) if epoch_size == FIRST else max(known) + 1
+        rule = f"{epoch_size!r} needs sources that are read to their ends before unit 2**63"
+        got = self.names[places.index(None)]
+        raise IndexPlanError(f"{rule}; got {got!r}, which is not; give it more weight")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sources' names, in their order."""
+        return tuple(name for name, _ in self.sources)
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """The units of each source in every `period` units, in the last phase of weights."""
+        return self.weights[-1][1]
+
+    @property
+    def period(self) -> int:
+        """The units after which all counts are exactly their shares, in the last phase."""
+        return sum(self.shares)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The sources' names."""
+        return self.names
+
+    @once
+    def _ends(self) -> tuple[int, ...]:
+        """Where the indices of each source begin, and the last one's end."""
+        return (0, *accumulate(source.num_samples for _, source in self.sources))
+
+    @once
+    def _begins(self) -> Int64:
+        """Where the indices of each source begin; int64 (k,)."""
+        return np.array(self._ends[:-1], np.int64)
+
+    @once
+    def _sizes(self) -> Int64:
+        """The units in an epoch of each source; int64 (k,)."""
+        return np.array([source.num_units(0) for _, source in self.sources], np.int64)
+
+    @once
+    def _phases(self) -> Phases:
+        return Phases(self.weights, self.seed)
+
+    @once
+    def _whose(self) -> tuple[Order, ...]:
+        return tuple(source for _, source in self.sources)
+
+    @once
+    def traits(self) -> Traits:
+        """Samples are read once where all epochs are whole epochs of all sources."""
+        inner = [source.traits for source in self._whose]
+        reads = max((each.reads for each in inner), key=READS.index)
+        if reads != "any":
+            reads = max(reads, self._reads, key=READS.index)
+        return Traits(deals_bins=any(each.deals_bins for each in inner), reads=reads)
+
+    @property
+    def _reads(self) -> str:
+        """How often an epoch reads units of its sources, if all of it is divided evenly."""
+        reads = "once"
+        for place, shares in self.weights:
+            periods, rest = divmod(self.epoch_size, sum(shares))
+            if rest or place % self.epoch_size:
+                return "any"
+            counts = [periods * share for share in shares]
+            if counts != self._sizes.tolist():
+                reads = "at most once"
+                before = self._phases.count(place).tolist()
+                for count, size, done in zip(counts, self._sizes.tolist(), before, strict=True):
+                    if count and (size % count or done % count):
+                        return "any"
+        return reads
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types: its sources by name, and its phases of shares."""
+        fields = {"sources": self.sources, "phases": self.weights, "epoch_size": self.epoch_size}
+        return {"algorithm": self.algorithm, **as_json(fields), "seed": self.seed}
+
+    @classmethod
+    def _from_fields(cls, values: dict[str, Any]) -> Order:
+        names = ["algorithm", "sources", "phases", "epoch_size", "seed"]
+        check_fields(f"an order of {cls.algorithm}", values, names)
+        size, seed = values["epoch_size"], values["seed"]
+        return cls(values["sources"], values["phases"], epoch_size=size, seed=seed)
+
+    def with_phase(
+        self, place: int, weights: Mapping[str, Any], *, period: int | None = None
+    ) -> Mixture:
+        """Return the mixture with other weights from a place on.
+
+        What is read before stays as it is, so a run may be stopped, and go on with it:
+        `plan.replace(order=...).resume(cursor)`, where the place is the cursor's or a later one.
+
+        Parameters
+        ----------
+        place : int
+            The unit of the whole run from which on the weights hold: epoch * epoch_size +
+            position. Weights that were to begin there or later are dropped.
+        weights : mapping of str to number
+        period : int, optional
+            As of a new mixture.
+
+        Raises
+        ------
+        IndexPlanError
+            If one of them is something else.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> sources = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(90, seed=2)}
+        >>> mixture = ip.Mixture(sources, weights={"web": 0.75, "code": 0.25})
+        >>> mixture.with_phase(1000, {"web": 1, "code": 1}).weights
+        ((0, (3, 1)), (1000, (1, 1)))
+        """
+        cure = "pass cursor.epoch * epoch_size + cursor.position, or a later place"
+        place = integer("place", place, 0, PLACE_STOP, cure)
+        ((_, shares),) = phases_of([(0, weights)], self.names, period)
+        phases = (*self._phases.before(place), (place, shares))
+        return Mixture(self.sources, phases, epoch_size=self.epoch_size, seed=self.seed)
+
+    def split(self, indices: ArrayLike) -> tuple[Int64, Int64]:
+        """Return which source each index is of, and which of its samples.
+
+        Parameters
+        ----------
+        indices : array_like of int
+            0 <= index < num_samples.
+
+        Returns
+        -------
+        sources, samples : numpy.ndarray
+            int64, the shape of `indices`: places in `names`, and the samples' numbers there.
+
+        Raises
+        ------
+        IndexPlanError
+            If an index is out of range.
+        """
+        array = self._check_indices(indices)
+        sources = self._group_of(array)
+        return sources, array - self._begins[sources]
+
+    def _group_of(self, indices: Int64) -> Int64:
+        return np.searchsorted(self._begins, indices, "right") - 1
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        begin = self._begin(epoch)
+        return self._phases.shares(begin + start, begin + stop)
+
+    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
+        """Return whether a run may go on: sources, and weights up to there, are the same.
+
+        Parameters
+        ----------
+        saved : mapping
+            The dict form of the order that the run was saved under.
+        epoch, position : int
+            The first that is left to read.
+        """
+        mine = self.to_dict()
+        if saved == mine:
+            return True
+        later = {"sources": None, "phases": None}
+        try:
+            names = [name for name, _ in saved["sources"]]
+            phases = [[begin, shares] for begin, shares in saved["phases"]]
+            same = {**saved, **later} == {**mine, **later} and names == list(self.names)
+            place = epoch * self.epoch_size + position
+            was, now = ([p for p in each if p[0] < place] for each in (phases, mine["phases"]))
+        except (KeyError, TypeError, ValueError):  # the dict form of another order
+            return False
+        if not same or was != now:
+            return False
+        read = self._phases.count(place).tolist()
+        return all(
+            source.continues(inside, *divmod(count, size))
+            for source, (_, inside), count, size in zip(
+                self._whose, saved["sources"], read, self._sizes.tolist(), strict=True
+            )
+        )
+
+    def num_units(self, epoch: int) -> int:
+        """Return the epoch size."""
+        self._begin(epoch)  # whether there is such an epoch
+        return self.epoch_size
+
+    def _begin(self, epoch: int) -> int:
+        """Return the unit of the run at which an epoch begins, all of which can be read."""
+        begin = epoch * self.epoch_size
+        if begin + self.epoch_size >= PLACE_STOP:
+            rule = f"below {(PLACE_STOP - 1) // self.epoch_size}, as the run ends at unit 2**63"
+            raise wrong("epoch", rule, epoch, "use smaller epochs")
+        return begin
+
+    def _pieces(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, Int64, Int64]]:
+        """Cut runs of positions into some that are sorted at a time: how many units, and runs."""
+        ends = np.cumsum(stops - starts)
+        total = int(ends[-1]) if len(ends) else 0
+        if total <= AT_ONCE:
+            yield total, starts, stops
+            return
+        for done in range(0, total, AT_ONCE):
+            until = min(total, done + AT_ONCE)
+            yield until - done, *cut_runs(starts, stops, ends, done, until)
+
+    def _sorted(
+        self, epoch: int, starts: Int64, stops: Int64
+    ) -> tuple[Int32, Int64, list[tuple[Order, int, int, Int64, Int64, int, int]]]:
+        """Return the sources of some positions, where each one's units begin, and what to ask.
+
+        That is: the source, its number, its epoch, its runs of positions there, and where the
+        units begin and end among all, sorted by source.
+        """
+        from indexplan.kernels import mixture
+
+        sources, numbers = self._phases.deal(self._begin(epoch), starts, stops)
+        num, sizes = len(sources), self._sizes
+        begins, calls = np.empty(len(sizes), np.int64), np.empty(mixture.CALL * num, np.int64)
+        lows, highs = np.empty(num, np.int64), np.empty(num, np.int64)
+        pieces = mixture.by_source(sources, numbers, sizes, begins, lows, highs, calls)
+        asked = []
+        each = calls[: mixture.CALL * pieces].reshape(pieces, mixture.CALL).tolist()
+        for j, inside, a, b, first, last in each:
+            if inside >= EPOCH_STOP:
+                raise self._too_far(j, inside)
+            asked.append((self._whose[j], j, inside, lows[a:b], highs[a:b], first, last))
+        return sources, begins, asked
+
+    def _too_far(self, source: int, epoch: int) -> IndexPlanError:
+        what = f"the epochs of the source {self.names[source]!r}"
+        return wrong(what, "below 2**32", epoch, "give it less weight, or read fewer epochs")
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        if self.deals_bins:
+            self._fill_bins(epoch, starts, stops, out)
+            return
+        from indexplan.kernels import mixture
+
+        done = 0
+        for num, some, ends in self._pieces(starts, stops):
+            sources, begins, asked = self._sorted(epoch, some, ends)
+            drawn = np.empty(num, np.int64)
+            for source, _, inside, lows, highs, first, last in asked:
+                source._fill(inside, lows, highs, drawn[first:last])  # noqa: SLF001 (an order too)
+            mixture.put_back(sources, begins, self._begins, drawn, out[done : done + num])
+            done += num
+
+    def _fill_bins(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        sources, _, asked = self._sorted(epoch, starts, stops)
+        sizes = self._unit_sizes(asked, len(sources))
+        ends = np.append(0, np.cumsum(sizes))
+        drawn = np.empty(int(ends[-1]), np.int64)
+        for source, j, inside, lows, highs, first, last in asked:
+            part = drawn[ends[first] : ends[last]]
+            source._fill(inside, lows, highs, part)  # noqa: SLF001 (of an order too)
+            part += self._begins[j]
+        where = np.argsort(sources, kind="stable")  # unit i of those by source is unit where[i]
+        at = np.empty(len(sources), np.int64)
+        at[where] = sizes
+        begin = (np.cumsum(at) - at)[where]
+        out[expand(begin, begin + sizes)] = drawn
+
+    def _unit_sizes(self, asked: list[Any], num: int) -> Int64:
+        """Return the samples in each unit of those sorted by source."""
+        sizes = np.empty(num, np.int64)
+        for source, _, inside, lows, highs, first, last in asked:
+            sizes[first:last] = np.diff(source._offsets(inside, lows, highs))  # noqa: SLF001
+        return sizes
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if not self.deals_bins:
+            return super()._offsets(epoch, starts, stops)
+        sources, _, asked = self._sorted(epoch, starts, stops)
+        sizes = np.empty(len(sources), np.int64)
+        sizes[np.argsort(sources, kind="stable")] = self._unit_sizes(asked, len(sources))
+        return np.append(0, np.cumsum(sizes))
+
+    def _read_of(self, epoch: int, indices: Int64) -> Iterator[tuple[int, Int64, int, int, Int64]]:
+        """Yield sources, which of some samples are theirs, and the units that an epoch reads.
+
+        That is: the source's number, places in `indices`, the first of its units and the one past
+        the last, and the samples' numbers there.
+        """
+        begin = self._begin(epoch)
+        starts = self._phases.count(begin).tolist()
+        stops = self._phases.count(begin + self.epoch_size).tolist()
+        sources, samples = self._group_of(indices), indices - self._begins[self._group_of(indices)]
+        for j in np.unique(sources).tolist():
+            last = (stops[j] - 1) // int(self._sizes[j])
+            if last >= EPOCH_STOP and stops[j] > starts[j]:
+                raise self._too_far(j, last)
+            mine = np.flatnonzero(sources == j)
+            yield j, mine, starts[j], stops[j], samples[mine]
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        first, begin = np.full(len(indices), -1, np.int64), self._begin(epoch)
+        for j, mine, start, stop, samples in self._read_of(epoch, indices):
+            units = first_between(self._whose[j], start, stop, samples)
+            found = units >= 0
+            first[mine[found]] = self._phases.find(j, units[found]) - begin
+        return first
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        which, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for j, mine, start, stop, samples in self._read_of(epoch, indices):
+            of, units = reads_between(self._whose[j], start, stop, samples)
+            which.append(mine[of])
+            places.append(self._phases.find(j, units) - self._begin(epoch))
+        return sorted_reads(np.concatenate(which), np.concatenate(places), len(indices))
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        counts = np.zeros(len(indices), np.int64)
+        for j, mine, start, stop, samples in self._read_of(epoch, indices):
+            counts[mine] = count_between(self._whose[j], start, stop, samples)
+        return counts
+
+
+def _sources(sources: Any) -> tuple[tuple[str, Order], ...]:
+    """Return sources as names and orders."""
+    rule = f"different names, each with an order, from 1 to {MOST_SOURCES} of them"
+    try:
+        pairs = sources.items() if isinstance(sources, Mapping) else sources
+        named = tuple((name, order) for name, order in pairs)
+        right = 0 < len({name for name, _ in named}) == len(named) <= MOST_SOURCES
+    except Exception:  # whatever somebody's classes raise
+        raise wrong("sources", rule, sources, SOURCES) from None
+    if not right or not all(isinstance(name, str) for name, _ in named):
+        raise wrong("sources", rule, sources, SOURCES)
+    for name, order in named:
+        if not isinstance(order, Order):
+            raise wrong(f"the source {name!r}", "an Order", order, SOURCES)
+        if not order.constant_num_units:
+            rule = "Mixture needs sources with the same number of units in every epoch"
+            raise IndexPlanError(f"{rule}; got {order.algorithm}; leave {name!r} out")
+    return named
+
+
+def _check_different(sources: tuple[tuple[str, Order], ...]) -> None:
+    """Refuse two equal sources, whose samples would be read in the same sequence."""
+    alike: dict[tuple[str, int], list[tuple[str, Order]]] = {}
+    for name, order in sources:  # only such are compared, as that may take a look at columns
+        alike.setdefault((order.algorithm, order.num_samples), []).append((name, order))
+    for some in alike.values():
+        texts: dict[str, str] = {}
+        for name, order in some if len(some) > 1 else []:
+            other = texts.setdefault(order._text, name)  # noqa: SLF001 (of an order too)
+            if other != name:
+                cure = "give each its own seed, as equal ones read their samples in one sequence"
+                raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)

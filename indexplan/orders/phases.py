@@ -1,0 +1,199 @@
+"""Which unit of which source a mixture reads at a place of its stream, by phases of weights."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.once import once
+from indexplan.orders.base import Float64, Int64
+from indexplan.orders.shares import Phase
+from indexplan.seeds import MIXTURE, key_words
+
+Int32 = NDArray[np.int32]
+PLACE_STOP = 2**63
+
+
+class Pattern(NamedTuple):
+    """The sources of a period of D slots, and where it may begin.
+
+    first : int64 (k + 1,), slots : int32 (D,)
+        Source j has the slots [first[j], first[j + 1]) of `slots`, rising.
+    row : int32 (D,)
+        The source of each slot.
+    turns : int32
+        Where a period may begin: at a slot of the row, or, D added, of the row backwards.
+    """
+
+    first: Int64
+    slots: Int32
+    row: Int32
+    turns: Int32
+
+    def of(self, source: int) -> Int32:
+        """Return the slots of a source."""
+        return self.slots[self.first[source] : self.first[source + 1]]
+
+
+@lru_cache(maxsize=16)  # 3 ms for 65,536 slots, of some 0.6 MB; 1 MB and 18 MB are the most
+def pattern_of(shares: tuple[int, ...]) -> Pattern:
+    """Return the pattern of some shares."""
+    from indexplan.kernels import mixture  # which imports numba
+
+    num_slots, each = sum(shares), np.array(shares, np.int64)
+    row, slots = np.empty(num_slots, np.int32), np.empty(num_slots, np.int32)
+    blocked = np.zeros(num_slots + 1, np.int64)
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
+    mixture.even_row(each, row)
+    mixture.lay_out(row, first, slots, blocked)
+    # a row read backwards deviates as it does forwards, with the sign turned: it may begin where
+    # the row may end
+    begins = np.flatnonzero(blocked[:num_slots] == 0)
+    turns = np.concatenate([begins, num_slots + np.sort(-begins % num_slots)])
+    if np.count_nonzero(each) == 1:  # all turns are the same
+        turns = turns[:1]
+    return Pattern(first, slots, row, turns.astype(np.int32))
+
+
+class Phases:
+    """Phases of weights: where each begins, and its shares.
+
+    Parameters
+    ----------
+    phases : tuple of (place, shares)
+        Rising from 0.
+    seed : int
+        Of the turns.
+    """
+
+    def __init__(self, phases: tuple[Phase, ...], seed: int) -> None:
+        self.phases = phases
+        self.places = [place for place, _ in phases]
+        self.key = key_words(seed, MIXTURE, 0, 2)
+        self._held: tuple[int, Pattern] | None = None  # of the phase that was looked at last
+
+    @once
+    def bases(self) -> list[Int64]:
+        """How many units of each source come before each phase; int64 (k,) for each."""
+        bases = [np.zeros(len(self.phases[0][1]), np.int64)]
+        for number, (place, stop) in enumerate(pairwise(self.places)):
+            bases.append(self._count(number, bases[number], stop - place))
+        return bases
+
+    def _count(self, number: int, base: Int64, place: int) -> Int64:
+        """Return how many units of each source come before a place of a phase."""
+        shares = self.phases[number][1]
+        periods, rest = divmod(place, sum(shares))
+        if not rest:  # which takes no pattern
+            return base + periods * np.array(shares, np.int64)
+        from indexplan.kernels import mixture
+
+        pattern, out = self._pattern(number), np.empty(len(base), np.int64)
+        first, slots, _, turns = pattern
+        mixture.count_before(place, number, self.key, base, first, slots, turns, out)
+        return out
+
+    def _pattern(self, number: int) -> Pattern:
+        """Return the pattern of a phase."""
+        held = self._held
+        if held is None or held[0] != number:
+            held = self._held = number, pattern_of(self.phases[number][1])
+        return held[1]
+
+    def phase_at(self, place: int) -> int:
+        """Return the number of the phase that a place belongs to."""
+        return bisect_right(self.places, place) - 1
+
+    def count(self, place: int) -> Int64:
+        """Return how many units of each source come before a place of the stream; int64 (k,)."""
+        number = self.phase_at(place)
+        return self._count(number, self.bases[number], place - self.places[number])
+
+    def deal(self, begin: int, starts: Int64, stops: Int64) -> tuple[Int32, Int64]:
+        """Return the sources and units that are read at runs of positions, counted from `begin`."""
+        total = int((stops - starts).sum())
+        sources, numbers = np.empty(total, np.int32), np.empty(total, np.int64)
+        if not total:
+            return sources, numbers
+        if len(self.phases) == 1:
+            self._deal(0, begin, starts, stops, sources, numbers)
+            return sources, numbers
+        some = stops > starts
+        starts, stops = starts[some], stops[some]
+        done = 0
+        for number, lows, highs in self._cut(begin, starts, stops):
+            until = done + int((highs - lows).sum())
+            self._deal(number, begin, lows, highs, sources[done:until], numbers[done:until])
+            done = until
+        return sources, numbers
+
+    def _deal(
+        self, number: int, begin: int, starts: Int64, stops: Int64, sources: Int32, numbers: Int64
+    ) -> None:
+        from indexplan.kernels import mixture
+
+        place, base, pattern = self.places[number], self.bases[number], self._pattern(number)
+        mixture.deal(
+            begin - place, number, self.key, base, *pattern, starts, stops, sources, numbers
+        )
+
+    def _cut(self, begin: int, starts: Int64, stops: Int64) -> list[tuple[int, Int64, Int64]]:
+        """Cut runs, none of them empty, where phases begin: (phase, starts, stops), in turn."""
+        least, most = begin + int(starts.min()), begin + int(stops.max()) - 1
+        low, high = self.phase_at(least), self.phase_at(most)
+        if low == high:
+            return [(low, starts, stops)]
+        edges = np.array([place - begin for place in self.places[low + 1 : high + 1]], np.int64)
+        first, last = (np.searchsorted(edges, at, "right") for at in (starts, stops - 1))
+        pieces = last - first + 1
+        run = np.repeat(np.arange(len(starts)), pieces)
+        phase = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[run]
+        lows = np.maximum(starts[run], np.append(0, edges)[phase])
+        highs = np.minimum(stops[run], np.append(edges, stops.max())[phase])
+        ends = [0, *(np.flatnonzero(np.diff(phase)) + 1).tolist(), len(phase)]
+        return [(low + int(phase[a]), lows[a:b], highs[a:b]) for a, b in pairwise(ends)]
+
+    def find(self, source: int, numbers: Int64) -> Int64:
+        """Return the places at which some units of a source are read, which it is; int64."""
+        from indexplan.kernels import mixture
+
+        bases = np.array([base[source] for base in self.bases])
+        phase = np.searchsorted(bases, numbers, "right") - 1
+        places = np.empty(len(numbers), np.int64)
+        for number in np.unique(phase).tolist():
+            some, base = np.flatnonzero(phase == number), int(bases[number])
+            pattern, out = self._pattern(number), np.empty(len(some), np.int64)
+            mine, num_slots, turns = pattern.of(source), len(pattern.row), pattern.turns
+            mixture.find(number, self.key, base, mine, num_slots, turns, numbers[some], out)
+            places[some] = out + self.places[number]
+        return places
+
+    def place_of(self, source: int, number: int) -> int | None:
+        """Return the place at which a unit of a source is read; None if that is not below 2**63."""
+        bases = [int(base[source]) for base in self.bases]
+        phase = bisect_right(bases, number) - 1
+        place, shares = self.phases[phase]
+        if not shares[source]:
+            return None
+        periods = (number - bases[phase]) // shares[source] + 1
+        if place + periods * sum(shares) >= PLACE_STOP:
+            return None
+        return int(self.find(source, np.array([number], np.int64))[0])
+
+    def shares(self, start: int, stop: int) -> Float64:
+        """Return the share of each source in places [start, stop), as the phases have it."""
+        first, last = self.phase_at(start), self.phase_at(stop - 1)
+        ends = [start, *self.places[first + 1 : last + 1], stop]
+        total = np.zeros(len(self.phases[0][1]))
+        for (low, high), (_, shares) in zip(pairwise(ends), self.phases[first:], strict=False):
+            total += (high - low) * (np.array(shares) / sum(shares))
+        return total / (stop - start)
+
+    def before(self, place: int) -> tuple[Phase, ...]:
+        """Return the phases that begin before a place."""
+        return self.phases[: bisect_left(self.places, place)]

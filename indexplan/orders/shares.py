@@ -1,0 +1,138 @@
+"""Integer shares: of weights, exact where they are short decimals, else by largest remainder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from indexplan.errors import integer, wrong
+
+PERIOD = 2**16  # where weights are no short decimals
+LONGEST_PERIOD = 2**20
+MOST_PHASES = 2**12
+CURE = 'pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]'
+
+Phase = tuple[int, tuple[int, ...]]  # where it begins, and its shares
+
+
+def integers(weights: Sequence[Fraction]) -> list[int]:
+    """Return weights as the smallest integers in the same proportions; not all are 0."""
+    scale = math.lcm(*(weight.denominator for weight in weights))
+    scaled = [weight.numerator * (scale // weight.denominator) for weight in weights]
+    common = math.gcd(*scaled)
+    return [each // common for each in scaled]
+
+
+def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
+    """Return how many of `total` each weight gets: by largest remainder, ties to the first."""
+    whole = sum(weights)
+    sizes, rests = zip(*(divmod(total * weight, whole) for weight in weights), strict=True)
+    by_rest = sorted(range(len(sizes)), key=lambda i: (-rests[i], i))
+    more = set(by_rest[: total - sum(sizes)])
+    return [size + (i in more) for i, size in enumerate(sizes)]
+
+
+def shares_of(weights: Sequence[Fraction], period: int | None) -> tuple[int, ...]:
+    """Return weights, which are not all 0, as integers that add up to a period.
+
+    Without a period, they are exact where the least that allows it is at most 2**16. Else what
+    would get less than 1 of the period gets 1, and the rest is rounded by largest remainder.
+    """
+    each = integers(weights)
+    if period is None:
+        period = min(sum(each), PERIOD)
+    left, large = period, [i for i, weight in enumerate(each) if weight]
+    shares = [int(weight > 0) for weight in each]
+    while True:
+        of_large = sum(each[i] for i in large)
+        kept = [i for i in large if left * each[i] >= of_large]
+        if len(kept) == len(large):
+            break
+        left -= len(large) - len(kept)
+        large = kept
+    for i, share in zip(large, largest_remainder(left, [each[i] for i in large]), strict=True):
+        shares[i] = share
+    return tuple(shares)
+
+
+def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, ...]:
+    """Return phases of weights, or one for all of a run, as places and shares.
+
+    Raises
+    ------
+    IndexPlanError
+        If weights are not those of all the names, negative or all 0, places do not rise from 0, or
+        the period is too long, or too short to hold each positive weight.
+    """
+    if period is not None:
+        period = integer("period", period, 1, LONGEST_PERIOD + 1, "leave it out")
+    rule = "a number for each source, or a list of (place, numbers)"
+    entries = [(0, weights)] if isinstance(weights, Mapping) else weights
+    try:
+        entries = [(place, row) for place, row in entries]
+    except Exception:  # whatever somebody's classes raise
+        raise wrong("weights", rule, weights, CURE) from None
+    if not 0 < len(entries) <= MOST_PHASES:
+        rule = f"phases, from 1 to {MOST_PHASES}"
+        raise wrong("weights", rule, len(entries), "leave some of them out")
+    phases: list[Phase] = []
+    for place, row in entries:
+        least = phases[-1][0] + 1 if phases else 0
+        stop = 2**63 if phases else 1
+        cure = "begin the first phase at 0, and each later one after the one before"
+        begin = integer("the place of a phase of weights", place, least, stop, cure)
+        phases.append((begin, _row(row, names, period)))
+    return tuple(phases)
+
+
+def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, ...]:
+    """Return the shares of one phase, from its weights or as they are."""
+    if not isinstance(weights, Mapping):
+        if period is not None:
+            raise wrong("period", "left out where shares are given", period, "leave it out")
+        return _checked(weights, len(names))
+    if set(weights) != set(names):
+        odd = sorted(map(str, set(weights) ^ set(names)))
+        cure = "give each source a weight, which may be 0"
+        raise wrong("the names of weights", f"those of the sources, {_few(names)}", odd, cure)
+    fractions = [_weight(name, weights[name]) for name in names]
+    num_positive = sum(weight > 0 for weight in fractions)
+    if not num_positive:
+        raise wrong("weights", "above 0 for one source at least", dict(weights), CURE)
+    if period is not None and period < num_positive:
+        rule = f"at least {num_positive}, a slot for each positive weight"
+        raise wrong("period", rule, period, "leave it out")
+    return shares_of(fractions, period)
+
+
+def _weight(name: str, weight: Any) -> Fraction:
+    """Return a weight as it is written: 0.1 is a tenth."""
+    try:
+        whole = isinstance(weight, int | Fraction | Decimal)
+        fraction = Fraction(weight) if whole else Fraction(repr(float(weight)))
+        boolean = isinstance(weight, bool) or type(weight).__name__ == "bool"  # NumPy's too
+        right = fraction >= 0 and not boolean
+    except Exception:  # not a number, not finite, or whatever somebody's class raises
+        right = False
+    if not right:
+        what = f"the weight of {name!r}"
+        raise wrong(what, "a finite number from 0 on", weight, "use 0 to leave it out")
+    return fraction
+
+
+def _checked(shares: Any, k: int) -> tuple[int, ...]:
+    """Return a row of shares, which is what a dict form holds."""
+    rule = f"{k} integers from 0 on, one for each source, of a sum from 1 to 2**20"
+    if not isinstance(shares, list | tuple) or len(shares) != k:
+        raise wrong("shares", rule, shares, CURE)
+    row = tuple(integer("a share", each, 0, LONGEST_PERIOD + 1, CURE) for each in shares)
+    if not 1 <= sum(row) <= LONGEST_PERIOD:
+        raise wrong("shares", rule, list(row), CURE)
+    return row
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

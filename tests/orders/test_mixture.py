@@ -1,0 +1,397 @@
+"""Mixtures: even counts at every place, sources in order without gaps, weights that may change."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.orders.phases import Phases
+from indexplan.testing import check_order
+from tests.orders.test_protocol import Later, units
+from tests.support import mixing
+from tests.support.bins import Bins, Drawn
+from tests.support.strategies import cursors, fresh_plans, partitions, plans, seeds
+
+GOLDEN = json.loads(Path(__file__).parents[1].joinpath("golden/mixture_v1.json").read_text())
+
+# weights of 0 are given to fewer than all sources, and periods are short enough for the oracle
+WEIGHTS = st.sampled_from([0, 1, 1, 2, 3, 7, 0.5, 0.1, 0.25])
+
+
+def source(n: int, kind: str, seed: int) -> ip.Order:
+    """Return an order of n samples, or of n kept ones."""
+    if kind == "blocks":
+        return ip.BlockShuffle(n, 3, seed=seed)
+    if kind == "epochs":
+        return ip.Epochs(ip.Shuffle(n, seed=seed), n // 2 + 1)
+    if kind == "subset":
+        return ip.Subset(ip.Shuffle(n, seed=seed), range(1, n + 1), n + 2)
+    if kind == "part" and n > 1:
+        return ip.Split(n, {"a": 1, "b": 1}, seed=seed)["b"]
+    if kind == "drawn":
+        return Drawn(n, seed)
+    return Bins(n) if kind == "bins" else ip.Shuffle(n, seed=seed)
+
+
+PLAIN = ("shuffle", "blocks", "epochs", "subset", "part", "drawn")
+
+
+@st.composite
+def mixtures(draw: st.DrawFn, kinds: tuple[str, ...] = (*PLAIN, "bins")) -> ip.Mixture:
+    """Draw a mixture of small sources, in phases of weights that begin anywhere."""
+    sizes = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
+    names = [f"s{i}" for i in range(len(sizes))]
+    chosen = [draw(st.sampled_from(kinds)) for _ in names]
+    sources = {
+        name: source(size + 20 * i, kind, i)  # of other sizes, so that none are equal
+        for i, (name, size, kind) in enumerate(zip(names, sizes, chosen, strict=True))
+    }
+    places = sorted({0, *draw(st.lists(st.integers(1, 130), max_size=2))})
+    rows = st.lists(WEIGHTS, min_size=len(names), max_size=len(names)).filter(any)
+    phases = [(place, dict(zip(names, draw(rows), strict=True))) for place in places]
+    period = draw(st.none() | st.integers(len(names), 9))
+    size = draw(st.none() | st.integers(1, 60))
+    return ip.Mixture(sources, phases, epoch_size=size, seed=draw(seeds), period=period)
+
+
+def read(mixture: ip.Mixture, start: int, stop: int) -> tuple[list[int], list[int]]:
+    """Return the sources, and the numbers of their units, at places of the run."""
+    phases = Phases(mixture.weights, mixture.seed)
+    sources, numbers = phases.deal(start, np.array([0]), np.array([stop - start]))
+    return sources.tolist(), numbers.tolist()
+
+
+@given(mixtures(), st.sampled_from([0, 1, 2, 7]))
+def test_it_reads_what_the_words_say(mixture: ip.Mixture, epoch: int) -> None:
+    """Every unit of an epoch is the oracle's, taken whole, in cuts and one by one."""
+    row = mixing.row_of(mixture, epoch)
+    assert row == units(mixture, epoch)
+    num = len(row)
+    ends = sorted({0, num, num // 3, num // 2})
+    flat = [sample for unit in row for sample in unit]
+    assert flat == mixture.take(epoch, ends[:-1], ends[1:]).tolist()
+    backwards = list(range(num))[::-1]
+    assert [s for at in backwards for s in row[at]] == mixture.take(epoch, backwards).tolist()
+    samples = list(range(mixture.num_samples))
+    assert [flat.count(sample) for sample in samples] == mixture.count(epoch, samples).tolist()
+    positions, offsets = mixture.locate_all(epoch, samples)
+    expected = [[at for at in range(num) for s in row[at] if s == sample] for sample in samples]
+    assert expected == [part.tolist() for part in np.split(positions, offsets[1:-1])]
+    first = [(at or [-1])[0] for at in expected]
+    assert first == mixture.locate(epoch, samples).tolist()
+    most = max(map(flat.count, samples))
+    every = min(map(flat.count, samples))
+    assert {"once": most == every == 1, "at most once": most == 1}.get(mixture.traits.reads, True)
+
+
+@given(mixtures(), st.integers(0, 2**40), st.integers(1, 60))
+def test_places_far_off_and_back(mixture: ip.Mixture, place: int, num: int) -> None:
+    """Wherever it is, a place reads the oracle's unit, and is found again by it."""
+    expected = [mixing.unit(mixture.weights, mixture.seed, place + i) for i in range(num)]
+    sources, numbers = read(mixture, place, place + num)
+    assert expected == list(zip(sources, numbers, strict=True))
+    phases = Phases(mixture.weights, mixture.seed)
+    found = [int(phases.find(j, np.array([number]))[0]) for j, number in expected]
+    assert list(range(place, place + num)) == found
+
+
+@given(mixtures())
+def test_counts_are_even_at_every_place(mixture: ip.Mixture) -> None:
+    """At every prefix of a phase each source is within 1 of its share, and exact at periods."""
+    for number, (begin, shares) in enumerate(mixture.weights):
+        period = sum(shares)
+        stop = (mixture.weights[number + 1 :] or [(begin + 4 * period,)])[0][0]
+        sources, _ = read(mixture, begin, stop)
+        counts = np.cumsum(np.eye(len(shares), dtype=int)[sources], axis=0)
+        aims = np.outer(np.arange(1, len(counts) + 1), shares)
+        off = np.abs(counts * period - aims)
+        assert off.max() < period
+        assert 0 == off[period - 1 :: period].sum()
+
+
+@given(mixtures())
+def test_sources_are_read_in_order_without_gaps(mixture: ip.Mixture) -> None:
+    """Through all epochs and phases, each source's units are numbered 0, 1, 2, ..."""
+    sources, numbers = read(mixture, 0, 200)
+    for j in range(len(mixture.names)):
+        mine = [number for of, number in zip(sources, numbers, strict=True) if of == j]
+        assert list(range(len(mine))) == mine
+
+
+def test_a_source_goes_on_where_the_epoch_before_left_it() -> None:
+    """The stream of a source is its own epochs, whatever the mixture's epochs are."""
+    inside = {"a": ip.Shuffle(10, seed=1), "b": ip.Shuffle(7, seed=2)}
+    mixture = ip.Mixture(inside, {"a": 2, "b": 1}, epoch_size=5)
+    row = [index for epoch in range(9) for index in mixture.take(epoch, 0, 5).tolist()]
+    assert [3 * [10], 3 * [10]] != row
+    a = [index for index in row if index < 10]
+    b = [index - 10 for index in row if index >= 10]
+    for got, order in ((a, inside["a"]), (b, inside["b"])):
+        n = order.num_samples
+        stream = [i for epoch in range(9) for i in order.take(epoch, 0, n).tolist()]
+        assert stream[: len(got)] == got
+
+
+@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: str(case["phases"])[:40])
+def test_known_answers(case: dict[str, Any]) -> None:
+    """Bits that never change, up to epochs of sources that no run reaches."""
+    phases = Phases(tuple((at, tuple(shares)) for at, shares in case["phases"]), case["seed"])
+    positions = np.array(case["positions"])
+    got = phases.deal(case["epoch"] * case["epoch_size"], positions, positions + 1)
+    answers = [[int(j), *map(int, divmod(c, case["sizes"][j]))] for j, c in zip(*got, strict=True)]
+    assert case["answers"] == answers
+
+
+def test_known_samples() -> None:
+    """Bits that never change, with what the sources read."""
+    sources = {"a": ip.Shuffle(10, seed=3), "b": ip.Shuffle(5, seed=4)}
+    mixture = ip.Mixture(sources, {"a": 0.6, "b": 0.4}, seed=5)
+    assert (3, 2) == mixture.shares
+    assert [
+        [10, 0, 9, 14, 1, 7, 12, 5, 13, 4, 2, 3, 11, 8, 10],
+        [14, 6, 13, 6, 8, 7, 11, 5, 1, 12, 14, 4, 11, 0, 9],
+    ] == [mixture.take(epoch, 0, 15).tolist() for epoch in range(2)]
+    assert "161b7ce623a20025" == mixture.fingerprint[:16]
+    assert {
+        "algorithm": "mixture-v1",
+        "sources": [["a", sources["a"].to_dict()], ["b", sources["b"].to_dict()]],
+        "phases": [[0, [3, 2]]],
+        "epoch_size": 15,
+        "seed": 5,
+    } == mixture.to_dict()
+
+
+def test_every_rank_gets_its_part_of_a_source() -> None:
+    """An eighth of what is read, over eight ranks: each gets about an eighth of that eighth."""
+    sources = {"large": ip.Shuffle(7000, seed=1), "small": ip.Shuffle(1000, seed=2)}
+    order = ip.Mixture(sources, {"large": 7, "small": 1}, epoch_size=8000)
+    for batch_size in (1, 2):
+        plan = ip.Plan(order, world_size=8, batch_size=batch_size)
+        rows = [plan.indices(0, rank=rank) for rank in range(8)]
+        parts = np.array([(row >= 7000).sum() for row in rows])
+        assert 1000 == parts.sum()
+        assert 95 <= parts.min() <= parts.max() <= 155  # of a fixed pattern: 0 and 1,000
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=30), st.integers(30, 3000))
+def test_shares_are_near_their_weights(weights: list[int], period: int) -> None:
+    """They add up, none is lost, and those of large weights are rounded by less than 1."""
+    names = [str(i) for i in range(len(weights))]
+    sources = {name: ip.Shuffle(2 + i) for i, name in enumerate(names)}
+    made = ip.Mixture(sources, dict(zip(names, weights, strict=True)), period=period)
+    assert (period, period) == (made.period, sum(made.shares))
+    assert min(made.shares) >= 1
+    exact = [Fraction(period * weight, sum(weights)) for weight in weights]
+    if min(exact) >= 1:
+        assert all(abs(s - e) < 1 for s, e in zip(made.shares, exact, strict=True))
+    raised = sum(each < 1 for each in exact)
+    assert all(s <= max(1, e + 1) for s, e in zip(made.shares, exact, strict=True))
+    assert all(s > e - 1 - len(weights) * raised for s, e in zip(made.shares, exact, strict=True))
+
+
+def test_written_decimals_are_exact() -> None:
+    """As people write weights; others are rounded, and the rarest is kept."""
+    sources = {"a": ip.Shuffle(9), "b": ip.Shuffle(8), "c": ip.Shuffle(7)}
+
+    def shares(*weights: Any, period: int | None = None) -> tuple[int, ...]:
+        named = dict(zip("abc", weights, strict=True))
+        return ip.Mixture(sources, named, period=period).shares
+
+    assert (7, 2, 1) == shares(0.7, 0.2, 0.1) == shares(70, 20, 10)
+    assert (1, 1, 1) == shares(1 / 3, 1 / 3, 1 / 3)
+    assert (3, 0, 1) == shares(Fraction(3, 4), 0, np.float64(0.25))
+    assert (2**16 - 2, 1, 1) == shares(1, 1e-9, 1e-12)
+    assert 2**20 == sum(shares(0.5, 0.3, 0.2 + 1e-12, period=2**20))
+    assert (1, 2, 2) == shares(1, 2, 2)
+    assert (2, 4, 4) == shares(1, 2, 2, period=10)
+    assert (1, 1, 1) == shares(1e300, 1e300, 1e300)
+
+
+@given(plans(mixtures()))
+def test_plans_over_mixtures_keep_the_laws(plan: ip.Plan) -> None:
+    """A mixture is an order as any other to a plan: verified, saved as JSON, resumed."""
+    assert ip.verify(plan).ok
+    again = ip.Plan.from_json(plan.to_json())
+    assert (again, again.order.stream_key) == (plan, plan.order.seed)
+    assert pickle.loads(pickle.dumps(plan.order)) == plan.order  # noqa: S301 (our own)
+
+
+@given(fresh_plans(mixtures(PLAIN)), st.data())
+def test_weights_may_change_at_a_resume(plan: ip.Plan, data: st.DataObject) -> None:
+    """What was read stays as it was, and over both parts of the run sources have no gap."""
+    cursor = data.draw(cursors(plan), label="cursor")
+    order: Any = plan.order
+    place = cursor.epoch * order.epoch_size + cursor.position
+    later = place + data.draw(st.integers(0, 30), label="later")
+    weights = {name: data.draw(st.integers(1, 5), label=name) for name in order.names}
+    changed = order.with_phase(later, weights)
+    fields = data.draw(partitions(changed, plan.sub_epochs), label="partition")
+    rest = ip.Plan(changed, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
+    assert ip.verify(rest, [cursor.epoch]).ok
+    assert read(order, 0, later) == read(changed, 0, later)
+    sources, numbers = read(changed, 0, later + 100)
+    for j in range(len(order.names)):
+        mine = [number for of, number in zip(sources, numbers, strict=True) if of == j]
+        assert list(range(len(mine))) == mine
+    if place > 0 and len(order.names) > 1:
+        early = order.with_phase(place - 1, dict.fromkeys(order.names, 1) | {order.names[0]: 1000})
+        with pytest.raises(ip.IndexPlanError, match="a cursor must be of the plan's order"):
+            ip.Plan(early, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
+
+
+def test_a_later_phase_takes_the_place_of_others() -> None:
+    """`with_phase` keeps what begins before, and nothing else."""
+    sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(5)}
+    phases = [(0, {"a": 1, "b": 1}), (10, {"a": 2, "b": 1}), (20, {"a": 3, "b": 1})]
+    mixture = ip.Mixture(sources, phases, epoch_size=7, seed=9)
+    changed = mixture.with_phase(10, {"a": 0, "b": 1})
+    assert ((0, (1, 1)), (10, (0, 1))) == changed.weights
+    assert (7, 9, (0, 1), 1) == (changed.epoch_size, changed.seed, changed.shares, changed.period)
+    assert ((0, (4, 1)),) == mixture.with_phase(0, {"a": 0.8, "b": 0.2}).weights
+    assert (13, 7) == mixture.with_phase(10, {"a": 13, "b": 7}, period=20).shares
+    saved = mixture.to_dict()
+    assert changed.continues(saved, 1, 3)  # at place 10
+    assert not changed.continues(saved, 1, 4)
+    assert not changed.continues({**saved, "seed": 1}, 1, 3)
+    assert not changed.continues({"algorithm": "shuffle-v1"}, 1, 3)
+    assert not changed.continues({**saved, "sources": [["c", {}], ["b", {}]]}, 0, 0)
+    again = ip.Mixture(sources, mixture.weights, epoch_size=7, seed=9)  # shares as they are
+    assert again == mixture
+
+
+def test_sources_may_change_where_nothing_was_read() -> None:
+    """A source is asked from where on it may differ: from its own epoch and position."""
+
+    def mixed(since: int) -> ip.Mixture:
+        sources = {"a": Later(20, since=since), "b": ip.Shuffle(5)}
+        return ip.Mixture(sources, {"a": 1, "b": 1}, epoch_size=10)
+
+    saved = mixed(1).to_dict()
+    assert mixed(2).continues(saved, 7, 9)  # 39 or 40 units of 20 are read, in epoch 1 of a
+    assert not mixed(2).continues(saved, 8, 0)
+    assert not mixed(1).continues(saved | {"epoch_size": 11}, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "first", "everything"),
+    [((1, 1), 8, 20), ((3, 1), 13, 20), ((1, 0), 10, None)],
+)
+def test_stops(weights: tuple[int, int], first: int, everything: int | None) -> None:
+    """An epoch ends before anything is repeated, or when everything was read."""
+    sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(4 if weights[1] else 5)}
+    named = dict(zip("ab", weights, strict=True))
+    stopped = ip.Mixture(sources, named, epoch_size="first_exhausted")
+    num = stopped.epoch_size
+    longer = ip.Mixture(sources, named, epoch_size=num + 1)
+    assert stopped.count(0, range(stopped.num_samples)).max() == 1
+    assert longer.count(0, range(stopped.num_samples)).max() == 2
+    assert abs(num - first) <= 1
+    if everything is None:
+        with pytest.raises(ip.IndexPlanError, match="got 'b', which is not"):
+            ip.Mixture(sources, named, epoch_size="all_exhausted")
+        return
+    whole = ip.Mixture(sources, named, epoch_size="all_exhausted")
+    assert isinstance(whole.to_dict()["epoch_size"], int)
+    assert whole.count(0, range(whole.num_samples)).min() == 1
+    less = ip.Mixture(sources, named, epoch_size=whole.epoch_size - 1)
+    assert less.count(0, range(whole.num_samples)).min() == 0
+
+
+def test_what_it_says_of_its_reads() -> None:
+    """Once where epochs are whole ones of all sources, at most once where they divide them."""
+    a, b = ip.Shuffle(30, seed=1), ip.Shuffle(10, seed=2)
+
+    def reads(size: int | None, *phases: Any, b: ip.Order = b) -> str:
+        weights = [(place, dict(zip("ab", row, strict=True))) for place, row in phases]
+        return ip.Mixture({"a": a, "b": b}, weights, epoch_size=size).traits.reads
+
+    assert "once" == reads(None, (0, (3, 1)))
+    assert "any" == reads(None, (0, (1, 1)))
+    assert "any" == reads(80, (0, (3, 1)))
+    assert "at most once" == reads(20, (0, (3, 1)))
+    assert "at most once" == reads(20, (0, (1, 1)))
+    assert "at most once" == reads(20, (0, (3, 1)), (40, (1, 1)))
+    assert "any" == reads(20, (0, (3, 1)), (20, (1, 1)))  # then b is read from its middle on
+    assert "any" == reads(20, (0, (3, 1)), (30, (1, 1)))
+    assert "any" == reads(None, (0, (3, 1)), b=Drawn(10))
+
+
+def test_groups_are_the_sources() -> None:
+    """Samples belong to their source; the shares of an interval are those of its phases."""
+    sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(5)}
+    phases = [(0, {"a": 1, "b": 1}), (6, {"a": 3, "b": 1}), (8, {"a": 0, "b": 1})]
+    mixture = ip.Mixture(sources, phases, epoch_size=5)
+    assert ("a", "b") == mixture.group_names == mixture.names
+    assert [[0, 1], [1, 0]] == mixture.group_of([[0, 10], [14, 9]]).tolist()
+    names, samples = mixture.split([[0, 10], [14, 9]])
+    assert ([[0, 1], [1, 0]], [[0, 0], [4, 9]]) == (names.tolist(), samples.tolist())
+    assert [0.5, 0.5] == mixture.group_shares(0, 0, 5).tolist()
+    # places 5, 6 and 7, 8 and 9
+    assert np.allclose([(0.5 + 1.5) / 5, (0.5 + 0.5 + 2) / 5], mixture.group_shares(1, 0, 5))
+    assert [0.75, 0.25] == mixture.group_shares(1, 1, 3).tolist()
+    assert [0, 1] == mixture.group_shares(7, 0, 5).tolist()
+    part = ip.Subset(mixture, range(3, 18), 20)
+    assert [-1, 0, 0, 1, -1] == part.group_of([2, 3, 12, 13, 19]).tolist()
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.Mixture({"a": ip.Shuffle(30), "b": ip.BlockShuffle(7, 3)}, {"a": 0.7, "b": 0.3}),
+        ip.Mixture(
+            {"a": Bins(20), "b": ip.Shuffle(9)}, [(0, {"a": 1, "b": 1}), (30, {"a": 1, "b": 0})]
+        ),
+        ip.Epochs(ip.Mixture({"a": ip.Shuffle(30), "b": ip.Shuffle(8)}, {"a": 2, "b": 1}), 25),
+        ip.Subset(ip.Mixture({"a": ip.Shuffle(5)}, {"a": 1}, epoch_size=9), [9, 8, 7, 3, 1], 12),
+        ip.Mixture(
+            {
+                "inner": ip.Mixture({"a": ip.Shuffle(9), "b": ip.Shuffle(3)}, {"a": 2, "b": 1}),
+                "part": ip.Split(12, {"x": 1, "y": 2})["y"],
+                "listed": ip.Repeat(ip.Subset(ip.Shuffle(4), [3, 1, 3, 0], 5), 2),
+            },
+            {"inner": 2, "part": 1, "listed": 1},
+        ),
+    ],
+    ids=lambda order: order.algorithm,
+)
+def test_the_kit(order: ip.Order) -> None:
+    """Everything that plans, files and resuming rely on, also inside other orders."""
+    assert check_order(order, fresh_process=False).ok
+
+
+def test_large_pieces_are_cut() -> None:
+    """What is sorted at a time has a bound, and is written where it belongs."""
+    sources = {name: ip.Shuffle(10**6 + i, seed=i) for i, name in enumerate("abcde")}
+    mixture = ip.Mixture(sources, dict.fromkeys("abcde", 1), seed=1)
+    starts = np.array([2 * 10**6, 5, 10**6, 100, 0])
+    stops = starts + np.array([200_000, 0, 1, 150_000, 3])
+    whole = mixture.take(0, starts, stops)
+    parts = [mixture.take(0, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
+    assert np.array_equal(np.concatenate(parts), whole)
+
+
+def test_huge_runs() -> None:
+    """Places up to 2**63 are exact; past that, and past the last epoch of a source, are none."""
+    sources = {"a": ip.Shuffle(2**40, seed=1), "b": ip.Shuffle(2**41, seed=2)}
+    mixture = ip.Mixture(sources, {"a": 0.3, "b": 0.7}, epoch_size=2**36)
+    epoch = 2**27 - 3
+    rows = mixture.take(epoch, [0, 2**36 - 1])
+    assert [0, 2**36 - 1] == mixture.locate(epoch, rows).tolist()
+    with pytest.raises(ip.IndexPlanError, match="epoch must be below 134217727, as the run"):
+        mixture.take(2**27 - 1, 0)
+    tiny = ip.Mixture({"a": ip.Shuffle(2), "b": ip.Shuffle(3)}, {"a": 1, "b": 1}, epoch_size=2**33)
+    assert 4 == len(tiny.take(1, 0, 4))
+    with pytest.raises(ip.IndexPlanError, match="the epochs of the source 'a' must be below"):
+        tiny.take(2, 0, 4)
+    with pytest.raises(ip.IndexPlanError, match="the epochs of the source 'a' must be below"):
+        tiny.count(2, 0)
+    assert 2**32 // 3 <= tiny.count(1, 4) <= 2**32 // 3 + 1
