@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.kernels import thresholds, weighted
+from tests.support import oracles
 from tests.support.weighted_oracle import Weighted
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "weighted_v1.json").read_text())
@@ -175,6 +176,26 @@ def test_a_giant_beside_many_small_ones() -> None:
     assert np.array_equal(np.repeat(small, np.diff(offsets)), order.take(3, positions))
     some = np.random.default_rng(0).integers(2**40, size=300)
     assert [oracle.read(3, at) for at in some.tolist()] == order.take(3, some).tolist()
+
+
+@pytest.mark.parametrize("weights", [[1.0] * 4, [1.0, 2.0, 0.0, 1.0, 4.0], [0.1, 0.2, 0.3]])
+@pytest.mark.parametrize("size", [2**60, 2**61 - 1])
+def test_huge_epochs(weights: list[float], size: int) -> None:
+    """Slots of two numbers, so that some begin right at a threshold: they are the next sample's."""
+    order, oracle = ip.Weighted(weights, size, seed=2), Weighted(weights, size, 2)
+    assert oracle.bits == 1
+    assert oracle.thresholds == table(order)
+    num_met = 0
+    for epoch in range(2):
+        assert size == sum(order.count(epoch, range(oracle.n)).tolist())
+        words = oracles.key_words(2, 4, epoch, 2 * oracles.rounds_of(size))
+        for threshold in oracle.thresholds[:-1]:
+            near = range(max(0, threshold // 2 - 1), min(size, threshold // 2 + 2))
+            for slot in near:
+                num_met += slot * 2 + oracle.offset(epoch) == threshold
+                position = oracles.backward(size, words, slot)
+                assert [oracle.read(epoch, position)] == order.take(epoch, position).tolist()
+    assert num_met >= len(weights) - weights.count(0.0)
 
 
 @pytest.mark.parametrize("coarse", [0, 1, 3])
