@@ -30,6 +30,7 @@ PAGES = (
     "determinism",
     "faq",
     "orders",
+    "weights",
 )
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
