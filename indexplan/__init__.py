@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from indexplan.files.build import Saved, finish, save
     from indexplan.files.export import Exported, export
     from indexplan.files.read import Stored, load
+    from indexplan.orders.class_balanced import ClassBalanced
+    from indexplan.orders.class_batches import ClassBatches
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
@@ -46,6 +48,8 @@ __all__ = [
     "Bench",
     "BlockShuffle",
     "Check",
+    "ClassBalanced",
+    "ClassBatches",
     "Column",
     "Cursor",
     "Dataset",
@@ -105,6 +109,8 @@ _AT_FIRST_USE = {
     **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),
     "Dataset": "indexplan.dataset",
     **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
+    "ClassBalanced": "indexplan.orders.class_balanced",
+    "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",
     "Mixture": "indexplan.orders.mixture",
     "LocalShuffle": "indexplan.orders.local_shuffle",

@@ -191,6 +191,12 @@ def helper(function: Function) -> Function:
     return made
 
 
+def inlined(function: Function) -> Function:
+    """Make a helper that LLVM puts into its callers whatever its length: see philox.py."""
+    made: Function = register_jitable(forceinline=True, **OPTIONS)(function)
+    return made
+
+
 def cpu_name() -> str:
     """Return LLVM's name of the CPU that kernels are compiled for, as numba's cache knows it."""
     name: str = vars(numba.config).get("CPU_NAME") or get_host_cpu_name()

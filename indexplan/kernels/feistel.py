@@ -113,7 +113,7 @@ def cipher_of(n: U64, keys: UInt64s) -> Cipher:
 
 
 @helper
-def _f(x: U64, k0: U64, k1: U64, m: U64) -> U64:
+def f(x: U64, k0: U64, k1: U64, m: U64) -> U64:
     """Return a number in [0, m)."""
     t = times(x ^ k0, MULTIPLIER_0)
     t = times(t ^ (t >> HALF) ^ k1, MULTIPLIER_1)
@@ -127,7 +127,7 @@ def _f(x: U64, k0: U64, k1: U64, m: U64) -> U64:
 def _add(x: UInt64s, y: UInt64s, num: int, k0: U64, k1: U64, m: U64) -> None:
     """Do x = (x + f(y)) mod m."""
     for i in range(num):
-        total = x[i] + _f(y[i], k0, k1, m)
+        total = x[i] + f(y[i], k0, k1, m)
         x[i] = min(total, total - m)  # a negative number is a large one
 
 
@@ -135,7 +135,7 @@ def _add(x: UInt64s, y: UInt64s, num: int, k0: U64, k1: U64, m: U64) -> None:
 def _subtract(x: UInt64s, y: UInt64s, num: int, k0: U64, k1: U64, m: U64) -> None:
     """Do x = (x - f(y)) mod m."""
     for i in range(num):
-        difference = x[i] - _f(y[i], k0, k1, m)
+        difference = x[i] - f(y[i], k0, k1, m)
         x[i] = min(difference, difference + m)
 
 

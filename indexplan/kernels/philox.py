@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from indexplan.kernels.compiling import READ_UINT32, helper, kernel
+from indexplan.kernels.compiling import READ_UINT32, inlined, kernel
 
 U64: TypeAlias = np.uint64
 
@@ -27,11 +27,13 @@ MULTIPLIER_0, MULTIPLIER_1 = U64(0xD2511F53), U64(0xCD9E8D57)  # Philox's, as ar
 WEYL_0, WEYL_1 = U64(0x9E3779B9), U64(0xBB67AE85)
 
 
-@helper
+# A loop over lanes that calls it becomes vector instructions only if nothing is called in it: 5 ns
+# a counter instead of 11.
+@inlined
 def philox(c0: U64, c1: U64, c2: U64, c3: U64, k0: U64, k1: U64) -> Four:
     """Return the four words of a counter under a key, all below 2**32."""
     for _ in range(10):
-        p, q = c0 * MULTIPLIER_0, c2 * MULTIPLIER_1
+        p, q = (c0 & LOW) * MULTIPLIER_0, (c2 & LOW) * MULTIPLIER_1  # the masks are for LLVM
         c0, c1, c2, c3 = (q >> HALF) ^ c1 ^ k0, q & LOW, (p >> HALF) ^ c3 ^ k1, p & LOW
         k0, k1 = (k0 + WEYL_0) & LOW, (k1 + WEYL_1) & LOW
     return c0, c1, c2, c3

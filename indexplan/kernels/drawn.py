@@ -1,0 +1,164 @@
+"""Hundreds of small shuffles at once: each lane has a permutation and keys of its own.
+
+What takes long in a small shuffle is drawing its keys: 12 Philox counters for one index. Here all
+lanes draw theirs side by side, in vector instructions, and nothing has to be sorted or kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from indexplan.kernels.compiling import helper
+from indexplan.kernels.feistel import MOST_WORDS, drawn_cipher, f, permute, rounds_of, times
+from indexplan.kernels.philox import ONE, TOP_BIT, U64, ZERO, philox
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64s: TypeAlias = NDArray[np.int64]
+    UInt32s: TypeAlias = NDArray[np.uint32]
+    UInt64s: TypeAlias = NDArray[U64]
+
+NUM_LANES = 256  # 90 ns an index of the class orders; 128 lanes: 94, 512: 93
+ALIKE = 12  # neighbours of one cipher: from here on drawing its keys once is faster
+
+# All rows of lanes lie in one array, at constant distances: of several arrays LLVM would not know
+# that they do not overlap, and it gives up before it has compared so many.
+_ROW = [U64(row * NUM_LANES) for row in range(11)]
+AT, N, C0, C1, C3, _A, _B, _ROUNDS, _LEFT, _RIGHT, _WHO = _ROW
+ROOM = 11 * NUM_LANES
+
+
+@helper
+def _less(x: U64, y: U64) -> U64:
+    """Return 1 if x < y, else 0; both below 2**63."""
+    less: U64 = (x - y) >> TOP_BIT
+    return less
+
+
+@helper
+def _lay_out(lanes: UInt64s, num: int) -> U64:
+    """Write the sides and rounds of each lane's network; return the most rounds."""
+    most: U64 = ZERO
+    for k in range(num):
+        i = U64(k)
+        n = lanes[N + i]
+        last = n - ONE
+        root = U64(np.int64(np.sqrt(np.float64(np.int64(last)))))  # off by one at most:
+        root -= _less(last, root * root)
+        root += ONE - _less(last, (root + ONE) * (root + ONE))
+        a = root + ONE  # ceil(sqrt(n))
+        b = last // a + ONE
+        lanes[_A + i], lanes[_B + i] = a, b + (b & ONE)
+        lanes[_ROUNDS + i] = U64(rounds_of(np.int64(n)))
+        most = max(most, lanes[_ROUNDS + i])
+    return most
+
+
+@helper
+def _forward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
+    """Do rounds j and j + 1 of the lanes that have so many."""
+    for k in range(num):
+        i = U64(k)
+        w0, w1, w2, w3 = philox(lanes[C0 + i], lanes[C1 + i], j >> ONE, lanes[C3 + i], k0, k1)
+        a, b, left, right = lanes[_A + i], lanes[_B + i], lanes[_LEFT + i], lanes[_RIGHT + i]
+        on = ZERO - _less(j, lanes[_ROUNDS + i])  # all bits or none
+        left += f(right, w0, w1, a) & on
+        left = min(left, left - a)  # a negative number is a large one
+        right += f(left, w2, w3, b) & on
+        lanes[_LEFT + i], lanes[_RIGHT + i] = left, min(right, right - b)
+
+
+@helper
+def _backward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
+    """Undo rounds j + 1 and j of the lanes that have so many."""
+    for k in range(num):
+        i = U64(k)
+        w0, w1, w2, w3 = philox(lanes[C0 + i], lanes[C1 + i], j >> ONE, lanes[C3 + i], k0, k1)
+        a, b, left, right = lanes[_A + i], lanes[_B + i], lanes[_LEFT + i], lanes[_RIGHT + i]
+        on = ZERO - _less(j, lanes[_ROUNDS + i])
+        right -= f(left, w2, w3, b) & on
+        right = min(right, right + b)
+        left -= f(right, w0, w1, a) & on
+        lanes[_LEFT + i], lanes[_RIGHT + i] = min(left, left + a), right
+
+
+@helper
+def _network(lanes: UInt64s, num: int, most: U64, k0: U64, k1: U64, inverse: bool) -> None:
+    """Replace the numbers AT by what they become on [0, a * b)."""
+    for k in range(num):
+        i = U64(k)
+        lanes[_LEFT + i], lanes[_RIGHT + i] = divmod(lanes[AT + i], lanes[_B + i])
+    if inverse:
+        for j in range(np.int64(most) - 2, -2, -2):
+            _backward(lanes, num, U64(j), k0, k1)
+    else:
+        for j in range(0, np.int64(most), 2):
+            _forward(lanes, num, U64(j), k0, k1)
+    for k in range(num):
+        i = U64(k)
+        lanes[AT + i] = times(lanes[_LEFT + i], lanes[_B + i]) + lanes[_RIGHT + i]
+
+
+@helper
+def _alike(lanes: UInt64s, i: U64, j: U64) -> bool:
+    """Return whether two lanes have the same cipher."""
+    differ = lanes[N + i] ^ lanes[N + j]
+    for row in (C0, C1, C3):
+        differ |= lanes[row + i] ^ lanes[row + j]
+    alike: bool = differ == ZERO
+    return alike
+
+
+@helper
+def _share(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s) -> int:
+    """Do the runs of lanes that have one cipher; move the others together, and return how many."""
+    words = np.empty(MOST_WORDS, U64)
+    left = lanes[np.int64(_LEFT) : np.int64(_LEFT) + NUM_LANES]
+    right = lanes[np.int64(_RIGHT) : np.int64(_RIGHT) + NUM_LANES]
+    start = kept = 0
+    while start < num:
+        stop = start + 1
+        while stop < num and _alike(lanes, U64(start), U64(stop)):
+            stop += 1
+        i = U64(start)
+        if stop - start >= ALIKE:
+            cipher = drawn_cipher(
+                lanes[N + i], lanes[C0 + i], lanes[C1 + i], lanes[C3 + i], key, words
+            )
+            for k in range(stop - start):
+                left[k] = lanes[AT + i + U64(k)]
+            permute(left, right, stop - start, cipher, inverse, out[start:])
+        else:
+            for k in range(start, stop):
+                for row in (AT, N, C0, C1, C3):
+                    lanes[row + U64(kept)] = lanes[row + U64(k)]
+                lanes[_WHO + U64(kept)] = U64(k)
+                kept += 1
+        start = stop
+    return kept
+
+
+@helper
+def draw_each(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s) -> None:
+    """Write what a number in each of some lanes becomes under the lane's drawn cipher.
+
+    Lane i has its number at lanes[AT + i], in [0, lanes[N + i]), and draws key words from Philox
+    counters (lanes[C0 + i], lanes[C1 + i], 0 and up, lanes[C3 + i]), below 2**32. The lanes, of
+    ROOM numbers, are used up.
+    """
+    num = _share(lanes, num, key, inverse, out)
+    most = _lay_out(lanes, num)
+    while num > 0:
+        _network(lanes, num, most, U64(key[0]), U64(key[1]), inverse)
+        outside = ZERO
+        for k in range(num):  # cycle walking, with all lanes outside [0, n) side by side
+            i = U64(k)
+            out[np.int64(lanes[_WHO + i])] = np.int64(lanes[AT + i])
+            if lanes[AT + i] >= lanes[N + i]:
+                for row in (AT, N, C0, C1, C3, _A, _B, _ROUNDS, _WHO):
+                    lanes[row + outside] = lanes[row + i]
+                outside += ONE
+        num = np.int64(outside)

@@ -1,0 +1,186 @@
+"""Every class as often as every other, or as often as its weight says: class-balanced-v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from indexplan.errors import integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Float64, Int64, Traits
+from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass
+from indexplan.orders.columns import FLOATS, Column
+from indexplan.orders.registry import register
+from indexplan.orders.sequential import expand
+from indexplan.seeds import check_seed
+
+CURE = "pass one number for each class, by rising label, or a dict of label to number"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class ClassBalanced(ByClass):
+    """Every class as often as every other, or as its weight says, whatever their sizes.
+
+    For imbalanced datasets. Each row of as many reads as there are classes holds each class once,
+    and a class deals all its samples before it deals one again.
+
+    Parameters
+    ----------
+    labels : Column, array_like of int or path
+        The class of each sample.
+    epoch_size : int, optional
+        Reads in an epoch, 1 <= epoch_size <= 2**62; by default as many as there are samples.
+        `num_classes * largest_class` oversamples the small classes, `num_classes * smallest_class`
+        undersamples the large ones.
+    weights : Column, array_like of float, mapping of label to float, or path, optional
+        How often each class is read, against the others, by rising label; 0 leaves a class out.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or an epoch is too small for a class of positive weight.
+        When an epoch is read that ends past read 2**62 of the run.
+
+    Notes
+    -----
+    Weights become whole reads in an epoch by largest remainder of the exact numbers, ties to the
+    lowest label.
+
+    Examples
+    --------
+    >>> labels = np.array([7, 7, 7, 7, 7, 7, 3, 3])
+    >>> order = ClassBalanced(labels, seed=1)
+    >>> labels[order.take(0, 0, 8)].tolist()
+    [7, 3, 3, 7, 7, 3, 7, 3]
+    >>> order.count(0, range(8))
+    array([1, 1, 0, 1, 0, 1, 2, 2])
+    """
+
+    labels: Column
+    epoch_size: int | None = None
+    weights: Column | None = None
+    seed: int = 0
+
+    algorithm = "class-balanced-v1"
+    traits = Traits(reads="any")
+    _size = _unit_size = 1
+
+    def __post_init__(self) -> None:
+        self._take_labels()
+        size = self.num_samples if self.epoch_size is None else self.epoch_size
+        cure = "leave it out for the number of samples"
+        size = integer("epoch_size", size, 1, STREAM_STOP + 1, cure)
+        object.__setattr__(self, "epoch_size", size)
+        object.__setattr__(self, "seed", check_seed(self.seed))
+        if self.weights is not None:
+            weights = Column.of(_listed(self.weights, self._table.labels), FLOATS)
+            object.__setattr__(self, "weights", weights)
+            self._shares  # noqa: B018 (is checked when it is worked out)
+
+    @once
+    def _shares(self) -> Int64 | None:
+        """How often a row reads each class; None where that is once."""
+        if self.weights is None:
+            return None
+        weights, num = self.weights.array, len(self._table.labels)
+        if len(weights) != num:
+            raise wrong("weights", f"of {num} numbers, one for each class", len(weights), CURE)
+        bad = ~(np.isfinite(weights) & (weights >= 0))
+        if bad.any() or not weights.any():
+            got = float(weights[bad][0]) if bad.any() else "only zeros"
+            raise wrong("weights", "finite, from 0 on, and not all 0", got, CURE)
+        total = self.epoch_size or 0
+        pairs = [weight.as_integer_ratio() for weight in weights.tolist()]
+        scale = max(below for _, below in pairs)
+        exact = [above * (scale // below) for above, below in pairs]  # in the same proportions
+        shares = _rounded(total, exact)
+        for label, weight, share in zip(self._table.labels, exact, shares, strict=True):
+            if weight and not share:
+                enough = ceil(sum(exact) / min(each for each in exact if each))
+                rule = f"enough for a read of each class, label {label} too, which {enough} are"
+                raise wrong("epoch_size", rule, total, "use more, or a weight of 0")
+        return np.array(shares, np.int64)
+
+    @once
+    def _firsts(self) -> Int64:
+        """The first slot of each class in a row, and the end."""
+        shares = np.ones(len(self._table.labels), np.int64)
+        shares = shares if self._shares is None else self._shares
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(shares)])
+
+    @property
+    def _row_size(self) -> int:
+        return int(self._firsts[-1])
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        from indexplan.kernels import classes as kernels  # which imports numba
+
+        units = expand(starts, stops) + self._begin(epoch)
+        firsts = self._firsts
+        for at in range(0, len(units), CHUNK):
+            numbers = units[at : at + CHUNK]
+            rows, classes = np.empty_like(numbers), np.empty_like(numbers)
+            kernels.row_things(self._row_size, 1, self._row_key, numbers, rows, classes)
+            if self._shares is not None:
+                slots = classes
+                classes = np.searchsorted(firsts[1:], slots, "right")
+                rows = rows * self._shares[classes] + slots - firsts[classes]
+            self._members_of(classes, rows, out[at : at + CHUNK])
+
+    def _dealt(self, unit: int, classes: Int64) -> Int64:
+        row, within = divmod(unit, self._row_size)
+        if self._shares is not None:  # a row is an epoch
+            return row * self._shares[classes]
+        dealt = np.full(len(classes), row)
+        if within:
+            dealt += self._units_of(classes, dealt) < unit
+        return dealt
+
+    def _units_of(self, classes: Int64, tuples: Int64) -> Int64:
+        from indexplan.kernels import classes as kernels
+
+        rows, slots = tuples, classes
+        if self._shares is not None:
+            rows, slots = np.divmod(tuples, self._shares[classes])
+            slots = slots + self._firsts[classes]
+        out = np.empty(len(classes), np.int64)
+        kernels.row_numbers(self._row_size, 1, self._row_key, slots, rows, out)
+        return out
+
+    @property
+    def _rising(self) -> bool:
+        return self._shares is None
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        if self._shares is None:
+            return super()._group_shares(epoch, start, stop)
+        shares: Float64 = self._shares / self._shares.sum()
+        return shares
+
+
+def _listed(weights: Any, labels: Int64) -> Any:
+    """Return weights by rising label."""
+    if not isinstance(weights, Mapping):
+        return weights
+    if set(weights) != set(labels.tolist()):
+        odd = min(map(str, set(weights) ^ set(labels.tolist())))
+        raise wrong("weights", "of each label, and of no others", f"a difference at {odd}", CURE)
+    return [weights[label] for label in labels.tolist()]
+
+
+def _rounded(total: int, weights: list[int]) -> list[int]:
+    """Return how many of `total` each weight gets: by largest remainder, ties to the first."""
+    whole = sum(weights)
+    sizes, rests = zip(*(divmod(total * weight, whole) for weight in weights), strict=True)
+    shares = list(sizes)
+    by_rest = sorted(range(len(weights)), key=lambda i: (-rests[i], i))
+    for i in by_rest[: total - sum(shares)]:
+        shares[i] += 1
+    return shares

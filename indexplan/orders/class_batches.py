@@ -1,0 +1,191 @@
+"""Batches of some samples of some classes, P x K, and few-shot episodes: class-batches-v1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Traits
+from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass, Classes, classes_of
+from indexplan.orders.columns import Column
+from indexplan.orders.registry import register
+from indexplan.orders.sequential import expand
+from indexplan.seeds import CLASS_NUMBERS, check_seed, key_words
+
+SHORT = ("error", "repeat", "leave_out")
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class ClassBatches(ByClass):
+    """Batches of `per_class` samples of `classes` classes each: one unit is one batch.
+
+    For metric learning (P x K batches) and few-shot episodes (N ways, K shots and Q queries:
+    `per_class=K + Q`). Plans take `batch_size=1`, or more for several such batches per rank.
+
+    Parameters
+    ----------
+    labels : Column, array_like of int or path
+        The class of each sample.
+    classes : int
+        Different classes in a batch, at least 1.
+    per_class : int
+        Samples of each, at least 1; classes * per_class < 2**31. They are neighbours, so a batch
+        can be `reshape(classes, per_class)`.
+    epoch_size : int, optional
+        Batches in an epoch; by default as many as the dataset's samples fill, at least 1.
+    seed : int, default 0
+        0 <= seed < 2**128.
+    short : {"error", "repeat", "leave_out"}
+        What to do about classes with fewer than `per_class` samples: refuse them, read some of
+        their samples more than once in a batch, or never read them.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, there are fewer classes than a batch needs, or a class is
+        too small and `short` is "error". When an epoch is read that ends past read 2**62 of the
+        run.
+
+    Examples
+    --------
+    >>> labels = np.arange(60) % 6  # six classes of ten
+    >>> order = ClassBatches(labels, classes=3, per_class=2, seed=1)
+    >>> batch = order.take(0, 0)
+    >>> labels[batch].reshape(3, 2).tolist()
+    [[0, 0], [4, 4], [5, 5]]
+    >>> len(set(batch.tolist()))
+    6
+    """
+
+    labels: Column
+    classes: int
+    per_class: int
+    epoch_size: int | None = None
+    seed: int = 0
+    short: str = "error"
+
+    algorithm = "class-batches-v1"
+    traits = Traits(deals_bins=True, reads="any")
+    _rising = True
+
+    def __post_init__(self) -> None:
+        self._take_labels()
+        classes = integer("classes", self.classes, 1, 2**31, "pass how many a batch holds")
+        cure = "pass how many samples of a class a batch holds"
+        per_class = integer("per_class", self.per_class, 1, -(-(2**31) // classes), cure)
+        reads = classes * per_class
+        size = max(1, self.num_samples // reads) if self.epoch_size is None else self.epoch_size
+        cure = "leave it out for as many batches as the samples fill"
+        size = integer("epoch_size", size, 1, STREAM_STOP // reads + 1, cure)
+        if self.short not in SHORT:
+            cure = 'leave it out for "error"'
+            raise wrong("short", f"one of {', '.join(SHORT)}", self.short, cure)
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "per_class", per_class)
+        object.__setattr__(self, "epoch_size", size)
+        object.__setattr__(self, "seed", check_seed(self.seed))
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        """Check that classes are large enough, and as many as a batch needs."""
+        whole = classes_of(self.labels)
+        small = np.flatnonzero(whole.sizes < self.per_class)
+        if len(small) and self.short == "error":
+            label, size = int(whole.labels[small[0]]), int(whole.sizes[small[0]])
+            rule = f"each class must have {self.per_class} samples, as many as per_class"
+            got = f"{len(small)} classes with fewer, such as label {label} with {size}"
+            cure = 'pass short="repeat" to read samples of these more than once in a batch'
+            raise IndexPlanError(f'{rule}; got {got}; {cure}, or short="leave_out"')
+        if self.classes > (num := len(self._table.labels)):
+            of = "all" if num == len(whole.labels) else "those that are not left out"
+            rule = f"at most {num}, the number of classes ({of})"
+            raise wrong("classes", rule, self.classes, "use fewer, or a smaller per_class")
+
+    @property
+    def _size(self) -> int:  # type: ignore[override]
+        return self.per_class
+
+    @property
+    def _unit_size(self) -> int:  # type: ignore[override]
+        return self.classes * self.per_class
+
+    @once
+    def _table(self) -> Classes:
+        table = classes_of(self.labels)
+        return table.at_least(self.per_class) if self.short == "leave_out" else table
+
+    @property
+    def _per_row(self) -> int:
+        """Units of a row, which has each class at most once."""
+        return len(self._table.labels) // self.classes
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
+        num = int((stops - starts).sum())
+        return np.arange(num + 1, dtype=np.int64) * self._unit_size
+
+    @once
+    def _class_words(self) -> NDArray[np.uint32]:
+        from indexplan.kernels.feistel import num_rounds
+
+        return key_words(self.seed, CLASS_NUMBERS, 0, 2 * num_rounds(len(self._table.labels)))
+
+    def _left_out(self, rows: Int64 | int, things: Int64) -> Int64:
+        """Return in how many rows before some the things were left out."""
+        num = len(self._table.labels)
+        before: Int64 = (rows * (num % self.classes) - things + num - 1) // num
+        return before
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        from indexplan.kernels import classes as kernels  # which imports numba
+        from indexplan.kernels import permutation
+
+        units = expand(starts, stops) + self._begin(epoch)
+        num, reads = len(self._table.labels), self._unit_size
+        step = max(1, CHUNK // reads)
+        for at in range(0, len(units), step):
+            some = units[at : at + step, None] * self.classes + np.arange(self.classes)
+            numbers = some.ravel()
+            rows, things = np.empty_like(numbers), np.empty_like(numbers)
+            kernels.row_things(num, self.classes, self._row_key, numbers, rows, things)
+            tuples = rows - self._left_out(rows, things)
+            classes = np.empty_like(things)
+            permutation.permute_runs(num, self._class_words, things, things + 1, classes)
+            members = (tuples[:, None] * self.per_class + np.arange(self.per_class)).ravel()
+            part = out[at * reads : (at + step) * reads]
+            self._members_of(np.repeat(classes, self.per_class), members, part)
+
+    def _things(self, classes: Int64) -> Int64:
+        """Return what rows deal where they deal some classes."""
+        from indexplan.kernels import permutation
+
+        things = np.empty(len(classes), np.int64)
+        permutation.invert(len(self._table.labels), self._class_words, classes, things)
+        return things
+
+    def _units_in(self, things: Int64, rows: Int64) -> Int64:
+        """Return the units in which rows deal some things; -1 where they leave one out."""
+        from indexplan.kernels import classes as kernels
+
+        out = np.empty(len(things), np.int64)
+        num = len(self._table.labels)
+        kernels.row_numbers(num, self.classes, self._row_key, things, rows, out)
+        return out // self.classes  # -1 stays -1
+
+    def _dealt(self, unit: int, classes: Int64) -> Int64:
+        things = self._things(classes)
+        row, within = divmod(unit, self._per_row)
+        dealt = row - self._left_out(row, things)
+        if within:
+            units = self._units_in(things, np.full(len(things), row))
+            dealt += (units >= 0) & (units < unit)
+        return dealt
+
+    def _units_of(self, classes: Int64, tuples: Int64) -> Int64:
+        things, num = self._things(classes), len(self._table.labels)
+        period = num - num % self.classes
+        return self._units_in(things, ((tuples + 1) * num - things - 1) // period)

@@ -1,0 +1,292 @@
+"""What orders by class share: the members of each class, and where their numbers are read."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import wrong
+from indexplan.once import once
+from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.columns import INTEGERS, Column
+from indexplan.orders.layers import sorted_reads
+from indexplan.seeds import CLASS_ROWS, MEMBERS, key_words
+
+STREAM_STOP = 2**62  # reads of a run
+CHUNK = 2**14  # reads that are worked out at a time
+MOST_KEPT = 4  # tables of members, for orders that come and go over the same labels
+
+_KEPT: OrderedDict[str, Classes] = OrderedDict()
+_BUILDING = threading.RLock()  # of several threads, one builds a table; a fork waits for it
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=_BUILDING.acquire,
+        after_in_parent=_BUILDING.release,
+        after_in_child=_BUILDING.release,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes of a dataset, by rising label, and the members of each, rising.
+
+    Parameters
+    ----------
+    labels : numpy.ndarray
+        int64, shape (num_classes,).
+    starts, sizes : numpy.ndarray
+        int64, shape (num_classes,): where the members of a class start, and how many there are.
+    members : numpy.ndarray
+        uint32, or int64 from 2**32 samples on, shape (num_samples,).
+    """
+
+    labels: Int64
+    starts: Int64
+    sizes: Int64
+    members: NDArray[Any]
+
+    def at_least(self, size: int) -> Classes:
+        """Return the classes that have so many members."""
+        kept = self.sizes >= size
+        return Classes(self.labels[kept], self.starts[kept], self.sizes[kept], self.members)
+
+    def numbers(self, labels: NDArray[Any]) -> Int64:
+        """Return the classes of some labels; -1 where there is none."""
+        found = np.searchsorted(self.labels, labels)
+        there = self.labels[np.minimum(found, len(self.labels) - 1)] == labels
+        return np.where(there, found, -1).astype(np.int64)
+
+    def ranks(self, indices: Int64, classes: Int64) -> Int64:
+        """Return which members of their classes some samples are, by bisection."""
+        low = self.starts[classes]
+        first, high = low, low + self.sizes[classes]
+        for _ in range(int(self.sizes.max()).bit_length()):
+            middle = (low + high) >> 1
+            below = self.members[np.minimum(middle, len(self.members) - 1)] < indices
+            inside = low < high
+            low = np.where(below & inside, middle + 1, low)
+            high = np.where(below | ~inside, high, middle)
+        return low - first
+
+
+def classes_of(labels: Column) -> Classes:
+    """Return the classes of a column of labels; equal labels share one table."""
+    from indexplan.kernels import classes as kernels  # which imports numba
+
+    # Before the lock: a fork takes ours first, and then that of what compiles.
+    kernels.count_labels.compile()
+    kernels.place_members.compile()
+    digest = labels.identity["sha256"]
+    with _BUILDING:
+        if digest not in _KEPT:
+            _KEPT[digest] = _sorted(labels.array)
+        _KEPT.move_to_end(digest)
+        while len(_KEPT) > MOST_KEPT:
+            _KEPT.popitem(last=False)
+        return _KEPT[digest]
+
+
+def _sorted(labels: NDArray[Any]) -> Classes:
+    """Sort samples by class: by counting where labels lie close together."""
+    from indexplan.kernels import classes as kernels
+
+    num, least = len(labels), int(labels.min())
+    width = int(labels.max()) - least + 1
+    close = width <= num + 2**16
+    blocks = [slice(at, at + CHUNK) for at in range(0, num, CHUNK)]
+    if close:
+        counts = np.zeros(width, np.int64)
+        for block in blocks:
+            kernels.count_labels(labels[block].astype(np.int64), least, counts)
+        values = np.flatnonzero(counts)
+        sizes, number = counts[values], np.cumsum(counts > 0) - 1
+        values += least
+    else:
+        values, sizes = np.unique(labels, return_counts=True)
+        values, sizes = values.astype(np.int64), sizes.astype(np.int64)
+    starts = np.cumsum(sizes) - sizes
+    members = np.empty(num, np.uint32 if num <= 2**32 else np.int64)
+    ends, places = starts.copy(), np.empty(CHUNK, np.int64)
+    for block in blocks:
+        some = labels[block].astype(np.int64)
+        classes = number[some - least] if close else np.searchsorted(values, some)
+        kernels.place_members(classes, ends, places[: len(some)])
+        members[places[: len(some)]] = np.arange(block.start, block.start + len(some))
+    return Classes(values, starts, sizes, members)
+
+
+class ByClass(Order):
+    """An order that deals the samples of each class in rounds, tuple by tuple.
+
+    Tuples of a class are numbered over the whole run, and so are what they hold: the members of
+    tuple q have the numbers [q * size, (q + 1) * size), and a round is `_periods` of them.
+    """
+
+    labels: Column
+    epoch_size: int | None
+    seed: int
+
+    _size: int
+    """Members of a class that a tuple holds."""
+
+    _unit_size: int
+    """Samples in a unit."""
+
+    def _take_labels(self) -> None:
+        """Check the labels, one for each sample of the dataset."""
+        labels = Column.of(self.labels, INTEGERS)
+        if not len(labels):
+            cure = "pass the class of each sample, an integer"
+            raise wrong("labels", "at least one integer", "none", cure)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "num_samples", len(labels))
+
+    @once
+    def _table(self) -> Classes:
+        return classes_of(self.labels)
+
+    @property
+    def _row_key(self) -> NDArray[np.uint32]:
+        return key_words(self.seed, CLASS_ROWS, 0, 2)
+
+    @property
+    def _member_key(self) -> NDArray[np.uint32]:
+        return key_words(self.seed, MEMBERS, 0, 2)
+
+    @once
+    def _periods(self) -> Int64:
+        """Members of each class that a round deals: as many as fill tuples, all if fewer."""
+        sizes = self._table.sizes
+        return np.where(sizes >= self._size, sizes - sizes % self._size, sizes)
+
+    @abstractmethod
+    def _dealt(self, unit: int, classes: Int64) -> Int64:
+        """Return how many tuples some classes have dealt before a unit of the stream."""
+
+    @abstractmethod
+    def _units_of(self, classes: Int64, tuples: Int64) -> Int64:
+        """Return the units of the stream that hold some tuples of classes."""
+
+    @property
+    @abstractmethod
+    def _rising(self) -> bool:
+        """Whether a class's later tuples are in later units."""
+
+    def num_units(self, epoch: int) -> int:
+        """Return the epoch size."""
+        self._begin(epoch)  # whether there is such an epoch
+        return self.epoch_size or 0
+
+    def _begin(self, epoch: int) -> int:
+        """Return the unit of the stream at which an epoch begins, all of which can be read."""
+        size = self.epoch_size or 0
+        if (epoch + 1) * size > (most := STREAM_STOP // self._unit_size):
+            rule = f"below {most // size}, where the order's stream ends"
+            raise wrong("epoch", rule, epoch, "use smaller epochs")
+        return epoch * size
+
+    def _members_of(self, classes: Int64, numbers: Int64, out: Int64) -> None:
+        """Write the samples that some classes deal as some numbers."""
+        from indexplan.kernels import classes as kernels
+
+        table = self._table
+        kernels.class_members(self._size, table.sizes, self._member_key, classes, numbers, out)
+        out += table.starts[classes]
+        out[:] = table.members[out]
+
+    def _numbers_in(self, classes: Int64, ranks: Int64, turns: Int64) -> Int64:
+        """Return as which numbers some rounds deal members of classes; -1 if left out."""
+        from indexplan.kernels import classes as kernels
+
+        out = np.empty(len(classes), np.int64)
+        key = self._member_key
+        kernels.member_numbers(self._size, self._table.sizes, key, classes, ranks, turns, out)
+        return out
+
+    def _asked(self, epoch: int, indices: Int64) -> tuple[Int64, ...]:
+        """Return which samples are of a class, class and rank of each, and its class's numbers.
+
+        The class deals the numbers [low, high) in the epoch.
+        """
+        table, begin = self._table, self._begin(epoch)
+        classes = table.numbers(self.labels.array[indices])
+        asked = np.flatnonzero(classes >= 0)
+        classes = classes[asked]
+        kinds, kind = np.unique(classes, return_inverse=True)
+        low, high = (
+            self._dealt(unit, kinds)[kind.ravel()] * self._size
+            for unit in (begin, begin + (self.epoch_size or 0))
+        )
+        return asked, classes, table.ranks(indices[asked], classes), low, high
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        asked, classes, ranks, low, high = self._asked(epoch, indices)
+        counts = np.zeros(len(indices), np.int64)
+        period, sizes = self._periods[classes], self._table.sizes[classes]
+        first, last = low // period, (high - 1) // period
+        over = sizes - period
+
+        def left_out(turns: Int64) -> Int64:  # before these rounds
+            before: Int64 = (turns * over - ranks + sizes - 1) // sizes
+            return before
+
+        between = np.maximum(last - first - 1, 0)  # rounds that lie in the epoch whole
+        counts[asked] = between - np.where(between > 0, left_out(last) - left_out(first + 1), 0)
+        for turns, some in ((first, high > low), (last, (high > low) & (last > first))):
+            number = self._numbers_in(classes[some], ranks[some], turns[some])
+            here = (number >= low[some]) & (number < high[some])
+            counts[asked[some]] += here
+        return counts
+
+    def _reads(self, epoch: int, indices: Int64, most: int) -> Iterator[tuple[Int64, Int64]]:
+        """Yield reads, (which of the indices, position), in the first rounds of each class."""
+        asked, classes, ranks, low, high = self._asked(epoch, indices)
+        period, begin = self._periods[classes], self._begin(epoch)
+        first = low // period
+        num = np.where(high > low, np.minimum((high - 1) // period - first + 1, most), 0)
+        ends = np.cumsum(num)
+        for start in range(0, int(ends[-1]) if len(ends) else 0, CHUNK):
+            read = np.arange(start, min(start + CHUNK, int(ends[-1])))
+            k = np.searchsorted(ends, read, "right")
+            turns = first[k] + read - (ends[k] - num[k])
+            number = self._numbers_in(classes[k], ranks[k], turns)
+            here = (number >= low[k]) & (number < high[k])
+            k = k[here]
+            units = self._units_of(classes[k], number[here] // self._size)
+            yield asked[k], units - begin
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        # Where later numbers come later, a sample's first read is in its class's first three
+        # rounds: the first may have dealt it before the epoch, and the second leave it out.
+        none = np.iinfo(np.int64).max
+        found = np.full(len(indices), none)
+        for which, positions in self._reads(epoch, indices, 3 if self._rising else none):
+            np.minimum.at(found, which, positions)
+        return np.where(found == none, -1, found)
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        empty = np.empty(0, np.int64)
+        reads = [(empty, empty), *self._reads(epoch, indices, np.iinfo(np.int64).max)]
+        which, positions = (np.concatenate(each) for each in zip(*reads, strict=True))
+        return sorted_reads(which, positions, len(indices))
+
+    @once
+    def group_names(self) -> tuple[str, ...]:
+        """The labels of the classes that are read, as text."""
+        return tuple(map(str, self._table.labels.tolist()))
+
+    def _group_of(self, indices: Int64) -> Int64:
+        return self._table.numbers(self.labels.array[indices])
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
+        num = len(self._table.labels)
+        return np.full(num, 1 / num)

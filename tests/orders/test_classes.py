@@ -1,0 +1,375 @@
+"""Orders by class: known answers, oracles, laws, plans, files and chance."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections import Counter
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.orders import classes as shared
+from indexplan.testing import check_order
+from tests.orders.test_protocol import units
+from tests.support import class_oracles
+from tests.support.strategies import cursors, fresh_plans, partitions, plans, seeds, steps_of
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "classes_v1.json").read_text())
+LABELS = GOLDEN["labels"]
+
+rows_of_labels = st.one_of(
+    st.lists(st.integers(0, 4), min_size=1, max_size=60),
+    st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=20),
+    st.lists(st.sampled_from([0, 0, 0, 0, 1, 1, 7, 2**40]), min_size=1, max_size=60),
+)
+
+
+@st.composite
+def balanced(draw: st.DrawFn) -> ip.ClassBalanced:
+    """Draw an order of equal or weighted classes."""
+    labels, weights = draw(rows_of_labels), None
+    num = len(set(labels))
+    size = draw(st.none() | st.integers(1, 90))
+    if draw(st.booleans()):
+        some = st.sampled_from([0.0, 1.0, 2.5, 0.2, 1 / 3])
+        weights = draw(st.lists(some, min_size=num, max_size=num))
+        weights[0] = weights[0] or 1.0
+        enough = math.ceil(sum(weights) / min(filter(None, weights)) + 1e-9)
+        size = draw(st.integers(enough, enough + 20))
+    return ip.ClassBalanced(labels, size, weights, draw(seeds))
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> ip.ClassBatches:
+    """Draw an order of batches, with classes that are too small for one."""
+    labels = draw(rows_of_labels)
+    counts = sorted(Counter(labels).values())
+    short = draw(st.sampled_from(["error", "repeat", "leave_out"]))
+    most = {"error": counts[0], "repeat": 9, "leave_out": counts[-1]}[short]
+    per_class = draw(st.integers(1, most))
+    kept = len(counts) if short != "leave_out" else sum(each >= per_class for each in counts)
+    size = draw(st.none() | st.integers(1, 40))
+    return ip.ClassBatches(labels, draw(st.integers(1, kept)), per_class, size, draw(seeds), short)
+
+
+def labels_of(order: Any) -> list[int]:
+    """Return an order's labels."""
+    return [int(label) for label in order.labels.array]
+
+
+@pytest.mark.parametrize("case", GOLDEN["class-balanced-v1"])
+def test_known_answers_of_balanced(case: dict[str, Any]) -> None:
+    """Bits that never change."""
+    order = ip.ClassBalanced(LABELS, case["epoch_size"], case.get("weights"), case["seed"])
+    assert case["indices"] == order.take(case["epoch"], case["positions"]).tolist()
+
+
+@pytest.mark.parametrize("case", GOLDEN["class-batches-v1"])
+def test_known_answers_of_batches(case: dict[str, Any]) -> None:
+    """Bits that never change."""
+    spec = (case["classes"], case["per_class"], 1000, case["seed"], case["short"])
+    order = ip.ClassBatches(LABELS, *spec)
+    for number, unit in zip(case["numbers"], case["units"], strict=True):
+        assert unit == order.take(*divmod(number, 1000)).tolist()
+
+
+@settings(max_examples=40)
+@given(balanced(), st.sampled_from([0, 1, 2**20]), st.data())
+def test_balanced_is_the_oracle(order: ip.ClassBalanced, epoch: int, data: st.DataObject) -> None:
+    """Any positions read what the oracle reads."""
+    size = order.num_units(epoch)
+    weights = None if order.weights is None else order.weights.array.tolist()
+    starts = data.draw(st.lists(st.integers(0, size - 1), max_size=4))
+    stops = [min(size, start + 8) for start in starts]
+    places = [epoch * size + p for a, b in zip(starts, stops, strict=True) for p in range(a, b)]
+    spec = (labels_of(order), size, weights, order.seed)
+    expected = [class_oracles.balanced(*spec, place) for place in places]
+    assert expected == order.take(epoch, starts, stops).tolist()
+
+
+@settings(max_examples=40)
+@given(batches(), st.sampled_from([0, 1, 2**31]), st.data())
+def test_batches_are_the_oracle(order: ip.ClassBatches, epoch: int, data: st.DataObject) -> None:
+    """Any units hold what the oracle's hold."""
+    size = order.num_units(epoch)
+    starts = data.draw(st.lists(st.integers(0, size - 1), max_size=3))
+    stops = [min(size, start + 2) for start in starts]
+    spec = (labels_of(order), order.classes, order.per_class, order.seed, order.short)
+    some = [epoch * size + u for a, b in zip(starts, stops, strict=True) for u in range(a, b)]
+    expected = [index for unit in some for index in class_oracles.batch(*spec, unit)]
+    assert expected == order.take(epoch, starts, stops).tolist()
+
+
+@given(balanced() | batches(), st.sampled_from([0, 1, 5, 2**31]))
+def test_reads_are_found_and_counted(order: Any, epoch: int) -> None:
+    """`locate_all` names all positions, `locate` the first, `count` how many."""
+    row = units(order, epoch)
+    samples = range(order.num_samples)
+    places: dict[int, list[int]] = {sample: [] for sample in samples}
+    for at, unit in enumerate(row):
+        for sample in unit:
+            places[sample].append(at)
+    positions, offsets = order.locate_all(epoch, samples)
+    expected = [places[sample] for sample in samples]
+    assert expected == [positions[a:b].tolist() for a, b in pairwise(offsets.tolist())]
+    assert [each[0] if each else -1 for each in expected] == order.locate(epoch, samples).tolist()
+    assert [len(each) for each in expected] == order.count(epoch, samples).tolist()
+
+
+@given(balanced(), st.integers(0, 3))
+def test_rows_hold_each_class_its_share(order: ip.ClassBalanced, first: int) -> None:
+    """So many places from a multiple of a row's size read each class as often as its share is."""
+    size, labels = order.num_units(0), labels_of(order)
+    shares = dict.fromkeys(labels, 1)
+    if order.weights is not None:
+        each = class_oracles.shares_of(size, order.weights.array.tolist())
+        shares = {k: v for k, v in zip(sorted(shares), each, strict=True) if v}
+    num = sum(shares.values())
+    for row in range(first, first + 3):
+        read = [order.take(*divmod(row * num + i, size))[0] for i in range(num)]
+        assert shares == Counter(labels[index] for index in read)
+
+
+@given(balanced(), st.integers(1, 5))
+def test_samples_of_a_class_are_read_evenly(order: ip.ClassBalanced, epochs: int) -> None:
+    """At any place, or with weights at ends of epochs, counts in a class differ by at most 1."""
+    size, labels = order.num_units(0), labels_of(order)
+    counts = sum(order.count(epoch, range(order.num_samples)) for epoch in range(epochs))
+    if order.weights is None:
+        counts += np.bincount(order.take(epochs, 0, size // 2), minlength=order.num_samples)
+    for label in set(labels):
+        own = counts[[i for i, each in enumerate(labels) if each == label]]
+        assert own.max() - own.min() <= 1
+
+
+@given(batches(), st.integers(0, 2**20))
+def test_batches_hold_different_samples_of_different_classes(
+    order: ip.ClassBatches, epoch: int
+) -> None:
+    """Of each class as many as it should, all different where there are as many."""
+    labels = labels_of(order)
+    sizes = Counter(labels)
+    for unit in units(order, epoch):
+        assert order.classes == len({labels[index] for index in unit})
+        for i in range(order.classes):
+            own = unit[i * order.per_class : (i + 1) * order.per_class]
+            (label,) = {labels[index] for index in own}
+            counts = Counter(own)
+            if sizes[label] >= order.per_class:
+                assert {1} == set(counts.values())
+            else:
+                assert order.short == "repeat"
+                every = [counts[i] for i, each in enumerate(labels) if each == label]
+                assert max(every) - min(every) <= 2
+
+
+@given(batches(), st.integers(1, 4))
+def test_rows_of_batches(order: ip.ClassBatches, num_rows: int) -> None:
+    """Units of a row have disjoint classes; classes, and samples in them, are read evenly."""
+    labels, size = labels_of(order), order.num_units(0)
+    kept = [
+        label
+        for label, count in Counter(labels).items()
+        if count >= order.per_class or order.short != "leave_out"
+    ]
+    per_row = len(kept) // order.classes
+    counts: Counter[int] = Counter()
+    samples: Counter[int] = Counter()
+    for row in range(num_rows):
+        read = [order.take(*divmod(row * per_row + u, size)) for u in range(per_row)]
+        own = [{labels[index] for index in unit} for unit in read]
+        assert sum(map(len, own)) == len(set().union(*own)) == per_row * order.classes
+        counts.update(set().union(*own))
+        samples.update(np.concatenate(read).tolist())
+        assert max(counts.values()) - min(counts[label] for label in kept) <= 1
+    for label in kept:
+        seen = [samples[index] for index, each in enumerate(labels) if each == label]
+        assert max(seen) - min(seen) <= (2 if len(seen) >= order.per_class else 1)
+
+
+ORDERS = balanced().filter(lambda order: order.num_units(0) <= 90) | batches()
+
+
+@settings(max_examples=30)
+@given(plans(ORDERS))
+def test_plans_keep_the_laws(plan: ip.Plan) -> None:
+    """Under all remainders, fresh and resumed under another partition; saved as JSON."""
+    assert ip.verify(plan).ok
+    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
+    assert (again, again.order.fingerprint) == (plan, plan.order.fingerprint)
+
+
+@settings(max_examples=30)
+@given(fresh_plans(ORDERS, "spread"), st.data())
+def test_a_run_that_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -> None:
+    """What was read before the cursor, and after it by others, is the epoch."""
+    cursor = data.draw(cursors(plan, epochs=1))
+    fields = data.draw(partitions(plan.order, plan.sub_epochs, "spread"))
+    after = ip.Plan(plan.order, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
+    stopped = (cursor.epoch, cursor.sub_epoch, cursor.step)
+    steps = [(plan, step) for step in steps_of(plan, 1) if step < stopped]
+    steps += [(after, step) for step in steps_of(after, 1) if step[0] == 0]
+    read: Counter[int] = Counter()
+    for run, (*pair, step) in steps:
+        for rank in range(run.world_size):
+            read.update(run.batch(*pair, step=step, rank=rank).tolist())
+    assert Counter(plan.order.take(0, 0, plan.order.num_units(0)).tolist()) == read
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.ClassBalanced(LABELS, seed=2),
+        ip.ClassBalanced(LABELS, 500, [1, 2, 0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
+        ip.ClassBatches([i % 7 for i in range(60)], 3, 4),
+        ip.ClassBatches(LABELS, 5, 8, 20, short="repeat"),
+        ip.ClassBatches(LABELS, 5, 12, 20, short="leave_out"),
+        ip.Epochs(ip.ClassBalanced(LABELS, 90), 40),
+        ip.Repeat(ip.ClassBatches([0, 1, 2] * 20, 2, 4, 6), 2),
+        ip.Subset(ip.ClassBalanced([0, 0, 0, 1], 6), [3, 5, 6, 8], 10),
+    ],
+    ids=lambda order: order.algorithm,
+)
+def test_the_kit(order: ip.Order) -> None:
+    """Everything that plans, files and resuming rely on, alone and under layers."""
+    assert check_order(order, fresh_process=False).ok
+
+
+def test_labels_of_a_file(tmp_path: Path) -> None:
+    """They are one column wherever they lie; a plan directory has all that it needs."""
+    np.save(tmp_path / "labels.npy", np.array(LABELS, np.uint32))
+    order = ip.ClassBalanced(
+        tmp_path / "labels.npy", weights={label: 1 + label for label in range(13)}
+    )
+    assert order == ip.ClassBalanced(LABELS, weights=range(1, 14))
+    again = pickle.loads(pickle.dumps(order))  # noqa: S301 (our own)
+    assert again.labels.path == str(tmp_path / "labels.npy")
+    assert np.array_equal(again.take(3, 0, 203), order.take(3, 0, 203))
+    plan = ip.Plan(order, world_size=2, batch_size=4)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(2))
+    stored = ip.load(tmp_path / "a.plan")
+    for epoch in (1, 7):  # stored, and computed from the columns in the directory
+        assert np.array_equal(stored.order.take(epoch, 0, 203), order.take(epoch, 0, 203))
+    assert ip.verify(stored).ok
+
+
+def test_batches_of_a_directory(tmp_path: Path) -> None:
+    """Bins are stored with their offsets."""
+    plan = ip.Plan(ip.ClassBatches(LABELS, 4, 3, 12, short="repeat"), world_size=2, batch_size=1)
+    ip.save(plan, tmp_path / "a.plan", epochs=range(2))
+    stored = ip.load(tmp_path / "a.plan")
+    assert units(stored.order, 1) == units(plan.order, 1)
+    assert ip.verify(stored).ok
+
+
+def test_tables_are_shared_and_left_behind() -> None:
+    """Orders over equal labels have one table, which no pickle holds; a few are kept."""
+    labels = np.arange(50_000) % 91
+    one, other = ip.ClassBalanced(labels), ip.ClassBatches(labels.tolist(), 3, 4)
+    one.take(0, 0, 9), other.take(0, 0, 2)
+    assert one._table is other._table
+    column = ip.Column(labels)
+    assert len(pickle.dumps(one)) < len(pickle.dumps(column)) + 1000
+    for i in range(2 * shared.MOST_KEPT):
+        ip.ClassBalanced(labels + i).take(0, 0)
+    assert len(shared._KEPT) == shared.MOST_KEPT
+    assert one._table is other._table  # which the orders hold themselves
+
+
+@pytest.mark.parametrize("labels", [np.arange(5000) * 2**40 % 97 - 3, np.arange(5000)[::-1] % 7])
+def test_tables(labels: Any) -> None:
+    """Each class has its samples, rising, whether labels lie close together or not."""
+    table = shared.classes_of(ip.Column(labels))
+    for label, start, size in zip(table.labels, table.starts, table.sizes, strict=True):
+        own = table.members[start : start + size]
+        assert np.array_equal(np.flatnonzero(labels == label), own)
+    assert table.labels.tolist() == sorted(set(labels.tolist()))
+    every = np.arange(5000)
+    numbers = table.numbers(labels)
+    at = table.starts[numbers] + table.ranks(every, numbers)
+    assert np.array_equal(table.members[at], every)
+    assert [-1, -1] == table.numbers(np.array([-(2**50), 2**62])).tolist()
+
+
+def test_groups() -> None:
+    """Groups are the classes that are read, named by their label."""
+    order = ip.ClassBalanced([5, -1, 5, 5], 8, weights=[1, 3])
+    assert (("-1", "5"), [1, 0, 1, 1]) == (order.group_names, order.group_of(range(4)).tolist())
+    assert [0.25, 0.75] == order.group_shares(0, 1, 3).tolist()
+    assert [0.5, 0.5] == ip.ClassBalanced([5, -1, 5, 5]).group_shares(2, 0, 4).tolist()
+    some = ip.ClassBatches([5, -1, 5, 5, 7, 7], 2, 2, short="leave_out")
+    assert (("5", "7"), [0, -1, 0, 0, 1, 1]) == (some.group_names, some.group_of(range(6)).tolist())
+    assert [0.5, 0.5] == some.group_shares(0, 0, 1).tolist()
+
+
+def test_one_class_is_a_shuffle() -> None:
+    """Each epoch reads every sample once, in an order of its own."""
+    order = ip.ClassBalanced(np.zeros(1000, np.int64), seed=3)
+    first, then = (order.take(epoch, 0, 1000) for epoch in (0, 1))
+    assert np.array_equal(np.sort(first), np.arange(1000))
+    assert not np.array_equal(first, then)
+
+
+def test_huge_epochs() -> None:
+    """Counts are closed forms, up to read 2**62 of the run, where the stream ends."""
+    labels = [0] * 7 + [1] * 5 + [2] * 3
+    order = ip.ClassBalanced(labels, 2**58, seed=1)
+    row = order.take(14, [0, 2**57, 2**58 - 1])
+    counts = order.count(14, range(15))
+    assert (2**58, 1) == (sum(counts.tolist()), counts[:7].max() - counts[:7].min())
+    assert order.locate(14, row[:1]).tolist() == [0]
+    with pytest.raises(ip.IndexPlanError, match="epoch must be below 16, where the order's stream"):
+        order.take(16, 0)
+    most = 2**62 // 8
+    units_of = ip.ClassBatches(labels, 2, 4, most, short="repeat")
+    assert 8 == len(units_of.take(0, most - 1))
+    counts = units_of.count(0, range(15))
+    assert most * 8 == sum(counts.tolist())
+    assert 2 >= counts[:7].max() - counts[:7].min()
+
+
+def spread(observed: Counter[Any], num: int, expected: float) -> float:
+    """Return chi-square over its degrees of freedom, of counts of `num` kinds of events."""
+    seen = list(observed.values()) + [0] * (num - len(observed))
+    return sum((each - expected) ** 2 for each in seen) / expected / (num - 1)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_classes_meet_by_chance(seed: int) -> None:
+    """Each pair of classes shares a batch as often as any other; so it is with members."""
+    num, drawn, most = 13, 4, 3000
+    order = ip.ClassBatches(np.arange(num * 4) % num, drawn, 2, most, seed)
+    row = order.take(0, 0, most).reshape(most, drawn, 2) % num
+    pairs = Counter(pair for unit in row[:, :, 0] for pair in combinations(sorted(unit), 2))
+    assert 0.5 < spread(pairs, num * (num - 1) // 2, most * 12 / 156) < 1.4
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_members_meet_by_chance(seed: int) -> None:
+    """Each pair of samples of a class shares a tuple as often as any other, in all classes."""
+    size, most = 20, 3000
+    order = ip.ClassBatches(np.arange(size * 2) // size, 2, 4, most, seed)
+    row = order.take(0, 0, most).reshape(most * 2, 4)
+    for own in (row[row[:, 0] < size], row[row[:, 0] >= size] - size):
+        pairs = Counter(pair for unit in own for pair in combinations(sorted(unit), 2))
+        assert 0.5 < spread(pairs, size * (size - 1) // 2, len(own) * 12 / 380) < 1.2
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_classes_follow_each_other_by_chance(seed: int) -> None:
+    """In a balanced row each class stands at each place, and after each other, equally often."""
+    num, most = 7, 2800
+    order = ip.ClassBalanced(np.arange(num * 3) % num, most * num, seed=seed)
+    rows = order.take(0, 0, most * num).reshape(most, num) % num
+    places = Counter((at, int(c)) for row in rows for at, c in enumerate(row))
+    assert 0.5 < spread(places, num * num, most / num) < 1.4
+    after = Counter(pair for row in rows for pair in pairwise(row.tolist()))
+    assert 0.5 < spread(after, num * (num - 1), most / num) < 1.5

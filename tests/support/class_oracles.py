@@ -1,0 +1,96 @@
+"""The class orders in the words of docs/design.md, one read at a time: too simple to be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from tests.support.oracles import (
+    CLASS_NUMBERS,
+    CLASS_ROWS,
+    MEMBERS,
+    drawn_words,
+    forward,
+    key_words,
+    rounds_of,
+)
+
+
+@cache
+def key(seed: int, purpose: int) -> list[int]:
+    """Return a Philox key; none of these depends on the epoch."""
+    return key_words(seed, purpose, 0, 2)
+
+
+def dealt(n: int, size: int, row: int, at: int, first: int, number: int, last: int, k: Any) -> int:
+    """Return what a row of n things deals at some place, in tuples of `size`, turned each row."""
+    period = n - n % size if n >= size else n
+    drawn = forward(period, drawn_words(period, first, number, last, k), at)
+    return ((row + 1) * (n - period) + drawn) % n
+
+
+def row_thing(n: int, size: int, seed: int, row: int, at: int) -> int:
+    """Return what a row of classes, or of slots, deals at a place."""
+    return dealt(n, size, row, at, row % 2**32, row >> 32, 0, key(seed, CLASS_ROWS))
+
+
+def member(n: int, size: int, seed: int, c: int, number: int) -> int:
+    """Return which of its n members class c deals as its number."""
+    turn, at = divmod(number, n - n % size if n >= size else n)
+    return dealt(n, size, turn, at, c, turn % 2**32, turn >> 32, key(seed, MEMBERS))
+
+
+def classes_of(labels: Sequence[int]) -> list[list[int]]:
+    """Return the samples of each class, by rising label."""
+    return [[i for i, each in enumerate(labels) if each == label] for label in sorted(set(labels))]
+
+
+def shares_of(total: int, weights: Sequence[float]) -> list[int]:
+    """Return how often a row reads each class: by largest remainder, ties to the first."""
+    exact = [Fraction(weight) * total / sum(map(Fraction, weights)) for weight in weights]
+    shares = [int(each) for each in exact]
+    while sum(shares) < total:
+        rests = [each - share for each, share in zip(exact, shares, strict=True)]
+        shares[rests.index(max(rests))] += 1
+    return shares
+
+
+def balanced(
+    labels: Sequence[int],
+    epoch_size: int,
+    weights: Sequence[float] | None,
+    seed: int,
+    place: int,
+) -> int:
+    """Return the sample at a place of the stream of class-balanced-v1."""
+    groups = classes_of(labels)
+    shares = [1] * len(groups) if weights is None else shares_of(epoch_size, weights)
+    owners = [c for c, share in enumerate(shares) for _ in range(share)]
+    row, at = divmod(place, len(owners))
+    slot = row_thing(len(owners), 1, seed, row, at)
+    c = owners[slot]
+    number = row * shares[c] + slot - owners.index(c)
+    return groups[c][member(len(groups[c]), 1, seed, c, number)]
+
+
+def batch(
+    labels: Sequence[int], classes: int, per_class: int, seed: int, short: str, unit: int
+) -> list[int]:
+    """Return a unit of the stream of class-batches-v1."""
+    groups = classes_of(labels)
+    if short == "leave_out":
+        groups = [group for group in groups if len(group) >= per_class]
+    n = len(groups)
+    row, t = divmod(unit, n // classes)
+    words = key_words(seed, CLASS_NUMBERS, 0, 2 * rounds_of(n))
+    found = []
+    for i in range(classes):
+        thing = row_thing(n, classes, seed, row, t * classes + i)
+        left_out = (row * (n % classes) - thing + n - 1) // n
+        c = forward(n, words, thing)
+        for j in range(per_class):
+            number = (row - left_out) * per_class + j
+            found.append(groups[c][member(len(groups[c]), per_class, seed, c, number)])
+    return found
