@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from indexplan.files.read import Stored, load
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
+    from indexplan.orders.curriculum import curriculum
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
@@ -79,6 +80,7 @@ __all__ = [
     "Weighted",
     "__version__",
     "bench",
+    "curriculum",
     "diff",
     "explain",
     "export",
@@ -112,6 +114,7 @@ _AT_FIRST_USE = {
     "ClassBalanced": "indexplan.orders.class_balanced",
     "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",
+    "curriculum": "indexplan.orders.curriculum",
     "Mixture": "indexplan.orders.mixture",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Repeat": "indexplan.orders.repeat",

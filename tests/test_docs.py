@@ -31,6 +31,7 @@ PAGES = (
     "faq",
     "orders",
     "weights",
+    "mixtures",
 )
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE

@@ -270,13 +270,15 @@ def deal(
     """
     num_slots, k = len(row), len(base)
     following = np.empty(k, np.int64)
-    i = 0
+    i = turn = 0
+    drawn = -1  # the period whose turn is known
     for run in range(len(starts)):
         num = stops[run] - starts[run]
         if num <= 0:
             continue
         period, r = divmod(starts[run] + shift, num_slots)
-        turn = _turn(period, phase, turns, key)
+        if period != drawn:
+            turn, drawn = _turn(period, phase, turns, key), period
         counted = num >= k  # else the numbers of those that come are worked out one by one
         if counted:
             for j in range(k):
@@ -290,10 +292,7 @@ def deal(
             # to the end of the run, of the period or of the row, whichever comes first
             until = i + min(end - i, num_slots - r, num_slots - x)
             r += until - i
-            if backwards:
-                x, step = num_slots - 1 - x, -1
-            else:
-                step = 1
+            x, step = (num_slots - 1 - x, -1) if backwards else (x, 1)
             if counted:
                 while i < until:
                     j = row[x]
@@ -313,7 +312,7 @@ def deal(
                     i += 1
             if r == num_slots and i < end:
                 period, r = period + 1, 0
-                turn = _turn(period, phase, turns, key)
+                turn, drawn = _turn(period, phase, turns, key), period
 
 
 @kernel(INT64, READ_UINT32, INT64, READ_INT32, INT64, READ_INT32, READ_INT64, WRITE_INT64)

@@ -27,13 +27,12 @@ from indexplan.orders.phases import PLACE_STOP, Int32, Phases
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import cut_runs, expand
 from indexplan.orders.shares import Phase, phases_of
+from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, first_between, reads_between
 from indexplan.seeds import EPOCH_STOP, check_seed
 
-MOST_SOURCES = 2**16
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
 FIRST, ALL = "first_exhausted", "all_exhausted"
-SOURCES = 'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}'
 
 
 @register
@@ -109,14 +108,14 @@ class Mixture(Order):
         period: int | None = None,
     ) -> None:
         keep = object.__setattr__
-        keep(self, "sources", _sources(sources))
+        keep(self, "sources", sources_of(sources))
         for _, source in self.sources:
             nest(self, source)
         if (num_samples := int(self._ends[-1])) >= NUM_SAMPLES_STOP:
             rule = "below 2**63 together"
             raise wrong("the sources' samples", rule, num_samples, "leave some of them out")
         keep(self, "num_samples", num_samples)
-        _check_different(self.sources)
+        check_different(self.sources)
         keep(self, "weights", phases_of(weights, self.names, period))
         keep(self, "seed", check_seed(seed))
         keep(self, "epoch_size", self._stop(epoch_size))
@@ -449,37 +448,3 @@ class Mixture(Order):
         for j, mine, start, stop, samples in self._read_of(epoch, indices):
             counts[mine] = count_between(self._whose[j], start, stop, samples)
         return counts
-
-
-def _sources(sources: Any) -> tuple[tuple[str, Order], ...]:
-    """Return sources as names and orders."""
-    rule = f"different names, each with an order, from 1 to {MOST_SOURCES} of them"
-    try:
-        pairs = sources.items() if isinstance(sources, Mapping) else sources
-        named = tuple((name, order) for name, order in pairs)
-        right = 0 < len({name for name, _ in named}) == len(named) <= MOST_SOURCES
-    except Exception:  # whatever somebody's classes raise
-        raise wrong("sources", rule, sources, SOURCES) from None
-    if not right or not all(isinstance(name, str) for name, _ in named):
-        raise wrong("sources", rule, sources, SOURCES)
-    for name, order in named:
-        if not isinstance(order, Order):
-            raise wrong(f"the source {name!r}", "an Order", order, SOURCES)
-        if not order.constant_num_units:
-            rule = "Mixture needs sources with the same number of units in every epoch"
-            raise IndexPlanError(f"{rule}; got {order.algorithm}; leave {name!r} out")
-    return named
-
-
-def _check_different(sources: tuple[tuple[str, Order], ...]) -> None:
-    """Refuse two equal sources, whose samples would be read in the same sequence."""
-    alike: dict[tuple[str, int], list[tuple[str, Order]]] = {}
-    for name, order in sources:  # only such are compared, as that may take a look at columns
-        alike.setdefault((order.algorithm, order.num_samples), []).append((name, order))
-    for some in alike.values():
-        texts: dict[str, str] = {}
-        for name, order in some if len(some) > 1 else []:
-            other = texts.setdefault(order._text, name)  # noqa: SLF001 (of an order too)
-            if other != name:
-                cure = "give each its own seed, as equal ones read their samples in one sequence"
-                raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)

@@ -17,6 +17,7 @@ CURE = 'write it as "Epochs(Shuffle(1000000), 50000)", or build the plan in Pyth
 MOST_BITS = 200  # of a power: more than any argument of an order has
 # functions that make orders, or what orders are made of, and where each lies
 MAKERS = {
+    "curriculum": "indexplan.orders.curriculum",
     "Split": "indexplan.orders.split",
     "folds": "indexplan.orders.split",
 }

@@ -248,4 +248,31 @@ CASES: list[Case] = [
         lambda: mixed({"a": 1, "b": True}),
         "the weight of 'b' must be a finite number from 0 on; got True; use 0 to leave it out",
     ),
+    (
+        "a curriculum of nothing",
+        lambda: ip.curriculum([], [(0, 1)]),
+        "difficulty must be a number for each sample; got 'none'; give each sample one",
+    ),
+    (
+        "a difficulty that is no number",
+        lambda: ip.curriculum([1.0, float("nan")], [(0, 1)]),
+        "difficulty must be a number for each sample; got 'a NaN'; give each sample one",
+    ),
+    (
+        "more bins than samples",
+        lambda: ip.curriculum([1, 2], [(0, 1)], num_bins=3),
+        "num_bins must be an integer from 1 to 2; got 3; leave it out",
+    ),
+    (
+        "a curriculum without stages",
+        lambda: ip.curriculum([1, 2], []),
+        "stages must be places, each with a part of the samples, above 0 and at most 1; got "
+        "[]; pass [(0, 0.3), (10**6, 1)]: from sample 0 on the easiest 0.3, later all",
+    ),
+    (
+        "stages without places",
+        lambda: ip.curriculum([1, 2], [0.5, 1]),
+        "stages must be places, each with a part of the samples, above 0 and at most 1; got "
+        "[0.5, 1]; pass [(0, 0.3), (10**6, 1)]: from sample 0 on the easiest 0.3, later all",
+    ),
 ]

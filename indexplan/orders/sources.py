@@ -1,0 +1,46 @@
+"""The sources of a mixture: names and orders, no two of which are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from indexplan.errors import IndexPlanError, wrong
+from indexplan.orders.base import Order
+
+MOST_SOURCES = 2**16
+SOURCES = 'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}'
+
+
+def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
+    """Return sources as names and orders."""
+    rule = f"different names, each with an order, from 1 to {MOST_SOURCES} of them"
+    try:
+        pairs = sources.items() if isinstance(sources, Mapping) else sources
+        named = tuple((name, order) for name, order in pairs)
+        right = 0 < len({name for name, _ in named}) == len(named) <= MOST_SOURCES
+    except Exception:  # whatever somebody's classes raise
+        raise wrong("sources", rule, sources, SOURCES) from None
+    if not right or not all(isinstance(name, str) for name, _ in named):
+        raise wrong("sources", rule, sources, SOURCES)
+    for name, order in named:
+        if not isinstance(order, Order):
+            raise wrong(f"the source {name!r}", "an Order", order, SOURCES)
+        if not order.constant_num_units:
+            rule = "Mixture needs sources with the same number of units in every epoch"
+            raise IndexPlanError(f"{rule}; got {order.algorithm}; leave {name!r} out")
+    return named
+
+
+def check_different(sources: tuple[tuple[str, Order], ...]) -> None:
+    """Refuse two equal sources, whose samples would be read in the same sequence."""
+    alike: dict[tuple[str, int], list[tuple[str, Order]]] = {}
+    for name, order in sources:  # only such are compared, as that may take a look at columns
+        alike.setdefault((order.algorithm, order.num_samples), []).append((name, order))
+    for some in alike.values():
+        texts: dict[str, str] = {}
+        for name, order in some if len(some) > 1 else []:
+            other = texts.setdefault(order._text, name)  # noqa: SLF001 (of an order too)
+            if other != name:
+                cure = "give each its own seed, as equal ones read their samples in one sequence"
+                raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)

@@ -1,0 +1,101 @@
+"""Curricula: easy samples first, none lost and none repeated early when bins open and close."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+
+FRACTIONS = st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.7, 1, 1.0])
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=40),
+    st.lists(FRACTIONS, min_size=1, max_size=3),
+    st.integers(1, 8),
+    st.integers(1, 40),
+)
+def test_a_stage_reads_its_bins_equally(
+    difficulty: list[int], parts: list[float], bins: int, length: int
+) -> None:
+    """Only the easiest bins that hold the part are read, in full passes, whatever came before."""
+    n, bins = len(difficulty), min(bins, len(difficulty))
+    stages = [(length * i, part) for i, part in enumerate(parts)]
+    order = ip.curriculum(difficulty, stages, num_bins=bins, epoch_size=length, seed=3)
+    ranked = sorted(range(n), key=lambda sample: (difficulty[sample], sample))
+    rank = {sample: place for place, sample in enumerate(ranked)}
+    bin_of = [next(i for i in range(bins) if rank[s] < n * (i + 1) // bins) for s in range(n)]
+    assert bin_of == order.group_of(range(n)).tolist()
+    assert tuple(f"bin {i}" for i in range(bins)) == order.group_names
+    passes = {i: [0] * n for i in range(bins)}
+    for epoch, part in enumerate(parts):
+        opened = ceil(Fraction(str(part)) * bins)
+        row = order.take(epoch, 0, length).tolist()
+        counts = Counter(bin_of[sample] for sample in row)
+        held = n * opened // bins
+        for i in range(opened):
+            size = n * (i + 1) // bins - n * i // bins
+            assert abs(counts[i] - Fraction(length * size, held)) < 1
+        assert set(counts) <= set(range(opened))
+        for sample in row:
+            mine = passes[bin_of[sample]]
+            members = [mine[s] for s in range(n) if bin_of[s] == bin_of[sample]]
+            assert mine[sample] == min(members)
+            mine[sample] += 1
+
+
+def test_known_answers() -> None:
+    """Bits that never change."""
+    order = ip.curriculum([5, 1, 4, 1, 3, 9, 2, 6], [(0, 0.5), (8, 1)], num_bins=4, seed=7)
+    assert [[6, 3, 4, 1, 1, 4, 3, 6], [2, 5, 1, 4, 7, 0, 6, 3]] == [
+        order.take(epoch, 0, 8).tolist() for epoch in range(2)
+    ]
+    assert "aa39423d5be08b40" == order.fingerprint[:16]
+    seeds = [source.to_dict()["seed"] for _, source in order.order.sources]
+    words = [np.random.SeedSequence(7, spawn_key=(6, 1 + i)).generate_state(4) for i in range(4)]
+    assert seeds == [sum(int(word) << 32 * i for i, word in enumerate(row)) for row in words]
+
+
+def test_large_ones_weigh_bins_equally() -> None:
+    """Beyond 65,536 samples, periods stay short; by default there are 100 bins."""
+    order = ip.curriculum(np.arange(70_001)[::-1], [(0, 0.005), (100, 0.02)])
+    mixture = order.order
+    assert isinstance(mixture, ip.Mixture)
+    assert ((0, (1, *[0] * 99)), (100, (1, 1, *[0] * 98))) == mixture.weights
+    assert 70_001 - 700 <= order.take(0, 0, 100).min()
+    small = ip.curriculum(range(10), [(0, 1)]).order
+    assert isinstance(small, ip.Mixture)
+    assert 10 == len(small.names)
+    assert "once" == small.traits.reads
+
+
+@pytest.mark.parametrize("epoch_size", [None, 7])
+def test_the_kit(epoch_size: int | None) -> None:
+    """Everything that plans, files and resuming rely on."""
+    order = ip.curriculum(
+        [0.5, -1.0, 2.0] * 7, [(0, 0.3), (9, 0.7), (30, 1)], num_bins=5, epoch_size=epoch_size
+    )
+    assert check_order(order, fresh_process=False).ok
+
+
+def test_later_stages_may_change_at_a_resume() -> None:
+    """What was read stays, whichever stages come after the cursor."""
+    difficulty = list(range(30))
+
+    def plan(*later: tuple[int, float]) -> ip.Plan:
+        order = ip.curriculum(difficulty, [(0, 0.3), *later], num_bins=10)
+        return ip.Plan(order, batch_size=5, world_size=2)
+
+    cursor = plan((60, 1)).cursor(1, step=1)  # 40 samples are read
+    rest = plan((40, 0.5)).resume(cursor)
+    assert rest.batch(1, step=1, rank=0).tolist() != plan((60, 1)).batch(1, step=1, rank=0).tolist()
+    with pytest.raises(ip.IndexPlanError, match="a cursor must be of the plan's order"):
+        plan((39, 0.5)).resume(cursor)
