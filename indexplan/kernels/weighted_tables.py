@@ -1,13 +1,9 @@
-"""What weighted draws look up: built once for all equal orders of a process, and never saved."""
+"""What weighted draws look up."""
 
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,29 +32,6 @@ class Table:
     guide: NDArray[np.uint32]
     shift: int
     coarse: int
-
-
-# A table lives as long as some order holds it; equal orders share one.
-_TABLES: WeakValueDictionary[Hashable, Table] = WeakValueDictionary()
-
-# Whoever forks waits until nobody builds, so that its children share the table. Builders compile:
-# the locks of that were registered when it was imported, before this one, and are taken after it.
-_BUILDING = threading.RLock()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(
-        before=_BUILDING.acquire,
-        after_in_parent=_BUILDING.release,
-        after_in_child=_BUILDING.release,
-    )
-
-
-def table_of(key: Hashable, build: Callable[[], Table]) -> Table:
-    """Return the table that some order holds under a key, or build it."""
-    with _BUILDING:
-        found = _TABLES.get(key)
-        if found is None:
-            found = _TABLES[key] = build()
-        return found
 
 
 def built(

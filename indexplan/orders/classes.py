@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from abc import abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,17 +19,6 @@ from indexplan.seeds import CLASS_ROWS, MEMBERS, key_words
 
 STREAM_STOP = 2**62  # reads of a run
 CHUNK = 2**14  # reads that are worked out at a time
-MOST_KEPT = 4  # tables of members, for orders that come and go over the same labels
-
-_KEPT: OrderedDict[str, Classes] = OrderedDict()
-_BUILDING = threading.RLock()  # of several threads, one builds a table; a fork waits for it
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(
-        before=_BUILDING.acquire,
-        after_in_parent=_BUILDING.release,
-        after_in_child=_BUILDING.release,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +66,14 @@ class Classes:
 
 def classes_of(labels: Column) -> Classes:
     """Return the classes of a column of labels; equal labels share one table."""
-    from indexplan.kernels import classes as kernels  # which imports numba
+    from indexplan.kernels.tables import table_of  # which imports numba
 
-    # Before the lock: a fork takes ours first, and then that of what compiles.
-    kernels.count_labels.compile()
-    kernels.place_members.compile()
-    digest = labels.identity["sha256"]
-    with _BUILDING:
-        if digest not in _KEPT:
-            _KEPT[digest] = _sorted(labels.array)
-        _KEPT.move_to_end(digest)
-        while len(_KEPT) > MOST_KEPT:
-            _KEPT.popitem(last=False)
-        return _KEPT[digest]
+    def build() -> Classes:
+        classes = _sorted(labels.array)
+        labels.check_file()
+        return classes
+
+    return table_of(("classes", labels.identity["sha256"]), build)
 
 
 def _sorted(labels: NDArray[Any]) -> Classes:

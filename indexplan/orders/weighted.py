@@ -186,7 +186,7 @@ class Weighted(Order):
         since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
         found = self._tables.get(since)
         if found is None:
-            from indexplan.kernels import weighted_tables  # which imports numba
+            from indexplan.kernels import tables, weighted_tables  # which import numba
 
             size, most, words = self._size, self.max_repeats, self._row[0]
 
@@ -196,7 +196,7 @@ class Weighted(Order):
                 return table
 
             key = weights.identity["sha256"], size, most, self.seed
-            found = weighted_tables.table_of(key, build)
+            found = tables.table_of(key, build)
             for each in list(self._tables)[: 1 - KEPT]:
                 self._tables.pop(each, None)  # of another thread too
             self._tables[since] = found

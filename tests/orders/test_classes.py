@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import os
 import pickle
+import subprocess
+import sys
 from collections import Counter
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -16,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.kernels import tables
 from indexplan.orders import classes as shared
 from indexplan.testing import check_order
 from tests.orders.test_protocol import units
@@ -270,18 +275,65 @@ def test_batches_of_a_directory(tmp_path: Path) -> None:
     assert ip.verify(stored).ok
 
 
-def test_tables_are_shared_and_left_behind() -> None:
-    """Orders over equal labels have one table, which no pickle holds; a few are kept."""
+def test_tables_are_shared() -> None:
+    """Orders over equal labels have one table while one of them lives, which no pickle holds."""
     labels = np.arange(50_000) % 91
     one, other = ip.ClassBalanced(labels), ip.ClassBatches(labels.tolist(), 3, 4)
-    one.take(0, 0, 9), other.take(0, 0, 2)
+    one.take(0, 0, 9)
     assert one._table is other._table
     column = ip.Column(labels)
     assert len(pickle.dumps(one)) < len(pickle.dumps(column)) + 1000
-    for i in range(2 * shared.MOST_KEPT):
-        ip.ClassBalanced(labels + i).take(0, 0)
-    assert len(shared._KEPT) == shared.MOST_KEPT
-    assert one._table is other._table  # which the orders hold themselves
+    before = len(tables.TABLES)
+    del one, other
+    gc.collect()
+    assert len(tables.TABLES) == before - 1
+
+
+FORK = """
+import os, signal, threading
+import indexplan as ip
+from indexplan.orders import classes
+
+signal.alarm(100)
+inside, forked = threading.Event(), threading.Event()
+built = classes._sorted
+
+def slow(labels):
+    inside.set()
+    forked.wait(0.5)  # half a second later it goes on by itself: whoever forks may wait for it
+    return built(labels)
+
+classes._sorted = slow
+order = ip.ClassBalanced([0, 1, 1, 1], 60)
+thread = threading.Thread(target=order.take, args=(0, 0))
+thread.start()
+inside.wait()
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    os._exit(int(order.count(0, 0)))
+forked.set()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread.join()
+"""
+
+
+def test_a_fork_waits_for_a_table_that_is_built() -> None:
+    """The child of a process that builds in another thread has the table, and no closed lock."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]  # of forking
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert (0, "30\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
+def test_labels_that_have_changed(tmp_path: Path) -> None:
+    """A file that was written again after it was hashed is refused."""
+    np.save(tmp_path / "a.npy", np.arange(9) % 3)
+    labels = ip.Column(tmp_path / "a.npy")
+    labels.to_dict()
+    np.save(tmp_path / "a.npy", np.arange(9) % 2)
+    with pytest.raises(ip.IndexPlanError, match="open it again, when it is whole"):
+        ip.ClassBalanced(labels).take(0, 0)
 
 
 @pytest.mark.parametrize("labels", [np.arange(5000) * 2**40 % 97 - 3, np.arange(5000)[::-1] % 7])

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.kernels import weighted_tables
+from indexplan.kernels import tables, weighted_tables
 from indexplan.testing import check_order
 from tests.orders.test_layers import layers
 from tests.orders.test_weighted import specs
@@ -221,10 +221,10 @@ def test_equal_orders_share_one_table() -> None:
     assert b"_tables" not in data
     again = loads(data)
     assert again == one
-    keys = set(weighted_tables._TABLES)
+    keys = set(tables.TABLES)
     del one, other, again
     gc.collect()
-    assert keys - set(weighted_tables._TABLES)
+    assert keys - set(tables.TABLES)
 
 
 FORK = """
