@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, integer, path_text, wrong
 from indexplan.once import once
 
 INTEGERS, FLOATS = "integers", "floats"
@@ -69,7 +69,8 @@ class Column:
         self.path: str | None = None
         self._status: Status | None = None  # of the file, when it was mapped
         if isinstance(values, str | os.PathLike):
-            self.path = os.path.abspath(values)  # noqa: PTH100 (Path's resolve follows links)
+            path = path_text("a column's path", values, WRITTEN)
+            self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
             self._status, values = _mapped(self.path)
         self.array = _as_column(values, kind, self.path)
 

@@ -163,13 +163,12 @@ class Weighted(Order):
             The first that is left to read.
         """
         mine = self.to_dict()
-        if saved == mine or {**saved, "weights": 0} != {**mine, "weights": 0}:
-            return saved == mine
-        rows = _rows(mine["weights"]), _rows(saved["weights"])
-        lengths = {row["length"] for entries in rows for _, row in entries}
+        rows, others = _rows(mine["weights"]), _rows(saved.get("weights"))
+        if not others or {**saved, "weights": 0} != {**mine, "weights": 0}:
+            return False
         begun = epoch + (position > 0)
-        before = [[entry for entry in entries if entry[0] < begun] for entries in rows]
-        return len(lengths) == 1 and before[0] == before[1]
+        before = [[row for row in each if row[0] < begun] for each in (rows, others)]
+        return before[0] == before[1] and others[0][1]["length"] == self.num_samples
 
     @once
     def _entries(self) -> Entries:
@@ -335,5 +334,10 @@ def _check_weights(column: Column, length: int) -> int:
 
 
 def _rows(weights: Any) -> list[Any]:
-    """Return the rows of weights of a dict form."""
-    return [[0, weights]] if is_identity(weights) else weights
+    """Return the rows of weights of a dict form, each with its epoch; none if it is no such."""
+    rows = weights if isinstance(weights, list) else [[0, weights]]
+    right = all(
+        isinstance(row, list) and len(row) == 2 and type(row[0]) is int and is_identity(row[1])
+        for row in rows
+    )
+    return rows if right else []

@@ -74,6 +74,11 @@ def calls() -> Iterator[Call]:
         ip.BlockShuffle,
         {"num_samples": 5, "block_size": 2, "window": 2, "seed": 1},
     )
+    arguments = {"weights": [1, 2, 3], "epoch_size": 5, "seed": 1, "max_repeats": 3}
+    yield "Weighted", ip.Weighted, arguments
+    yield "updated", ip.Weighted([1, 2]).updated, {"epoch": 3, "weights": [2, 1]}
+    arguments = {"image_ids": [0, 1], "category_ids": [3, 3], "threshold": 0.1, "num_samples": 2}
+    yield "repeat_factors", ip.repeat_factors, arguments
     for order in (ORDER, ip.Shuffle(50), ip.Sequential(50), ip.Stored("right.plan")):
         yield f"{order}.take", order.take, {"epoch": 0, "starts": [1, 2], "stops": [3, 4]}
         yield f"{order}.take at", order.take, {"epoch": 0, "starts": [1, 2]}

@@ -112,6 +112,10 @@ def test_what_else_may_not_change() -> None:
     assert order.continues(order.updated(3, SECOND).to_dict(), 3, 0)
     assert not order.continues(order.updated(3, SECOND).to_dict(), 3, 1)
     assert order.continues(ip.Weighted(SECOND, **FIELDS).to_dict(), 0, 0)
+    saved = order.to_dict()
+    for weights in (None, 7, [], [7], [[0]], [[0, 7]], [["0", saved["weights"]]], {"length": 10}):
+        assert not order.continues({**saved, "weights": weights}, 0, 0)
+    assert not order.continues({"algorithm": "weighted-v1"}, 0, 0)
 
 
 def test_updates_follow_each_other() -> None:
@@ -148,6 +152,7 @@ def test_promises() -> None:
         ip.Epochs(ip.Weighted([(0, FIRST), (2, SECOND)], **FIELDS), 50),
         ip.Repeat(ip.Weighted(SECOND, **FIELDS), 2, 8),
         ip.Subset(ip.Weighted(SECOND, **FIELDS), range(90, 100), 100),
+        ip.Mixture({"a": ip.Weighted(SECOND, **FIELDS), "b": ip.Shuffle(9)}, {"a": 2, "b": 1}),
     ],
     ids=lambda order: order.algorithm,
 )
