@@ -1,7 +1,8 @@
 """Run all benchmarks and write their pages and pictures: `python -m benchmarks.report`.
 
-The pages are docs/benchmarks.md and docs/plan-file-measured.md; the block in README.md and the
-table in docs/plan-file.md follow. Files go into the temporary folder, which TMPDIR names.
+The pages are docs/benchmarks.md, docs/orders-measured.md and docs/plan-file-measured.md; the block
+in README.md and the table in docs/plan-file.md follow. Files go into the temporary folder, which
+TMPDIR names.
 
 `--quick` runs the same code on small sizes in some minutes, to see that all outputs are right; its
 timings mean nothing, so it keeps no page unless `--output` names a folder. `--only PART` runs some
@@ -19,18 +20,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import cold, contest, loading, plan_files, quality
+from benchmarks.measure import cold, contest, loading, orders, plan_files, quality
 from benchmarks.measure.fresh import ROOT, JobError
 from benchmarks.measure.questions import KEYS
 from benchmarks.measure.surroundings import surroundings
 from benchmarks.render import benchmarks, figures, losing, pictures, summary
+from benchmarks.render import orders as orders_page
 from benchmarks.render import plan_files as plan_files_page
 from benchmarks.render.results import Results
 from benchmarks.render.writer import refresh
 from benchmarks.rivals import standing
 
 DOCS = ROOT / "docs"
-MODULES = {"quality": quality, "loading": loading, "cold": cold, "plan_files": plan_files}
+MODULES = {
+    "quality": quality,
+    "loading": loading,
+    "cold": cold,
+    "plan_files": plan_files,
+    "orders": orders,
+}
 PARTS = (*KEYS, *MODULES, "pytest")
 """The questions to the rivals, and the rest."""
 Data = dict[str, Any]
@@ -78,9 +86,11 @@ def write(data: Data, folder: Path) -> None:
     (folder / "images").mkdir(parents=True, exist_ok=True)
     pictures.plot(data, results, folder / "images")
     pages, blocks = {}, {}
-    if data.keys() - {"plan_files"} & {"contest", *MODULES, "pytest"}:
+    if data.keys() & ({"contest", *MODULES, "pytest"} - {"plan_files", "orders"}):
         pages["benchmarks.md"] = benchmarks.page(data, results)
         blocks["README.md", "benchmarks"] = summary.summary(results, data.get("quality"))
+    if "orders" in data:
+        pages["orders-measured.md"] = orders_page.page(data)
     if "plan_files" in data:
         pages["plan-file-measured.md"] = plan_files_page.page(data)
         table = plan_files_page.alternatives(data["plan_files"])
@@ -95,11 +105,16 @@ def write(data: Data, folder: Path) -> None:
 def conclude(data: Data) -> int:
     """Say what was reached; 1 if a rival is ahead in a row and nobody has said why."""
     results = Results(data)
-    for all_figures, found in ((figures.FIGURES, results), (plan_files_page.FIGURES, data)):
+    for all_figures, found in (
+        (figures.FIGURES, results),
+        (plan_files_page.FIGURES, data),
+        (orders_page.FIGURES, data),
+    ):
         for figure in all_figures:
             value = figure.value(found) or 0
             print(f"{figure.verdict(found):13}{figure.name}: {value:.3g} {figure.unit}")
-    unexplained = [loss for loss in losing.all_losses(results) if not loss.why()]
+    losses = losing.all_losses(results) + (orders_page.losses(data) if "orders" in data else [])
+    unexplained = [loss for loss in losses if not loss.why()]
     for loss in unexplained:
         print(
             f"NOT EXPLAINED: {loss.title}, {loss.row}: {loss.rival} {loss.theirs}, ours {loss.ours}"

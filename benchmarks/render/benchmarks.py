@@ -10,11 +10,11 @@ from benchmarks.render.results import Results
 from benchmarks.render.writer import figures, heading, markdown, section
 
 
-def rivals(data: dict[str, Any]) -> list[str]:
+def who(standing: list[dict[str, str]]) -> list[str]:
     """List who is compared, and who could not be."""
     rows = [
         (row["name"], row["version"] or f"**missing**: {row['missing']}", row["note"])
-        for row in data["rivals"]
+        for row in standing
     ]
     return markdown("who | version | how", rows, "l")
 
@@ -32,8 +32,8 @@ def page(data: dict[str, Any], results: Results) -> list[str]:
     lines = heading(data, "Benchmarks", outputs, shared)
     words = "Times are medians; ratios of repeated calls are of minima, since noise only adds time."
     lines += section("Figures", words, figures(FIGURES, results))
-    lines += section("Who is compared", "", rivals(data))
-    lines += losing.section(results)
+    lines += section("Who is compared", "", who(data["rivals"]))
+    lines += losing.section(losing.all_losses(results))
     if results.contest:
         lines += views.sections(results.contest)
     if "quality" in data:

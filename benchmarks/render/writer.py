@@ -99,7 +99,9 @@ def figures(all_figures: Iterable[Figure], found: Any) -> list[str]:
     return markdown("figure | target | measured | reached", rows) + missed
 
 
-def heading(data: dict[str, Any], title: str, words: list[str], machine: str) -> list[str]:
+def heading(
+    data: dict[str, Any], title: str, words: list[str], machine: str, install: str = INSTALL
+) -> list[str]:
     """Return how a page of the report begins; `words` go on from its first line."""
     quick = ["**A quick run, on small sizes: the timings mean nothing.**", ""]
     return [
@@ -110,7 +112,7 @@ def heading(data: dict[str, Any], title: str, words: list[str], machine: str) ->
         "",
         *quick * data["quick"],
         *environment(data, machine),
-        f"- Command: `python -m benchmarks.report{' --quick' * data['quick']}`, after `{INSTALL}`.",
+        f"- Command: `python -m benchmarks.report{' --quick' * data['quick']}`, after `{install}`.",
         "",
     ]
 

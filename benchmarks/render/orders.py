@@ -1,0 +1,224 @@
+"""docs/orders-measured.md: orders that deal samples, beside those who do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from benchmarks.dealers import DEALERS, MIXTURES, NAMES, NEEDS
+from benchmarks.render import losing
+from benchmarks.render.benchmarks import who
+from benchmarks.render.writer import (
+    INSTALL,
+    Figure,
+    figures,
+    heading,
+    markdown,
+    number,
+    power,
+    section,
+    size,
+    time,
+)
+
+OURS = DEALERS[0].name
+Record = dict[str, Any]
+
+
+class Column(NamedTuple):
+    """A column of numbers, of which less is better."""
+
+    key: str
+    title: str
+    show: Callable[[float], str]
+    same_below: float = 0
+    """Up to here nobody is ahead."""
+
+
+COLUMNS = (
+    Column("first_seconds", "to the first batch", time),
+    Column("ns", "ns per index", number),
+    Column("first_bytes", "memory", size, 2**20),  # less are pages of the interpreter
+    Column("middle_us", "a batch of the middle", lambda us: time(us / 1e6)),
+    Column("deviation", "worst deviation", number),
+)
+MEASURED = (
+    "To the first batch: from what is given (weights, labels, sizes) and nothing else, with all",
+    "that is built for it; memory is what the process grows by until then, at most. Ns per index",
+    "are of a whole epoch in bulk, once that is there, with whatever each epoch needs anew.",
+    "A batch of the middle: where a run goes on that stopped there, once built; a fresh process",
+    "takes that and the time to the first batch.",
+)
+WORDS = {
+    "weights": (
+        "Exponential weights, a thousandth of them 0; an epoch of as many reads as samples."
+    ),
+    "repeat factors": (
+        "Images of 1 to 7 of 1,203 categories, by Zipf; factors of those in less than a thousandth "
+        "of the images, worked out before the first batch."
+    ),
+    "equal classes": "10,000 classes, the largest of about 1% of the samples.",
+    "class batches": "10,000 classes of 100 samples; ns are per sample.",
+    "mixture": (
+        "Weights of 3 sources are 7, 2 and 1; those of 30 are drawn, whole parts of 65,536 that "
+        "none rounds. An epoch has 10,000,000 reads. The worst deviation is by how many reads a "
+        "source was away from its share at any of the first 1,000,000 places."
+    ),
+    "first exhausted": "Weights 7, 2 and 1.",
+    "all exhausted": "Weights 7, 2 and 1: the least is read to its end once.",
+    "repeats": "Each sample three times, on different ranks, in an epoch of a third of ImageNet.",
+}
+
+
+def records(data: Any, need: str, n: int = 0, num: int = 0, name: str = OURS) -> list[Record]:
+    """Return what was found, of the instructions that figures are judged by first."""
+    return [
+        record
+        for record in data["orders"]["records"]
+        if record["need"] == need and record["dealer"] == name
+        if n in {0, record["n"]} and num in {0, record["num"]}
+    ]
+
+
+def of(key: str, need: str, n: int = 0, num: int = 0, factor: float = 1) -> Callable[[Any], float]:
+    """Return a figure's measure: one number of ours."""
+    return lambda data: next(iter(records(data, need, n, num)))[key] * factor
+
+
+def _against_torch(data: Any) -> float:
+    torch = records(data, "weights", 10**7, name="torch WeightedRandomSampler")
+    return float(next(iter(torch))["ns"] / of("ns", "weights", 10**7)(data))
+
+
+def _of_a_billion(data: Any) -> float:
+    found = next(iter(records(data, "weights", 10**8)))
+    return float((found["first_bytes"] / found["n"] - 8) * 1e9 / 1e9)
+
+
+def _worst(data: Any, measure: Callable[[Record], float]) -> float:
+    ours = [record for record in data["orders"]["records"] if record["dealer"] == OURS]
+    return max(measure(record) for record in ours if "middle_us" in record)
+
+
+FIGURES = (
+    Figure("Weighted, 1e7 samples", 60, "ns per index", of("ns", "weights", 10**7)),
+    Figure("Weighted, 1e7 samples, against torch", 10, "times faster", _against_torch, least=True),
+    Figure(
+        "Weighted, 1e7 samples, to the first batch",
+        0.3,
+        "us per sample",
+        of("first_seconds", "weights", 10**7, factor=1e6 / 10**7),
+    ),
+    Figure("Weighted, memory beside 1e9 weights, from that for 1e8", 12, "GB", _of_a_billion),
+    Figure("Mixture of 30 shuffled sources", 60, "ns per index", of("ns", "mixture", num=30)),
+    Figure(
+        "Mixture of 30 sources, to the first batch",
+        1,
+        "ms",
+        of("first_seconds", "mixture", num=30, factor=1e3),
+    ),
+    Figure(
+        "Mixture of 30 sources, one batch of 256", 300, "us", of("middle_us", "mixture", num=30)
+    ),
+    Figure(
+        "Mixtures, a source's distance from its share, anywhere",
+        1,
+        "reads",
+        lambda data: _worst(data, lambda record: record.get("deviation", 0)),
+    ),
+    Figure("ClassBatches", 250, "ns per index", of("ns", "class batches")),
+    Figure(
+        "a batch of the middle against the first, once built, the worst of all",
+        1.5,
+        "times as long",
+        lambda data: _worst(data, lambda record: record["middle_us"] / record["start_us"]),
+    ),
+)
+
+
+def losses(data: Any) -> list[losing.Loss]:
+    """Return every cell in which a rival is ahead of ours in the same case."""
+    found = []
+    for record in data["orders"]["records"]:
+        ours = records(data, record["need"], record["n"], record["num"])[:1]
+        if NAMES[record["dealer"]].ours or "stop" in record:
+            continue
+        for mine in ours:
+            found += [
+                losing.Loss(
+                    f"orders: {column.key}",
+                    f"{NEEDS[record['need']]}, {column.title}",
+                    record["dealer"],
+                    case_of(record),
+                    column.show(record[column.key]),
+                    column.show(mine[column.key]),
+                )
+                for column in COLUMNS
+                if column.key in record
+                and record[column.key] < mine[column.key]
+                and mine[column.key] > column.same_below
+            ]
+    return found
+
+
+def case_of(record: Record) -> str:
+    """Say how large a case is."""
+    sources = f", {record['num']} sources" * (record["need"] in MIXTURES)
+    return f"n = {power(record['n'])}{sources}"
+
+
+def cell(column: Column, record: Record) -> str:
+    """Write one number of a dealer."""
+    if column.key in record:
+        return column.show(record[column.key])
+    return "cannot" if column.key == "middle_us" else ""
+
+
+def table(data: Any, need: str) -> list[str]:
+    """Return the table of a need, the reason below of whoever could not answer."""
+    columns = COLUMNS if need in MIXTURES else COLUMNS[:-1]
+    rows, stops = [], []
+    for record in records_of(data, need):
+        ours = next(iter(records(data, need, record["n"], record["num"])), {})
+        own = record["set"] != data["orders"]["sets"][0]
+        name = record["dealer"] + f", {record['set']} instructions" * own
+        start = [case_of(record), name]
+        if "stop" in record:
+            rows.append([*start, "error", *[""] * len(columns)])
+            stops.append(f"{record['dealer']}, {case_of(record)}: `{record['stop']}`\n")
+            continue
+        ratio = number(record["ns"] / ours["ns"]) if ours else ""
+        cells = [cell(column, record) for column in columns]
+        rows.append([*start, *cells[:2], ratio, *cells[2:]])
+    titles = [column.title for column in columns]
+    header = " | ".join(["case", "who", *titles[:2], "x ours", *titles[2:]])
+    return markdown(header, rows, "llr") + stops
+
+
+def records_of(data: Any, need: str) -> list[Record]:
+    """Return all that was found for a need."""
+    return [record for record in data["orders"]["records"] if record["need"] == need]
+
+
+def page(data: Any) -> list[str]:
+    """Return the page."""
+    found = data["orders"]
+    install = " && ".join(
+        [INSTALL, *(dealer.cure for dealer in DEALERS if "--no-deps" in dealer.cure)]
+    )
+    outputs = [
+        "Each number is the median of",
+        "up to five processes, each of one dealer, which ran it on few samples before; outputs are",
+        "verified after timing. Times are of the CPU, in one thread.",
+    ]
+    shared = ". The machine is shared: trust ratios more than times."
+    lines = heading(data, "Orders of samples, measured", outputs, shared, install)
+    lines[-1:] = [f"- Instructions: {found['sets'][0]}, where nothing else is said.", ""]
+    lines += section("Figures", "", figures(FIGURES, data))
+    lines += section("Who is compared", "", who(found["dealers"]))
+    lines += losing.section(losses(data))
+    lines += section("What is measured", " ".join(MEASURED), [])
+    for need, title in NEEDS.items():
+        if records_of(data, need):
+            lines += section(title, WORDS[need], table(data, need))
+    return lines
