@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
     from indexplan.orders.weighted import Weighted
+    from indexplan.plan.draws import Draws, draws
     from indexplan.reports.bench.measuring import bench
     from indexplan.reports.bench.rows import Bench
     from indexplan.reports.diff import Difference, diff
@@ -55,6 +56,7 @@ __all__ = [
     "Cursor",
     "Dataset",
     "Difference",
+    "Draws",
     "Epochs",
     "Exported",
     "IndexPlanError",
@@ -82,6 +84,7 @@ __all__ = [
     "bench",
     "curriculum",
     "diff",
+    "draws",
     "explain",
     "export",
     "finish",
@@ -105,6 +108,7 @@ _AT_FIRST_USE = {
     **dict.fromkeys(("Saved", "finish", "save"), "indexplan.files.build"),
     **dict.fromkeys(("Stored", "load"), "indexplan.files.read"),
     **dict.fromkeys(("Difference", "diff"), "indexplan.reports.diff"),
+    **dict.fromkeys(("Draws", "draws"), "indexplan.plan.draws"),
     **dict.fromkeys(("Reading", "explain"), "indexplan.reports.explain"),
     "Bench": "indexplan.reports.bench.rows",
     "bench": "indexplan.reports.bench.measuring",

@@ -32,6 +32,7 @@ PAGES = (
     "orders",
     "weights",
     "mixtures",
+    "subsets",
 )
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE

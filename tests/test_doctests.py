@@ -11,6 +11,7 @@ import pytest
 import indexplan
 import indexplan.plot
 import indexplan_torch
+from indexplan.orders.registry import _REGISTRY, registered
 
 PACKAGES = (indexplan, indexplan_torch)
 # Lightning's import warns, and Composer has an environment of its own; their tests import these
@@ -28,6 +29,8 @@ MODULES = sorted(
 def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The examples of a module's docstrings run, in a folder of their own, and are right."""
     monkeypatch.chdir(tmp_path)
+    registered()  # ours have to be there already; those that an example registers are forgotten
+    monkeypatch.setattr("indexplan.orders.registry._REGISTRY", dict(_REGISTRY))
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.FAIL_FAST)
     assert 0 == failed
 

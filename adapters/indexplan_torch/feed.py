@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch.distributed
 from torch.utils.data import get_worker_info
@@ -25,6 +25,15 @@ Asked = tuple[str, int]  # the method that was called, and the number
 State = dict[str, Any]
 
 STATE_VERSION = 1
+
+
+class Received(NamedTuple):
+    """A batch that a loop received: of which plan and rank, in which pass, and which step."""
+
+    plan: Plan
+    rank: int
+    where: tuple[int, int]
+    step: int
 
 
 class Pass:
@@ -290,17 +299,22 @@ class Feed:
             return plan.cursor(*place, step=plan.first_step(*place))
         return plan.cursor(*place, step=standing.step + (standing.ahead if drawn else 0))
 
-    def step_size(self) -> int:
-        """Return the valid units, over all ranks, of the step that the loop received last."""
-        plan, _ = self.running()
+    def received(self, name: str, otherwise: str) -> Received:
+        """Return which batch the loop received last; where there is none, say so of `name`."""
+        plan, rank = self.running()
         current = self.current
         if current is None or current.step == current.first:
             raise IndexPlanError(
-                "step_size must be asked for inside the loop; got no batch before it; "
-                "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
+                f"{name} must be asked for inside the loop; got no batch before it; {otherwise}"
             )
         _counted(current)
-        return plan.step_size(*self._place(current.number), step=current.step - 1)
+        return Received(plan, rank, self._place(current.number), current.step - 1)
+
+    def step_size(self) -> int:
+        """Return the valid units, over all ranks, of the step that the loop received last."""
+        cure = "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
+        received = self.received("step_size", cure)
+        return received.plan.step_size(*received.where, step=received.step)
 
     def state_dict(self, standing: Pass | int | None = None, *, drawn: bool = False) -> State:
         """Return where the run stands, or a pass, to be kept in a checkpoint.

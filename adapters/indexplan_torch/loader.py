@@ -12,6 +12,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.arguments import shown
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
+from indexplan_torch.groups import groups_of, shares_of
 from indexplan_torch.items import Item
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
@@ -184,6 +185,35 @@ class PlanLoader(DataLoader[Any]):
         rank's summed loss is the mean over the step's units.
         """
         return self.feed.step_size()
+
+    @property
+    def groups(self) -> Any:
+        """The group of each sample of the batch that the loop received last: its source or class.
+
+        An array, int64, shape (samples,): places in `plan.order.group_names`; -1 for a sample in
+        none. By it, the losses of a batch are logged by source: `losses[loader.groups == 0]`.
+
+        Raises
+        ------
+        IndexPlanError
+            Outside a loop, or if the plan's order has no groups.
+        """
+        cure = "plan.order.group_of(batch) tells of any batch"
+        return groups_of(self.feed.received("groups", cure))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each group that the order aims at in the step received last, by name.
+
+        What the weights of a mixture come to there, in whichever of their phases it is.
+
+        Raises
+        ------
+        IndexPlanError
+            As for `groups`.
+        """
+        cure = "plan.order.group_shares(epoch, start, stop) tells of any positions"
+        return shares_of(self.feed.received("shares", cure))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, in batches the loop has received; the same on all ranks."""

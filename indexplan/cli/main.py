@@ -18,6 +18,7 @@ from indexplan.cli import (
     bench,
     build,
     diff,
+    draws,
     explain,
     export,
     finish,
@@ -31,7 +32,10 @@ from indexplan.cli import (
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.errors import IndexPlanError, PlanFileError, printable
 
-VERBS = (build, orders, finish, show, plot, locate, explain, diff, verify, export, bench, warm_up)
+VERBS = (
+    *(build, orders, finish, show, plot, draws, locate, explain, diff, verify, export),
+    *(bench, warm_up),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

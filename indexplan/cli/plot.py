@@ -23,9 +23,10 @@ KINDS = {
     "schedule": "the size of steps and the parameters over the run",
     "mixing": "how evenly the quarters of the dataset are read, window of steps by window",
     "coverage": "how often each region of the dataset is read",
+    "draws": "how often each class or source is drawn, beside the shares aimed at",
 }
 KINDS_WITH = {
-    "epoch": ("reading", "batch-sizes", "mixing", "coverage"),
+    "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws"),
     "sub_epoch": ("reading", "batch-sizes", "mixing"),
     "epochs": ("schedule",),
     "window": ("mixing",),
@@ -74,6 +75,8 @@ def run(options: Any) -> int:
         )
     elif kind == "coverage":
         figure = plot.coverage(plan, epoch)
+    elif kind == "draws":
+        figure = plot.draws(plan, epoch)
     elif kind == "mixing":
         figure = plot.mixing(plan, epoch, sub_epoch, window=options.window)
     else:

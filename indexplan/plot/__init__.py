@@ -12,9 +12,10 @@ Examples
 
 from indexplan.plot.coverage import coverage
 from indexplan.plot.drawing import save
+from indexplan.plot.draws import draws
 from indexplan.plot.mixing import mixing
 from indexplan.plot.reading import reading
 from indexplan.plot.schedule import schedule
 from indexplan.plot.sizes import batch_sizes
 
-__all__ = ["batch_sizes", "coverage", "mixing", "reading", "save", "schedule"]
+__all__ = ["batch_sizes", "coverage", "draws", "mixing", "reading", "save", "schedule"]

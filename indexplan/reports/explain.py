@@ -37,6 +37,8 @@ class Reading(Answer):
         The padded slots that read it once more; only under "pad".
     words : str
         The same, as a sentence, with the reason where nobody reads it.
+    group : str or None
+        The class or source that the sample belongs to, where the order has such groups.
 
     Examples
     --------
@@ -51,9 +53,11 @@ class Reading(Answer):
     where: Location | None
     repeats: tuple[Location, ...]
     words: str
+    group: str | None = None
 
     def __str__(self) -> str:
         place = f", position {self.position:,}" if self.position >= 0 else ""
+        place += f", of {self.group}" if self.group is not None else ""
         return f"epoch {self.epoch}{place}: {self.words}"
 
 
@@ -110,8 +114,12 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
             rule = f"at most {MOST_READINGS} in an epoch, to be explained"
             raise wrong(f"reads of sample {index}", rule, reads, cure)
     positions = plan.order.locate_all(epoch, index)[0].tolist() or [-1]
+    names = plan.order.group_names
+    group = int(plan.order.group_of(index)) if names else -1
     for number, position in enumerate(positions, 1):
         reading = _reading(plan, epoch, position)
+        if group >= 0:
+            reading = replace(reading, group=names[group])
         if len(positions) > 1:
             words = f"read {number} of {len(positions)}: {reading.words}"
             reading = replace(reading, words=words)

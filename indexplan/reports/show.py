@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from indexplan.answers import Shown
@@ -9,15 +10,19 @@ from indexplan.dataset import Dataset
 from indexplan.errors import printable
 from indexplan.files.format import Manifest
 from indexplan.orders import Order
+from indexplan.orders.columns import is_identity
 from indexplan.partition.account import between
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.schedule import Phase
 from indexplan.plan.bounds import steps_of
+from indexplan.plan.draws import Draws, draws
 from indexplan.plan.plan import Plan
 from indexplan.seeds import EPOCH_STOP
 
 SHOWN = 12  # epochs, or ranks, of many
+COUNTED = 2**22  # units of an epoch whose draws are counted, which takes less than a second
+NAMED_FIRST = ("algorithm", "num_samples")
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
 
 
@@ -73,7 +78,7 @@ def show_plan(
     sized = plan.world_size is not None or plan.batch_size is None
     accounts = [{"epoch": e, **plan.account(e, sub_epoch).to_dict()} for e in epochs if sized]
     batches = _first_batches(plan, epochs[0], sub_epoch)
-    data = {
+    data: dict[str, Any] = {
         "plan": plan.to_dict(),
         "fingerprint": plan.fingerprint,
         "epochs": list(stored) if build else None,
@@ -103,6 +108,9 @@ def show_plan(
         lines[-1] = "world_size is open: to see steps, name one with --world-size"
     if build and len(stored) > len(epochs) and epoch is None:
         lines.append(f"   ... {len(stored) - len(epochs)} more; show one with --epoch")
+    if (drawn := _draws_of(plan, epochs[0])) is not None:
+        data["draws"] = drawn
+        lines += ["", str(drawn)]
     for batch in batches:
         place = f"sub-epoch {batch['sub_epoch']}, " if plan.sub_epochs > 1 else ""
         where = f"epoch {batch['epoch']}, {place}step {batch['step']}, rank {batch['rank']}"
@@ -110,6 +118,13 @@ def show_plan(
         lines += [""] * (batch is batches[0])
         lines.append(f"{where}: {indices}{' ...' * (batch['size'] > len(batch['indices']))}")
     return Shown(data, "\n".join([*lines, "", *_how_to_resume(plan, path)]))
+
+
+def _draws_of(plan: Plan, epoch: int) -> Draws | None:
+    """Return the draws of an epoch, where the order has groups and the epoch is soon counted."""
+    if not plan.order.group_names or plan.order.num_units(epoch) > COUNTED:
+        return None
+    return None if plan.world_size is None and plan.batch_size is not None else draws(plan, epoch)
 
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:
@@ -162,8 +177,20 @@ def _how_to_resume(plan: Plan, path: str) -> list[str]:
 def _order_in_words(order: Order) -> str:
     fields = order.to_dict()
     num = f"{order.num_samples:,} samples"
-    rest = [f"{k} {v}" for k, v in fields.items() if k not in ("algorithm", "num_samples")]
+    rest = [f"{k} {_in_words(v)}" for k, v in fields.items() if k not in NAMED_FIRST]
     return printable(f"{num}, {', '.join([str(fields['algorithm']), *rest])}")
+
+
+def _in_words(value: Any) -> str:
+    """Write a field of an order: one of numbers, a column, an order inside, or a list of them."""
+    if is_identity(value):
+        return f"{value['length']:,} numbers of sha256 {value['sha256'][:12]}"
+    if isinstance(value, Mapping):
+        fields = [f"{k} {_in_words(v)}" for k, v in value.items() if k != "algorithm"]
+        return f"{value.get('algorithm', '')}({', '.join(fields)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_in_words, value))}]"
+    return str(value)
 
 
 def _partition_in_words(plan: Plan) -> str:

@@ -114,7 +114,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "option", "kinds"),
     [
-        ("schedule", "--epoch", "reading or batch-sizes or mixing or coverage"),
+        ("schedule", "--epoch", "reading or batch-sizes or mixing or coverage or draws"),
         ("coverage", "--sub-epoch", "reading or batch-sizes or mixing"),
         ("schedule", "--sub-epoch", "reading or batch-sizes or mixing"),
         ("reading", "--epochs", "schedule"),

@@ -157,3 +157,29 @@ def test_progressive_resizing(tmp_path: Path) -> None:
     assert expected == [tuple(map(int, numbers)) for numbers in said]
     assert [(0, 0), (1, 0), (1, 3), (2, 0), (3, 0)] == [n[:2] for n in expected if len(n) > 2]
     assert [5, 12, 31, 38] == [n[0] for n in expected if len(n) == 2]
+
+
+def test_mixture(tmp_path: Path) -> None:
+    """Stopped on two ranks, resumed on three with other shares: each source goes on in its row."""
+    checkpoint = tmp_path / "run.pt"
+    shares, samples = [], []
+    for world_size, options in (
+        (2, ["--max-steps", 40]),
+        (3, ["--max-steps", 88, "--weights", 0.4, 0.3, 0.3]),
+    ):
+        command = [*options, "--checkpoint", checkpoint]
+        lines = run(tmp_path, torchrun(world_size), "mixture.py", *command)
+        assert f"{world_size} ranks start after {len(samples)} steps" == lines[0]
+        for text, read in found(r"^step \d+: (.*); \[(.*)\]$", lines):
+            assert "at loss" in text
+            shares.append([int(share) for (share,) in found(r"of (\d+)%", text.split(", "))])
+            counts = [int(count) for (count,) in found(r"(\d+) of", text.split(", "))]
+            samples.append([int(number) for number in read.split(", ")])
+            assert np.histogram(samples[-1], [0, 700, 1000, 1061])[0].tolist() == counts
+    assert [[70, 20, 10]] * 40 + [[40, 30, 30]] * 48 == shares
+    times = np.bincount(np.concatenate(samples), minlength=1061)
+    parts = np.split(times, [700, 1000])
+    before, after = (sum(map(len, some)) for some in (samples[:40], samples[40:]))
+    for part, old, new in zip(parts, (0.7, 0.2, 0.1), (0.4, 0.3, 0.3), strict=True):
+        assert abs(part.sum() - old * before - new * after) < 2  # within 1 of each phase's share
+        assert part.max() - part.min() <= 1  # none again before all were read

@@ -207,6 +207,12 @@ CASES: list[Case] = [
         "indexplan.load(path)",
     ),
     (
+        "draws of an order without groups",
+        lambda: ip.draws(WHOLE),
+        "an order must be one with groups, such as a Mixture; got 'sequential-v1'; plan.account "
+        "counts units without groups",
+    ),
+    (
         "a bench of an order of one's own",
         lambda: ip.bench(BINS),
         'the process that measures first_batch must end well; got "indexplan.errors.'

@@ -1,0 +1,39 @@
+"""`indexplan draws`: how often each class, or each source, is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import (
+    OK,
+    add_columns,
+    add_plan_or_spec,
+    add_verb,
+    add_world_size,
+    emit,
+    number,
+    open_either,
+)
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "count how often the steps draw each class or source, beside the shares aimed at"
+    draws = add_verb(verbs, "draws", run, words)
+    add_plan_or_spec(draws)
+    add_columns(draws)
+    draws.add_argument("--epoch", type=number, metavar="N", help="which epoch (the first stored)")
+    add_world_size(draws)
+
+
+def run(options: Any) -> int:
+    """Count them."""
+    plan, manifest = open_either(options.plan, options.columns)
+    if options.world_size is not None:
+        plan = plan.replace(world_size=options.world_size)
+    epoch = options.epoch
+    if epoch is None and manifest is not None:
+        epoch = max(manifest.build.epochs[0], plan.start.epoch)
+    emit(options, ip.draws(plan, epoch))
+    return OK

@@ -1,0 +1,183 @@
+"""How often the steps of a plan draw each class, or each source, beside the shares aimed at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from indexplan.answers import Answer
+from indexplan.errors import wrong
+from indexplan.orders.base import Float64, Int64, Order
+from indexplan.partition.steps import Steps
+from indexplan.plan.bounds import steps_of
+from indexplan.plan.plan import Plan, check_plan
+
+POINTS = 128  # at most so many steps at which counts are taken
+NUMBERS = 2**22  # and at most so many counts, of all groups at all of them
+MOST = 2**26  # units that are drawn: some seconds; of a longer epoch, its first steps
+BLOCK = 2**20
+ROWS = 24  # groups that a text names: as many of those drawn most as of those drawn least
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Draws(Answer):
+    """How many samples of each group the steps of an epoch draw, and how many it aims at.
+
+    Parameters
+    ----------
+    epoch : int
+    num_steps, num_looked_at : int
+        Steps of the epoch that are left, and how many of them, from the first on, were drawn.
+    names : tuple of str
+        The order's groups: the sources of a mixture, or the classes.
+    stops : numpy.ndarray
+        int64, shape (points,): so many steps were finished at each point.
+    counts : numpy.ndarray
+        int64, shape (points, groups): samples that were drawn of each group by then, over all
+        ranks; without padding.
+    aimed : numpy.ndarray
+        float64, the same shape: what the shares come to.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> labels = [0, 0, 0, 0, 1, 1]
+    >>> plan = ip.Plan(ip.ClassBalanced(labels), world_size=1, batch_size=2)
+    >>> print(ip.draws(plan))
+    epoch 0, 3 steps: 6 samples drawn
+    group         drawn     share   aimed at   most apart
+    0                 3    50.00%     50.00%          0.0
+    1                 3    50.00%     50.00%          0.0
+    """
+
+    epoch: int
+    num_steps: int
+    num_looked_at: int
+    names: tuple[str, ...]
+    stops: Int64
+    counts: Int64
+    aimed: Float64
+
+    @property
+    def drawn(self) -> Int64:
+        """Samples that were drawn of each group in all; int64, shape (groups,)."""
+        return self.counts[-1] if len(self.counts) else np.zeros(len(self.names), np.int64)
+
+    @property
+    def most_apart(self) -> Float64:
+        """How far each group's count was from its aim where it was farthest, in samples."""
+        apart: Float64 = np.abs(self.counts - self.aimed).max(axis=0, initial=0.0)
+        return apart
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON types, the arrays as lists."""
+        arrays = {name: getattr(self, name).tolist() for name in ("stops", "counts", "aimed")}
+        plain = {name: getattr(self, name) for name in ("epoch", "num_steps", "num_looked_at")}
+        return {**plain, "names": list(self.names), **arrays}
+
+    def __str__(self) -> str:
+        drawn, total = self.drawn, int(self.drawn.sum())
+        shares = self.aimed[-1] / max(self.aimed[-1].sum(), 1) if len(self.aimed) else drawn * 0.0
+        steps = f"{self.num_steps:,} step{'s' * (self.num_steps != 1)}"
+        if self.num_looked_at < self.num_steps:
+            steps = f"the first {self.num_looked_at:,} of {steps}"
+        lines = [f"epoch {self.epoch}, {steps}: {total:,} samples drawn"]
+        shown, left_out = _rows(drawn)
+        width = max([5, *(len(self.names[group]) for group in shown)])
+        row = f"{{:<{width}}} {{:>13}} {{:>9}} {{:>10}} {{:>12}}"
+        lines.append(row.format("group", "drawn", "share", "aimed at", "most apart"))
+        apart = self.most_apart
+        for number, group in enumerate(shown):
+            if left_out and number == len(shown) // 2:
+                lines.append(f"... {left_out:,} more between these")
+            share, aim = drawn[group] / max(total, 1), float(shares[group])
+            cells = f"{drawn[group]:,}", f"{share:.2%}", f"{aim:.2%}", f"{apart[group]:,.1f}"
+            lines.append(row.format(self.names[group], *cells))
+        return "\n".join(lines)
+
+
+def draws(plan: Plan, epoch: int | None = None) -> Draws:
+    """Return how many samples of each group the steps of an epoch draw, beside their shares.
+
+    Of an epoch of more than 2**26 units, the first steps are drawn; of a longer step, a part.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of an order with groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or layers over one.
+    epoch : int, optional
+        By default the plan's first.
+
+    Raises
+    ------
+    IndexPlanError
+        If the order has no groups, or the epoch is out of range.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> order = ip.ClassBalanced([3, 3, 3, 5], weights=[1, 1])
+    >>> counted = ip.draws(ip.Plan(order, world_size=2, batch_size=1))
+    >>> dict(zip(counted.names, counted.drawn.tolist()))
+    {'3': 2, '5': 2}
+    """
+    check_plan("plan", plan)
+    order = plan.order
+    if not order.group_names:
+        cure = "plan.account counts units without groups"
+        raise wrong("an order", "one with groups, such as a Mixture", order.algorithm, cure)
+    if epoch is None:
+        epoch = plan.start.epoch
+    first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
+    parts = [steps_of(plan, epoch, part) for part in range(first, plan.sub_epochs)]
+    return _counted(order, epoch, parts)
+
+
+def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
+    names = order.group_names
+    num_steps = sum(steps.num_steps - steps.first_step for steps in parts)
+    points = max(1, min(POINTS, NUMBERS // len(names)))
+    each = max(1, -(-num_steps // points))  # steps from one point to the next
+    stops, counts, aimed = [], [], []
+    count, aim = np.zeros(len(names), np.int64), np.zeros(len(names))
+    block = BLOCK // 256 if order.deals_bins else BLOCK  # a bin holds many samples
+    done = units = 0
+    for steps in parts:
+        step = steps.first_step
+        while step < steps.num_steps and units < MOST:
+            stop = min(step + each - done % each, steps.num_steps)
+            low, high = steps.interval(step)[0], steps.interval(stop - 1)[1]
+            if high - low > MOST - units:  # as many as there is room for, or a part of one
+                stop = step + max(1, (MOST - units) * (stop - step) // (high - low))
+                high = min(steps.interval(stop - 1)[1], low + MOST)
+            for of_epoch, start, end in steps.pieces(low, low + steps.valid(low, high)):
+                for begin in range(start, end, block):
+                    until = min(begin + block, end)
+                    groups = order.group_of(order.take(of_epoch, begin, until))
+                    count += np.bincount(groups[groups >= 0], minlength=len(names))
+                    aim += order.group_shares(of_epoch, begin, until) * len(groups)
+            done, units, step = done + stop - step, units + high - low, stop
+            if done % each == 0 or done == num_steps or units >= MOST:
+                stops.append(done)
+                counts.append(count.copy())
+                aimed.append(aim.copy())
+    shape = (len(stops), len(names))
+    return Draws(
+        epoch=epoch,
+        num_steps=num_steps,
+        num_looked_at=done,
+        names=names,
+        stops=np.array(stops, np.int64),
+        counts=np.array(counts, np.int64).reshape(shape),
+        aimed=np.array(aimed, np.float64).reshape(shape),
+    )
+
+
+def _rows(drawn: Int64) -> tuple[list[int], int]:
+    """Return the groups that a text names, and how many it leaves out."""
+    if len(drawn) <= ROWS:
+        return list(range(len(drawn))), 0
+    order = np.argsort(-drawn, kind="stable").tolist()
+    return [*order[: ROWS // 2], *order[-ROWS // 2 :]], len(drawn) - ROWS

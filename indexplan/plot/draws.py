@@ -1,0 +1,100 @@
+"""Draws: how often the steps read each class, or each source, beside the shares aimed at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexplan.plan.draws import Draws
+from indexplan.plan.draws import draws as counted
+from indexplan.plan.plan import Plan
+from indexplan.plot.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, new_figure, short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
+LONGEST = 24  # characters of a name
+
+
+def draws(plan: Plan, epoch: int | None = None) -> Figure:
+    """Draw how often the steps of an epoch read each group of samples, and how often they aim to.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of an order with groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or layers over one.
+    epoch : int, optional
+        By default the plan's first.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Above, each group's share of the samples in windows of steps, as points, and the share
+        aimed at, as a line; below, how many samples the count is ahead of the aim. Of more than
+        six groups, the three drawn most and the three drawn least.
+
+    Raises
+    ------
+    IndexPlanError
+        If matplotlib is missing, or as `indexplan.draws` does.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> order = ip.ClassBalanced([0] * 90 + [1] * 10)
+    >>> figure = ip.plot.draws(ip.Plan(order, world_size=4, batch_size=5))
+    """
+    found = counted(plan, epoch)
+    figure = new_figure(8, 5)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    begins = np.concatenate([np.zeros(1, np.int64), found.stops])
+    middles = (begins[1:] + begins[:-1]) / 2
+    in_windows, aims = _in_windows(found)
+    chosen = _chosen(found)
+    for color, group in zip(COLORS, chosen, strict=False):
+        name = found.names[group]
+        name = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
+        above.plot(middles, in_windows[:, group], "o", color=color, markersize=3.5, label=name)
+        if len(aims):
+            above.stairs(aims[:, group], begins, baseline=None, color=color, linewidth=1)
+        below.plot(found.stops, (found.counts - found.aimed)[:, group], color=color, linewidth=1)
+    below.axhline(0, color=GREY, linewidth=0.8)
+    above.set_ylim(bottom=0)
+    above.set_ylabel("% of the samples")
+    below.set_ylabel("samples ahead")
+    below.set_xlabel("step")
+    below.xaxis.get_major_locator().set_params(integer=True)
+    below.xaxis.set_major_formatter(lambda value, _: short(value))
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    figure.suptitle(_title(found, len(chosen)), x=0.01, ha="left", fontsize="medium")
+    return figure
+
+
+def _in_windows(found: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """Return the percentages drawn, and aimed at, between one point and the next."""
+    rows = []
+    for table in (found.counts, found.aimed):
+        steps = np.diff(table, axis=0, prepend=np.zeros((1, len(found.names))))
+        rows.append(100 * steps / np.maximum(steps.sum(axis=1, keepdims=True), 1))
+    return rows[0], rows[1]
+
+
+def _chosen(found: Draws) -> list[int]:
+    """Return the groups that are drawn: all of a few, else those at both ends."""
+    if len(found.names) <= len(COLORS):
+        return list(range(len(found.names)))
+    order = np.argsort(-found.drawn, kind="stable").tolist()
+    half = len(COLORS) // 2
+    return [*order[:half], *order[-half:]]
+
+
+def _title(found: Draws, shown: int) -> str:
+    steps = f"{found.num_steps:,} step{'s' * (found.num_steps != 1)}"
+    if found.num_looked_at < found.num_steps:
+        steps = f"the first {found.num_looked_at:,} of {steps}"
+    title = f"Draws: epoch {found.epoch}, {steps}, {int(found.drawn.sum()):,} samples"
+    total = len(found.names)
+    some = f"; {shown} of {total:,} groups, those drawn most and least" if shown < total else ""
+    return f"{title}{some}"

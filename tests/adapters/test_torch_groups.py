@@ -1,0 +1,44 @@
+"""What a loop is told of the groups of its samples: by batch, and what the step aims at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from tests.orders.test_groups import Leaning, aim
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("remainder", ["spread", "pad", "drop", "carry"])
+def test_a_loop_knows_the_groups_of_its_batch(workers: int, remainder: str) -> None:
+    """However far workers have drawn ahead; shares are the mean aims of the step's units."""
+    order = Leaning(23)
+    plan = ip.Plan(order, world_size=2, batch_size=3, remainder=remainder)
+    loader = PlanLoader(range(23), plan, rank=1, world_size=2, num_workers=workers)
+    for epoch in range(2):
+        loader.set_epoch(epoch)
+        num_seen = 0
+        for step, batch in enumerate(loader):
+            assert order.group_of(batch.tolist()).tolist() == loader.groups.tolist()
+            start = plan.cursor(epoch, step=step)
+            places = [start.epoch * 23 + start.position + i for i in range(loader.step_size)]
+            low = np.mean([aim(*divmod(place, 23)) for place in places])
+            assert {"low": low, "high": 1 - low} == pytest.approx(loader.shares)
+            num_seen += 1
+        assert plan.num_steps(epoch) == num_seen
+
+
+def test_groups_are_asked_for_inside_the_loop() -> None:
+    """And of an order that has some."""
+    loader = PlanLoader(range(23), ip.Plan(Leaning(23), batch_size=3), rank=0, world_size=1)
+    for name in ("groups", "shares"):
+        with pytest.raises(ip.IndexPlanError, match=f"{name} must be asked for inside the loop"):
+            getattr(loader, name)
+    loader = PlanLoader(range(23), ip.Plan(ip.Shuffle(23), batch_size=3), rank=0, world_size=1)
+    for _ in loader:
+        for name in ("groups", "shares"):
+            with pytest.raises(ip.IndexPlanError, match="an order must be one with groups"):
+                getattr(loader, name)
+        break

@@ -1,0 +1,91 @@
+"""Draws: what the steps of an epoch read of each group, against walking through its batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import indexplan as ip
+from indexplan.plan import draws as module
+from tests.orders.test_groups import LAYERS, Leaning, aims
+from tests.support.strategies import plans
+
+
+@given(plans(LAYERS))
+def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
+    """At each point, so many samples of each group were in the batches of all ranks."""
+    epoch = plan.start.epoch
+    found = ip.draws(plan)
+    first = plan.start.sub_epoch
+    batches = [
+        np.concatenate(
+            [
+                plan.batch(epoch, part, step=step, rank=rank)[
+                    : plan.num_valid(epoch, part, step=step, rank=rank)
+                ]
+                for rank in range(plan.world_size or 0)
+            ]
+        )
+        for part in range(first, plan.sub_epochs)
+        for step in range(plan.first_step(epoch, part), plan.num_steps(epoch, part))
+    ]
+    assert (epoch, len(batches), len(batches)) == (
+        *(found.epoch, found.num_steps, found.num_looked_at),
+    )
+    assert sorted(set(found.stops.tolist()) | {len(batches)} - {0}) == found.stops.tolist()
+    for stop, counts, aimed in zip(found.stops, found.counts, found.aimed, strict=True):
+        read = np.concatenate(batches[:stop])
+        groups = plan.order.group_of(read)
+        assert np.bincount(groups, minlength=2).tolist() == counts.tolist()
+        assert len(read) == pytest.approx(aimed.sum())
+    if batches and plan.remainder == "spread" and plan.resumed is None:
+        low = sum(aims(plan.order, epoch))
+        assert [low, found.counts[-1].sum() - low] == pytest.approx(found.aimed[-1].tolist())
+    assert str(found).count("\n") == 3
+    assert found.to_dict()["counts"] == found.counts.tolist()
+
+
+def test_a_long_epoch_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many units the first steps are drawn, of a huge step a part; and that is said."""
+    monkeypatch.setattr(module, "MOST", 1000)
+    monkeypatch.setattr(module, "BLOCK", 64)
+    found = ip.draws(ip.Plan(Leaning(5000), world_size=2, batch_size=30))
+    assert (84, 17, 1020) == (found.num_steps, found.num_looked_at, found.drawn.sum())
+    assert "epoch 0, the first 17 of 84 steps: 1,020 samples drawn" in str(found)
+    found = ip.draws(ip.Plan(Leaning(5000), world_size=1, batch_size=3000))
+    assert (2, 1, 1000) == (found.num_steps, found.num_looked_at, found.drawn.sum())
+
+
+class Many(Leaning):
+    """A group for each sample."""
+
+    algorithm = "test-many-groups-v1"
+
+    @property
+    def group_names(self) -> Any:  # type: ignore[override]
+        """Return the samples' numbers."""
+        return tuple(map(str, range(self.num_samples)))
+
+    def _group_of(self, indices: Any) -> Any:
+        return indices
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Any:
+        return np.full(self.num_samples, 1 / self.num_samples)
+
+
+def test_of_many_groups_both_ends_are_named() -> None:
+    """A text stays short, whatever number of classes there is; no count is lost in the data."""
+    plan = ip.Plan(Many(1000), world_size=1, batch_size=10, remainder="drop")
+    found = ip.draws(plan.resume(plan.cursor(0, step=50)))
+    assert str(found).count("\n") == 26
+    assert "... 976 more between these" in str(found)
+    assert 500 == found.drawn.sum()
+    empty = ip.draws(plan.replace(batch_size=2000))
+    assert (0, 0.0) == (empty.drawn.sum(), empty.most_apart.max())
+    assert "0 steps: 0 samples drawn" in str(empty)
+    few = plan.replace(world_size=7)
+    whole = ip.draws(few)
+    assert whole.drawn.sum() == few.account(0).num_read

@@ -1,0 +1,56 @@
+"""The picture of draws shows the counts and aims of `indexplan.draws`, with the groups' names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan import plot
+from indexplan.cli import main
+from tests.orders.test_groups import Leaning
+from tests.plan.test_draws import Many
+
+
+def test_every_group_is_drawn() -> None:
+    """Points are shares of what is read from one point to the next, lines how far ahead it is."""
+    plan = ip.Plan(Leaning(100), world_size=2, batch_size=5)
+    found = ip.draws(plan)
+    above, below = plot.draws(plan).axes
+    assert ["low", "high"] == [line.get_label() for line in above.lines]
+    for group, line in enumerate(above.lines):
+        expected = 10 * np.diff(found.counts[:, group], prepend=0)  # of 10 samples each, percent
+        np.testing.assert_allclose(line.get_ydata(), expected)
+    for group, line in enumerate(below.lines[:2]):
+        ahead = (found.counts - found.aimed)[:, group]
+        np.testing.assert_allclose(line.get_ydata(), ahead)
+
+
+def test_of_many_groups_both_ends_are_drawn() -> None:
+    """Three at each end, and the title says so; an epoch without steps has an empty picture."""
+    plan = ip.Plan(Many(1000), world_size=1, batch_size=10)
+    rest = plan.resume(plan.cursor(0, step=50))
+    figure = plot.draws(rest)
+    assert "; 6 of 1,000 groups, those drawn most and least" in figure.get_suptitle()
+    assert 6 == len(figure.axes[0].lines)
+    empty = plot.draws(plan.replace(batch_size=2000, remainder="drop"))
+    assert "0 steps, 0 samples" in empty.get_suptitle()
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`draws`, `plot --kind draws`, `show` and `explain` name the groups of a stored plan."""
+    plan = ip.Plan(Leaning(100), world_size=2, batch_size=5)
+    root = str(tmp_path / "a.plan")
+    ip.save(plan, root, epochs=[3])
+    assert 0 == main(["draws", root])
+    said = capsys.readouterr().out
+    assert str(ip.draws(plan, 3)) == said.rstrip("\n")
+    assert 0 == main(["show", root])
+    assert said in capsys.readouterr().out
+    assert 0 == main(["explain", root, "--index", "7"])
+    assert ", of low: step" in capsys.readouterr().out
+    picture = str(tmp_path / "a.png")
+    assert 0 == main(["plot", root, "--kind", "draws", "-o", picture])
+    assert Path(picture).stat().st_size > 1000
