@@ -129,6 +129,18 @@ def test_reads_are_found_and_counted(order: Any, epoch: int) -> None:
     assert [len(each) for each in expected] == order.count(epoch, samples).tolist()
 
 
+def test_first_reads_after_a_seam() -> None:
+    """An epoch may begin after a sample's read in a round, and the next round may leave it out."""
+    order = ip.ClassBatches([0, 1] * 7, 2, 3, 5, seed=1)
+    late = 0
+    for epoch in range(40):
+        row = order.take(epoch, 0, 5).tolist()
+        first = [row.index(sample) // 6 if sample in row else -1 for sample in range(14)]
+        assert first == order.locate(epoch, range(14)).tolist()
+        late += max(first) >= 4  # two rounds of two tuples went by
+    assert late
+
+
 @given(balanced(), st.integers(0, 3))
 def test_rows_hold_each_class_its_share(order: ip.ClassBalanced, first: int) -> None:
     """So many places from a multiple of a row's size read each class as often as its share is."""
@@ -283,10 +295,11 @@ def test_tables_are_shared() -> None:
     assert one._table is other._table
     column = ip.Column(labels)
     assert len(pickle.dumps(one)) < len(pickle.dumps(column)) + 1000
-    before = len(tables.TABLES)
+    key = ("classes", column.identity["sha256"])
+    assert key in tables.TABLES
     del one, other
     gc.collect()
-    assert len(tables.TABLES) == before - 1
+    assert key not in tables.TABLES
 
 
 FORK = """
@@ -413,6 +426,14 @@ def test_members_meet_by_chance(seed: int) -> None:
     for own in (row[row[:, 0] < size], row[row[:, 0] >= size] - size):
         pairs = Counter(pair for unit in own for pair in combinations(sorted(unit), 2))
         assert 0.5 < spread(pairs, size * (size - 1) // 2, len(own) * 12 / 380) < 1.2
+
+
+def test_classes_deal_by_themselves() -> None:
+    """Classes of one size, in the same rounds, deal members of other ranks."""
+    labels = np.arange(300) % 3
+    read = ip.ClassBalanced(labels, seed=5).take(0, 0, 300)
+    ranks = [read[labels[read] == label] // 3 for label in range(3)]
+    assert all(np.count_nonzero(a == b) < 8 for a, b in combinations(ranks, 2))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
