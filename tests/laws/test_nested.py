@@ -1,0 +1,145 @@
+"""Orders inside orders, of any kinds, are orders like any other: to plans, resumes and files."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.support.strategies import cursors, fresh_plans, partitions
+
+labels = st.lists(st.integers(0, 3), min_size=1, max_size=20)
+small, seeds = st.integers(1, 20), st.integers(0, 9)
+
+LEAVES = st.one_of(
+    st.builds(ip.Shuffle, small, seeds),
+    st.builds(ip.BlockShuffle, small, st.integers(1, 5), st.integers(1, 3), seeds),
+    st.builds(ip.LocalShuffle, small, st.integers(1, 9), seeds),
+    st.builds(lambda n, seed: ip.Split(n + 3, {"a": 2, "b": 1}, seed=seed)["a"], small, seeds),
+    st.builds(ip.Weighted, st.lists(st.integers(1, 5), min_size=1, max_size=20), small, seeds),
+    st.builds(lambda row, seed: ip.ClassBalanced(row, seed=seed), labels, seeds),
+    st.builds(
+        lambda row, k, seed: ip.ClassBatches(
+            row, classes=1, per_class=k, seed=seed, short="repeat"
+        ),
+        labels,
+        st.integers(1, 3),
+        seeds,
+    ),
+)
+
+
+@st.composite
+def mixtures(draw: st.DrawFn, inside: st.SearchStrategy[Any]) -> ip.Mixture:
+    """Draw a mixture of up to three orders, no two of which are equal."""
+    orders = draw(st.lists(inside, min_size=1, max_size=3, unique_by=lambda o: o.fingerprint))
+    sources = {f"s{i}": order for i, order in enumerate(orders)}
+    weights = [draw(st.integers(1, 4)) for _ in sources]
+    phases = [(0, dict(zip(sources, weights, strict=True)))]
+    if draw(st.booleans()):
+        phases.append((draw(st.integers(1, 50)), dict.fromkeys(sources, 1)))
+    return ip.Mixture(sources, weights=phases, epoch_size=draw(small), seed=draw(seeds))
+
+
+def over(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return a strategy for an order over one or more others."""
+    return st.one_of(
+        mixtures(inside),
+        st.builds(ip.Epochs, inside, st.integers(1, 30)),
+        st.builds(lambda o, c, w: ip.Repeat(o, c, c * w), inside, st.integers(1, 3), small),
+        st.builds(
+            lambda o: ip.Subset(o, range(2, 2 + o.num_samples)[::-1], o.num_samples + 4), inside
+        ),
+    )
+
+
+NESTED = over(LEAVES) | over(over(LEAVES)) | over(over(over(LEAVES)))
+
+
+def units(order: ip.Order, epoch: int) -> list[list[int]]:
+    """Return the units of an epoch, each taken by itself."""
+    return [order.take(epoch, at).tolist() for at in range(order.num_units(epoch))]
+
+
+@settings(max_examples=30)
+@given(NESTED, st.sampled_from([0, 1, 5]))
+def test_nested_orders_answer_alike(order: ip.Order, epoch: int) -> None:
+    """Whole, in pieces and one by one; backwards; and from what JSON and a pickle hold."""
+    row = units(order, epoch)
+    flat = [sample for unit in row for sample in unit]
+    num = len(row)
+    assert flat == order.take(epoch, 0, num).tolist()
+    offsets = order.offsets(epoch, 0, num)
+    assert [len(unit) for unit in row] == np.diff(offsets).tolist()
+    samples = list(range(order.num_samples))
+    positions, ends = order.locate_all(epoch, samples)
+    found = [positions[a:b].tolist() for a, b in pairwise(ends.tolist())]
+    expected = [[at for at in range(num) for s in row[at] if s == each] for each in samples]
+    assert expected == found
+    assert [each[0] if each else -1 for each in expected] == order.locate(epoch, samples).tolist()
+    assert list(map(len, expected)) == order.count(epoch, samples).tolist()
+    plan = ip.Plan(order, world_size=2, batch_size=3)
+    again = ip.Plan.from_json(plan.to_json(), columns=list(order.columns.values())).order
+    for copy in (again, pickle.loads(pickle.dumps(order))):  # noqa: S301 (our own)
+        assert (copy, copy.fingerprint) == (order, order.fingerprint)
+        assert flat == copy.take(epoch, 0, num).tolist()
+    if order.group_names:
+        assert 1 == pytest.approx(order.group_shares(epoch, 0, num).sum())
+
+
+@settings(max_examples=30)
+@given(fresh_plans(NESTED, "spread"), st.data())
+def test_a_run_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -> None:
+    """Before and after a resume, each unit of two epochs is read once, over all ranks."""
+    order = plan.order
+    assert ip.verify(plan).ok
+    cursor = data.draw(cursors(plan, 2))
+    fields = data.draw(partitions(order, plan.sub_epochs, "spread"))
+    rest = ip.Plan(order, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
+    read: list[int] = []
+    for part, begin, stop in (
+        (plan, (0, 0, 0), (cursor.epoch, cursor.sub_epoch, cursor.step)),
+        (rest, (cursor.epoch, cursor.sub_epoch, cursor.step), (2, 0, 0)),
+    ):
+        for epoch in range(begin[0], min(stop[0], 1) + 1):
+            for sub_epoch in range(plan.sub_epochs):
+                if not begin[:2] <= (epoch, sub_epoch) <= stop[:2]:
+                    continue
+                for step in range(
+                    part.first_step(epoch, sub_epoch), part.num_steps(epoch, sub_epoch)
+                ):
+                    if begin <= (epoch, sub_epoch, step) < stop:
+                        for rank in range(part.world_size or 0):
+                            read += part.batch(epoch, sub_epoch, step=step, rank=rank).tolist()
+    expected = [sample for epoch in range(2) for unit in units(order, epoch) for sample in unit]
+    assert Counter(expected) == Counter(read)
+
+
+def test_a_nested_order_in_a_plan_directory(tmp_path: Path) -> None:
+    """Orders of three kinds, mixed and cut into epochs, are stored, and need nothing else."""
+    sources = {
+        "rare": ip.Weighted([1, 5, 2, 9], epoch_size=30),
+        "web": ip.BlockShuffle(50, 5, 2),
+        "pairs": ip.ClassBatches([0, 0, 1, 1, 2, 2, 2], classes=2, per_class=2),
+    }
+    mixture = ip.Mixture(sources, weights={"rare": 0.3, "web": 0.5, "pairs": 0.2})
+    order = ip.Epochs(mixture, 40)
+    plan = ip.Plan(order, world_size=3, batch_size=4, remainder="carry")
+    ip.save(plan, tmp_path / "a.plan", epochs=range(3))
+    stored = ip.load(tmp_path / "a.plan")
+    assert stored.order.traits == order.traits
+    assert ip.verify(stored).ok
+    for epoch in (0, 2, 7):  # the last one is computed
+        for rank in range(3):
+            expected = plan.indices(epoch, rank=rank).tolist()
+            assert expected == stored.indices(epoch, rank=rank).tolist()
+    assert ip.draws(stored).counts.tolist() == ip.draws(plan).counts.tolist()
+    assert stored.order.group_names == ("rare", "web", "pairs")
