@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from indexplan.orders.repeat_factors import repeat_factors
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
+    from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
     from indexplan.plan.draws import Draws, draws
     from indexplan.reports.bench.measuring import bench
@@ -77,6 +78,7 @@ __all__ = [
     "Split",
     "Stored",
     "Subset",
+    "TokenWindows",
     "Traits",
     "Warmth",
     "Weighted",
@@ -123,6 +125,7 @@ _AT_FIRST_USE = {
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Repeat": "indexplan.orders.repeat",
     "Subset": "indexplan.orders.subset",
+    "TokenWindows": "indexplan.orders.token_windows",
     "Weighted": "indexplan.orders.weighted",
     "repeat_factors": "indexplan.orders.repeat_factors",
     **dict.fromkeys(("Part", "Split", "folds"), "indexplan.orders.split"),

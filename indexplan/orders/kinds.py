@@ -167,6 +167,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer_in, "an integer, such as 4096 or 1e6"),
     "float": (_float, "a number, such as 0.5"),
     "str": (str, "text"),
+    "bool": ({"True": True, "False": False}.get, "True or False"),
     "Column": (Column, "the path of a .npy file"),
 }
 

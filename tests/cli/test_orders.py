@@ -118,8 +118,8 @@ def test_types() -> None:
         ),
         (
             "test-many a=1 rows=1",
-            "rows of test-many must be of a type that text can hold: int, float, str, Column; "
-            "got 'list[int]'; build the plan in Python",
+            "rows of test-many must be of a type that text can hold: int, float, str, bool, "
+            "Column; got 'list[int]'; build the plan in Python",
         ),
         (
             "shuffle seed=1.5",

@@ -27,6 +27,7 @@ from tests.errors.catalogue import (
     torches,
     trainers,
     weights,
+    windows,
 )
 from tests.errors.catalogue.made import Command, Provoke
 
@@ -49,6 +50,7 @@ _MODULES = (
     torches,
     trainers,
     weights,
+    windows,
 )
 
 CASES: dict[str, tuple[Provoke, str]] = {

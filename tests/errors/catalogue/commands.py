@@ -229,7 +229,7 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --order 'test-odd rows=1'",
         2,
-        "indexplan: rows of test-odd must be of a type that text can hold: int, float, str, "
+        "indexplan: rows of test-odd must be of a type that text can hold: int, float, str, bool, "
         "Column; got 'list[int] | None'; build the plan in Python",
         nothing,
     ),

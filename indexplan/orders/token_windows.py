@@ -1,0 +1,160 @@
+"""Windows of a stream of tokens, cut elsewhere in each epoch: token-windows-v1."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import integer, wrong
+from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.registry import register
+from indexplan.seeds import BINS, PHASES, check_epoch, check_seed, key_words
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class TokenWindows(Order):
+    """Windows of a long row of tokens, for pre-training: an index is a window's first token.
+
+    The dataset slices: `dataset[i]` is `tokens[i : i + length + overlap]`, and its length is the
+    number of tokens. Each epoch cuts the row elsewhere, and reads its windows in another order.
+    Nothing is stored: 15e12 tokens cost as much as a thousand.
+
+    Parameters
+    ----------
+    num_tokens : int
+        Tokens in the row, 1 <= num_tokens < 2**63.
+    length : int
+        Tokens of a window that are a target, 1 <= length < 2**63: the context length of a model
+        that predicts each next token.
+    overlap : int, default 1
+        Tokens before these, which the window before reads too; length + overlap <= num_tokens. A
+        model's targets are its inputs one token later, so 1 gives `length` inputs and as many
+        targets. More is context without a target.
+    shift : bool, default True
+        Whether each epoch cuts at other places. It reads one window less than fits, so that all
+        epochs have as many. False: windows start at 0, length, 2 * length, ... in all epochs.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or not even one window fits.
+
+    Notes
+    -----
+    With n = (num_tokens - overlap) // length, an epoch has u = n windows, and max(1, n - 1) if they
+    shift. They start at phase + length * i, for i from 0 to u - 1, shuffled by shuffle-v1. A phase
+    is drawn for each epoch, from 0 to num_tokens - overlap - length * u, where the last one still
+    fits: so every token but the first `overlap` is a target in some epochs.
+
+    Examples
+    --------
+    >>> order = TokenWindows(1_000_000, 1024, seed=1)
+    >>> order.num_units(epoch=0)
+    975
+    >>> order.take(0, 0, 3)
+    array([935521, 195169,  81505])
+    >>> order.targets(epoch=0), order.targets(epoch=1)
+    (range(610, 999010), range(493, 998893))
+    """
+
+    num_tokens: int
+    length: int
+    _: KW_ONLY
+    overlap: int = 1
+    shift: bool = True
+    seed: int = 0
+
+    algorithm = "token-windows-v1"
+    traits = Traits(reads="at most once")
+
+    def __post_init__(self) -> None:
+        checked = {
+            "num_tokens": integer("num_tokens", self.num_tokens, 1, 2**63, "pass len(tokens)"),
+            "length": integer("length", self.length, 1, 2**63, "pass the model's context length"),
+            "overlap": integer("overlap", self.overlap, 0, 2**63, "leave it out for 1"),
+            "seed": check_seed(self.seed),
+        }
+        if not isinstance(self.shift, bool):
+            raise wrong("shift", "True or False", self.shift, "leave it out for True")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "num_samples", self.num_tokens)
+        if self.length + self.overlap > self.num_tokens:
+            rule = f"at most {self.num_tokens}, num_tokens"
+            got = self.length + self.overlap
+            raise wrong("length + overlap", rule, got, "use shorter windows, or more tokens")
+
+    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+        """Return the windows of an epoch."""
+        num = (self.num_tokens - self.overlap) // self.length
+        return max(1, num - 1) if self.shift else num
+
+    def targets(self, epoch: int) -> range:
+        """Return the tokens that are a target in an epoch, each in one of its windows.
+
+        All epochs have as many: fewer than 2 * length + overlap tokens are none, and with
+        shift=False fewer than length + overlap.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+
+        Returns
+        -------
+        range
+            Its length is how many they are. Of a window that starts at token i they are
+            [i + overlap, i + overlap + length).
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch is out of range.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> targets = ip.TokenWindows(103, 20, shift=False).targets(epoch=0)
+        >>> targets, len(targets)
+        (range(1, 101), 100)
+        """
+        start = self._phase(check_epoch(epoch)) + self.overlap
+        return range(start, start + self.length * self.num_units(epoch))
+
+    def _phase(self, epoch: int) -> int:
+        """Return the token at which the first window of an epoch starts."""
+        if not self.shift:
+            return 0
+        low, high = key_words(self.seed, PHASES, epoch, 2).tolist()
+        left = self.num_tokens - self.overlap - self.length * self.num_units(epoch)
+        return int(low | high << 32) % (left + 1)
+
+    def _words(self, epoch: int) -> tuple[int, NDArray[np.uint32]]:
+        from indexplan.kernels import feistel  # the first order that computes imports numba
+
+        num = self.num_units(epoch)
+        return num, key_words(self.seed, BINS, epoch, 2 * feistel.num_rounds(num))
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        from indexplan.kernels import permutation
+
+        permutation.permute_runs(*self._words(epoch), starts, stops, out)
+        out *= self.length
+        out += self._phase(epoch)
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        from indexplan.kernels import permutation
+
+        windows, rest = np.divmod(indices - self._phase(epoch), self.length)
+        num, words = self._words(epoch)
+        found = np.flatnonzero((rest == 0) & (windows >= 0) & (windows < num))
+        positions = np.empty(len(found), np.int64)
+        permutation.invert(num, words, windows[found], positions)
+        out = np.full(len(indices), -1, np.int64)
+        out[found] = positions
+        return out

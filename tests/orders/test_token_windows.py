@@ -1,0 +1,184 @@
+"""token-windows-v1: known answers, the oracle, and which tokens an epoch reads and predicts."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.support.strategies import plans, seeds
+from tests.support.windows_oracle import Windows
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "token_windows_v1.json"
+CASES = json.loads(GOLDEN.read_text())["cases"]
+
+epochs = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def windows(draw: st.DrawFn, most: int = 130) -> Windows:
+    """Draw the fields of an order, as often as not of one window, or of windows that just fit."""
+    length, overlap = draw(st.integers(1, most)), draw(st.integers(0, most))
+    more = draw(st.one_of(st.integers(0, 2 * length), st.integers(0, most)))
+    return Windows(length + overlap + more, length, overlap, draw(st.booleans()), draw(seeds))
+
+
+def made(fields: Windows) -> ip.TokenWindows:
+    """Return the order of these fields."""
+    first, *more = fields
+    return ip.TokenWindows(first, more[0], overlap=more[1], shift=bool(more[2]), seed=more[3])
+
+
+small = windows(most=30).map(made)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['num_tokens']}, {case['length']}")
+def test_known_answers(case: dict[str, Any]) -> None:
+    """Bits that never change, of the order and of the oracle."""
+    fields = Windows(*(case[name] for name in Windows._fields))
+    order, epoch, positions = made(fields), case["epoch"], case["positions"]
+    assert case["num_units"] == order.num_units(epoch) == fields.num
+    assert case["phase"] == order.targets(epoch).start - order.overlap == fields.phase(epoch)
+    assert case["starts"] == order.take(epoch, positions).tolist()
+    assert positions == order.locate(epoch, case["starts"]).tolist()
+    assert case["starts"] == [fields.start(epoch, position) for position in positions]
+    if "crc32_of_all_as_little_endian_int64" in case:
+        row = order.take(epoch, 0, case["num_units"]).astype("<i8")
+        assert case["crc32_of_all_as_little_endian_int64"] == zlib.crc32(row.tobytes())
+
+
+@given(st.one_of(windows(), windows(2**61)), epochs, st.data())
+def test_the_oracle(fields: Windows, epoch: int, data: st.DataObject) -> None:
+    """Any positions have the oracle's windows, and these lead back to them."""
+    order = made(fields)
+    assert fields.num == order.num_units(epoch)
+    positions = data.draw(st.lists(st.integers(0, fields.num - 1), max_size=5))
+    starts = [fields.start(epoch, position) for position in positions]
+    assert starts == order.take(epoch, positions).tolist()
+    assert positions == order.locate(epoch, starts).tolist()
+    inside = [start + data.draw(st.integers(1, fields.length)) for start in starts]
+    between = [token for token in inside if (token - fields.phase(epoch)) % fields.length]
+    assert [-1] * len(between) == order.locate(epoch, between).tolist()
+
+
+@given(small, epochs)
+def test_a_token_is_a_target_at_most_once(order: ip.TokenWindows, epoch: int) -> None:
+    """Windows lie in the row; which tokens they predict is one interval, the same size always."""
+    num = order.num_units(epoch)
+    starts = order.take(epoch, 0, num)
+    assert 0 <= starts.min()
+    assert starts.max() + order.length + order.overlap <= order.num_tokens
+    first = starts + order.overlap
+    targets = np.concatenate([np.arange(i, i + order.length) for i in first])
+    assert list(order.targets(epoch)) == sorted(targets.tolist())
+    assert len(order.targets(epoch)) == len(order.targets(0)) == num * order.length
+    fewer = 2 * order.length if order.shift else order.length
+    assert order.num_tokens - len(order.targets(epoch)) < fewer + order.overlap
+    located = np.full(order.num_tokens, -1)
+    located[starts] = np.arange(num)
+    assert np.array_equal(located, order.locate(epoch, np.arange(order.num_tokens)))
+
+
+@pytest.mark.parametrize(("num_tokens", "overlap"), [(103, 1), (120, 0), (29, 0), (30, 1), (20, 0)])
+def test_each_epoch_cuts_elsewhere(num_tokens: int, overlap: int) -> None:
+    """All phases come, so that every token that has one before it is a target in some epoch."""
+    order = ip.TokenWindows(num_tokens, 20, overlap=overlap, seed=1)
+    left = num_tokens - overlap - len(order.targets(0))
+    phases = [order.targets(epoch).start - overlap for epoch in range(600)]
+    assert set(range(left + 1)) == set(phases)
+    seen = {token for epoch in range(600) for token in order.targets(epoch)}
+    assert set(range(overlap, num_tokens)) == seen
+    still = ip.TokenWindows(num_tokens, 20, overlap=overlap, shift=False, seed=1)
+    assert {overlap} == {still.targets(epoch).start for epoch in range(9)}
+
+
+def test_seeds_and_epochs_differ() -> None:
+    """In where they cut, and in which order they read."""
+    one, two = (ip.TokenWindows(10_000, 10, seed=seed) for seed in (1, 2))
+    for a, b in (
+        (one.take(0, 0, 998), one.take(1, 0, 998)),
+        (one.take(0, 0, 998), two.take(0, 0, 998)),
+    ):
+        assert a.min() != b.min()
+        assert not np.array_equal(a - a.min(), b - b.min())
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.TokenWindows(400, 7, seed=1),
+        ip.TokenWindows(99, 9, overlap=40, shift=False),
+        ip.TokenWindows(30, 20),
+        ip.Epochs(ip.TokenWindows(400, 7, overlap=0), 30),
+        ip.Mixture(
+            {"web": ip.TokenWindows(300, 6), "code": ip.TokenWindows(90, 6, seed=2)},
+            {"web": 0.7, "code": 0.3},
+        ),
+        ip.Repeat(ip.TokenWindows(60, 4), 2),
+    ],
+    ids=lambda order: order.algorithm,
+)
+def test_the_kit(order: ip.Order) -> None:
+    """Everything that plans, files and resuming rely on, also inside other orders."""
+    assert check_order(order, fresh_process=False).ok
+
+
+@given(plans(small))
+def test_plans(plan: ip.Plan) -> None:
+    """A plan over it is one as any other, resumed ones too; JSON brings it back."""
+    assert ip.verify(plan).ok
+    assert ip.Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("remainder", ["spread", "carry"])
+@given(small, st.integers(1, 5), st.integers(1, 5), st.data())
+@settings(max_examples=20)
+def test_a_resume_loses_no_target(
+    remainder: str, order: ip.TokenWindows, world: int, other: int, data: st.DataObject
+) -> None:
+    """Three epochs, cut in the second: each target of each is read once, whatever the worlds."""
+    plan = ip.Plan(order, world_size=world, batch_size=3, remainder=remainder)
+    cut = plan.cursor(1, step=data.draw(st.integers(plan.first_step(1), plan.num_steps(1))))
+    rest = plan.replace(world_size=other, batch_size=2).resume(cut)
+    parts = [(plan, 0, plan.num_steps(0)), (plan, 1, cut.step if cut.epoch == 1 else None)]
+    parts += [(rest, epoch, None) for epoch in range(cut.epoch, 4)]
+    read = [
+        plan.batch(epoch, step=step, rank=rank)
+        for plan, epoch, stop in parts
+        for step in range(plan.first_step(epoch), plan.num_steps(epoch) if stop is None else stop)
+        for rank in range(plan.world_size or 1)
+    ]
+    starts = np.concatenate(read)
+    num = order.num_units(0)
+    for epoch in range(3):
+        mine = starts[epoch * num : epoch * num + num] + order.overlap
+        targets = np.concatenate([np.arange(i, i + order.length) for i in mine])
+        assert list(order.targets(epoch)) == sorted(targets.tolist())
+
+
+def test_saved(tmp_path: Path) -> None:
+    """A directory of it gives the same windows, and is verified."""
+    order = ip.TokenWindows(20_000, 16, seed=2)
+    plan = ip.Plan(order, world_size=2, batch_size=8, remainder="carry")
+    ip.save(plan, tmp_path / "a.plan", epochs=range(2))
+    loaded = ip.load(tmp_path / "a.plan")
+    assert ip.verify(loaded).ok
+    assert loaded.order.traits == order.traits
+    num = order.num_units(1)
+    assert np.array_equal(loaded.order.take(1, 0, num), order.take(1, 0, num))
+
+
+def test_written_as_text() -> None:
+    """`--order` takes it in both ways."""
+    from indexplan.orders.kinds import order_from_text
+
+    order = order_from_text("token-windows num_tokens=1e6 length=1024 shift=False", 10**6)
+    assert ip.TokenWindows(10**6, 1024, shift=False) == order
