@@ -31,6 +31,8 @@ PAGES = (
     "faq",
     "orders",
     "weights",
+    "classes",
+    "class-batches",
     "mixtures",
     "subsets",
 )
