@@ -179,6 +179,9 @@ def _take_first(positions: Int64s, runs: Int64s, num: int, out: Int64s) -> None:
 def first_of(size: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int64s) -> None:
     """Write the first positions that fall on runs of slots, without listing the others.
 
+    Of a run of count slots, all are looked at; or, where those are more than size / count,
+    positions from the first on, some size / count of them until one falls on the run.
+
     Parameters
     ----------
     size, words
@@ -189,21 +192,32 @@ def first_of(size: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int6
         Gets the positions; -1 for a run that is empty.
     """
     cipher = cipher_of(U64(size), words.astype(U64))
-    left, right = np.empty(LANES, U64), np.empty(LANES, U64)
-    positions, runs = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    left, right, start = np.empty(LANES, U64), np.empty(LANES, U64), np.empty(LANES, U64)
+    found, runs = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     lane = 0
     for k in range(len(starts)):
         out[k] = -1
-        slot = starts[k]
-        while slot < stops[k]:
-            count = min(stops[k] - slot, LANES - lane)
+        slot, stop = starts[k], stops[k]
+        position = np.int64(0)
+        while stop - slot > size // max(stop - slot, 1) and out[k] < 0:
+            num = min(size - position, LANES)
+            count_up(start, num, U64(position))
+            permute(start, right, num, cipher, False, found)
+            for i in range(num - 1, -1, -1):
+                if slot <= found[i] < stop:
+                    out[k] = position + i
+            position += num
+        if out[k] >= 0:
+            continue
+        while slot < stop:
+            count = min(stop - slot, LANES - lane)
             count_up(left[lane:], count, U64(slot))
             runs[lane : lane + count] = k
             slot += count
             lane += count
             if lane == LANES:
-                permute(left, right, lane, cipher, True, positions)
-                _take_first(positions, runs, lane, out)
+                permute(left, right, lane, cipher, True, found)
+                _take_first(found, runs, lane, out)
                 lane = 0
-    permute(left, right, lane, cipher, True, positions)
-    _take_first(positions, runs, lane, out)
+    permute(left, right, lane, cipher, True, found)
+    _take_first(found, runs, lane, out)

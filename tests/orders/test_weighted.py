@@ -195,6 +195,9 @@ def test_huge_epochs(weights: list[float], size: int) -> None:
                 num_met += slot * 2 + oracle.offset(epoch) == threshold
                 position = oracles.backward(size, words, slot)
                 assert [oracle.read(epoch, position)] == order.take(epoch, position).tolist()
+        row = order.take(epoch, 0, 200).tolist()
+        first = [row.index(i) if weights[i] else -1 for i in range(oracle.n)]
+        assert first == order.locate(epoch, range(oracle.n)).tolist()
     assert num_met >= len(weights) - weights.count(0.0)
 
 
