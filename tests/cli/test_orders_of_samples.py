@@ -1,0 +1,58 @@
+"""Each verb on plans by weight, by class and of several sources, from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from tests.cli.test_cli import run
+
+LABELS = [0, 0, 0, 0, 0, 1, 1, 2, 2, 2]
+WEIGHTS = [0.5, 2, 1, 0, 1, 1, 1, 3, 0.25, 1]
+ORDERS: dict[str, tuple[str, ...]] = {
+    "weighted": ("weighted epoch_size=30", "--column", "weights=weights.npy"),
+    "class-balanced": ("class-balanced labels=labels.npy",),
+    "class-batches": ("class-batches classes=2 per_class=2", "--column", "labels=labels.npy"),
+    "local-shuffle": ("local-shuffle window=4",),
+    "mixture": (
+        "Mixture({'web': Shuffle(6), 'code': Weighted('few.npy')}, {'web': 0.7, 'code': 0.3})",
+    ),
+    "epochs": ("Epochs(ClassBalanced('labels.npy'), 7)",),
+    "curriculum": ("curriculum('weights.npy', [(0, 0.5), (20, 1.0)], num_bins=2)",),
+    "split": ("Subset(Shuffle(9), Split(10, {'train': 0.9, 'val': 0.1})['train'], 10)",),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_every_verb(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Built, shown, explained, verified and drawn, with names, when the columns are gone."""
+    monkeypatch.chdir(tmp_path)
+    np.save("weights.npy", WEIGHTS)
+    np.save("labels.npy", LABELS)
+    np.save("few.npy", [1.0, 2.0, 0.0, 4.0])
+    order, *more = ORDERS[name]
+    sized = [] if "(" in order else ["--num-samples", "10"]
+    options = ["--world-size", "2", "--batch-size", "2", "--epochs", "2"]
+    run(capsys, "build", "a.plan", "--order", order, *more, *sized, *options)
+    for column in ("weights.npy", "labels.npy", "few.npy"):
+        Path(column).unlink()
+    plan = ip.load("a.plan")
+    assert name in plan.order.to_dict()["algorithm"] or name in {"curriculum", "split"}
+    names = plan.order.group_names
+    shown = run(capsys, "show", "a.plan")
+    assert all(f"\n{each} " in shown for each in names)
+    assert "10 samples, " in shown
+    explained = run(capsys, "explain", "a.plan", "--index", "7")
+    assert not names or f", of {names[plan.order.group_of(7)]}: " in explained
+    said = run(capsys, "verify", "a.plan")
+    assert "ok  every byte of every chunk is what the order generates" in said
+    for kind in ("reading", *(["draws"] if names else [])):
+        run(capsys, "plot", "a.plan", "--kind", kind, "-o", f"{kind}.png")
+        assert Path(f"{kind}.png").stat().st_size > 1000
+    if names:
+        assert str(ip.draws(plan)) in run(capsys, "draws", "a.plan")
