@@ -42,7 +42,7 @@ class Field:
 
     def __str__(self) -> str:
         kind = self.type if self.required else f"{self.type}, {self.default!r}"
-        return f"    {self.name:<14}{kind:<12}{self.words}".rstrip()
+        return f"    {self.name:<14}{kind:<11} {self.words}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,8 +113,8 @@ def _weight(name: str, weight: Any) -> Fraction:
     try:
         whole = isinstance(weight, int | Fraction | Decimal)
         fraction = Fraction(weight) if whole else Fraction(repr(float(weight)))
-        boolean = isinstance(weight, bool) or type(weight).__name__ == "bool"  # NumPy's too
-        right = fraction >= 0 and not boolean
+        other = isinstance(weight, bool | str | bytes) or type(weight).__name__ == "bool"  # NumPy's
+        right = fraction >= 0 and not other
     except Exception:  # not a number, not finite, or whatever somebody's class raises
         right = False
     if not right:

@@ -18,7 +18,9 @@ from indexplan.cli import main
 from tests.support.bins import Bins
 
 answers = []
-for order in (ip.Shuffle(300, seed=2**70), ip.BlockShuffle(300, block_size=16, window=4), Bins(50)):
+mixture = ip.Mixture({"a": ip.Shuffle(200), "b": ip.Shuffle(50)}, {"a": 3, "b": 1})
+block_shuffle = ip.BlockShuffle(300, block_size=16, window=4)
+for order in (ip.Shuffle(300, seed=2**70), block_shuffle, mixture, Bins(50)):
     plan = ip.Plan(order, world_size=3, batch_size=7)
     name = f"{type(order).__name__}.plan"
     ip.save(plan, name, epochs=[0, 1])

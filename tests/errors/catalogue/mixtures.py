@@ -244,6 +244,11 @@ CASES: list[Case] = [
         "or read fewer epochs",
     ),
     (
+        "a weight that is text",
+        lambda: mixed({"a": 1, "b": "1"}),
+        "the weight of 'b' must be a finite number from 0 on; got '1'; use 0 to leave it out",
+    ),
+    (
         "a weight that is true",
         lambda: mixed({"a": 1, "b": True}),
         "the weight of 'b' must be a finite number from 0 on; got True; use 0 to leave it out",
