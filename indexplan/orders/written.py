@@ -50,9 +50,9 @@ def order_as_written(text: str) -> Order:
     """
     try:
         made = _value(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        if isinstance(error, IndexPlanError):
-            raise
+    except IndexPlanError:
+        raise
+    except Exception:  # a SyntaxError, a RecursionError, a list for a key, 0 to the power of -1
         raise wrong("an order", RULE, text, CURE) from None
     if not isinstance(made, Order):
         raise wrong("an order", "one, when all is made", made, CURE)
@@ -66,7 +66,7 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.List | ast.Tuple):
         return (list if isinstance(node, ast.List) else tuple)(map(_value, node.elts))
     if isinstance(node, ast.Dict) and None not in node.keys:
-        keys = [_value(key) for key in node.keys if key is not None]
+        keys = _different([_value(key) for key in node.keys if key is not None])
         return dict(zip(keys, map(_value, node.values), strict=True))
     if isinstance(node, ast.UnaryOp | ast.BinOp):
         return _number(node)
@@ -100,6 +100,16 @@ def names() -> dict[str, Any]:
     return known | {"range": range}
 
 
+def _different(given: list[Any]) -> list[Any]:
+    """Return keys or names, each given once: of two, Python drops the value of the first."""
+    seen: set[Any] = set()
+    for each in given:
+        if each in seen:
+            raise wrong("each key and argument of an order", "given once", each, "leave one out")
+        seen.add(each)
+    return given
+
+
 def _called(node: ast.Call) -> Any:
     name = ast.unparse(node.func).removeprefix("ip.").removeprefix("indexplan.")
     known = names()
@@ -110,6 +120,7 @@ def _called(node: ast.Call) -> Any:
         each.arg for each in node.keywords
     ]:
         raise wrong("an order", RULE, ast.unparse(node), CURE)
+    _different([each.arg for each in node.keywords])
     values = [_value(each) for each in node.args]
     named = {each.arg: _value(each.value) for each in node.keywords if each.arg is not None}
     return _tried(node, lambda: known[name](*values, **named))

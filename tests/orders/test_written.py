@@ -56,9 +56,23 @@ def test_every_maker_is_public() -> None:
         *("Shuffle(10**10**10)", "Shuffle(f'{3}')", "Shuffle('a' * 10**9)", "Shuffle(3", ""),
         *("Shuffle.__init__(3)", "range(3)", "Shuffle(3).__class__(4)", "{**{}}", "Shuffle(b'a')"),
         *("(" * 5000 + ")" * 5000, "-" * 9000 + "3", "Shuffle(3)\0", "Shuffle(-Shuffle(3))"),
+        *("Shuffle(0**-1)", "Mixture({[1]: Shuffle(3)}, {1: 1})"),
     ],
 )
 def test_nothing_else_is_run(text: str) -> None:
     """Whatever is no order is refused with the rule, and nothing of it is run."""
     with pytest.raises(ip.IndexPlanError, match=r"an order must be|a name in an order must be"):
+        order_as_written(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "twice"),
+    [
+        ("Shuffle(3, seed=1, seed=2)", "'seed'"),
+        ("Mixture({'a': Shuffle(3), 'b': Shuffle(4), 'a': Shuffle(5)}, {'a': 1, 'b': 1})", "'a'"),
+    ],
+)
+def test_nothing_is_given_twice(text: str, twice: str) -> None:
+    """Of two seeds, or two sources of a name, none is left out in silence."""
+    with pytest.raises(ip.IndexPlanError, match=f"must be given once; got {twice};"):
         order_as_written(text)

@@ -79,6 +79,13 @@ COMMANDS: list[Command] = [
         nothing,
     ),
     (
+        "build a.plan --batch-size 2 --order 'Shuffle(9, seed=1, seed=2)'",
+        2,
+        "indexplan: each key and argument of an order must be given once; got 'seed'; leave one "
+        "out",
+        nothing,
+    ),
+    (
         "build a.plan --batch-size 2 --order 'Shuffle(Shuffle)'",
         2,
         "indexplan: an order must be written as in Python, of orders, numbers, text, lists and "
