@@ -27,3 +27,15 @@ same: ip.Plan = ip.Plan.from_json(plan.to_json())
 saved: ip.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=print)
 loaded: ip.Plan = ip.load("a.plan", dataset=ip.Dataset.scan("data", "**/*.jpg"))
 ok: bool = ip.verify(loaded).ok
+
+kept: ip.Subset = ip.Subset(ip.Shuffle(3), [4, 7, 8], num_samples=10)
+masked: ip.Subset = ip.Subset(ip.Shuffle(3), np.arange(10) < 3, num_samples=10)
+part: ip.Subset = ip.Subset(ip.Shuffle(9), ip.Split(10, {"a": 0.9, "b": 0.1})["a"], 10)
+weighted: ip.Weighted = ip.Weighted([0.5, 2.0], max_repeats=1)
+changing: ip.Weighted = ip.Weighted([(0, np.ones(3)), (5, np.zeros(3))]).updated(7, [1, 2, 3])
+balanced: ip.ClassBalanced = ip.ClassBalanced(np.array([0, 1, 1]), weights={0: 1, 1: 2.5})
+pairs: ip.ClassBatches = ip.ClassBatches([0, 0, 1, 1], classes=2, per_class=2)
+mixed: ip.Mixture = ip.Mixture(
+    {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}
+).with_phase(100, {"web": 1, "code": 1})
+drawn: ip.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))

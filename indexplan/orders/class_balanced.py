@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Traits
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass
-from indexplan.orders.columns import FLOATS, Column
+from indexplan.orders.columns import FLOATS, Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.seeds import check_seed
@@ -67,6 +67,16 @@ class ClassBalanced(ByClass):
     epoch_size: int | None = None
     weights: Column | None = None
     seed: int = 0
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            labels: Numbers,
+            epoch_size: int | None = None,
+            weights: Numbers | Mapping[int, float] | None = None,
+            seed: int = 0,
+        ) -> None: ...
 
     algorithm = "class-balanced-v1"
     traits = Traits(reads="any")

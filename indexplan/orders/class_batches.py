@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Traits
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass, Classes, classes_of
-from indexplan.orders.columns import Column
+from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.seeds import CLASS_NUMBERS, check_seed, key_words
@@ -68,6 +69,18 @@ class ClassBatches(ByClass):
     epoch_size: int | None = None
     seed: int = 0
     short: str = "error"
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            labels: Numbers,
+            classes: int,
+            per_class: int,
+            epoch_size: int | None = None,
+            seed: int = 0,
+            short: str = "error",
+        ) -> None: ...
 
     algorithm = "class-batches-v1"
     traits = Traits(deals_bins=True, reads="any")

@@ -24,6 +24,8 @@ WRITTEN = "write it with np.save"
 SPEC = "write specs with to_json"
 
 Status: TypeAlias = "tuple[int, ...]"
+# what an order takes for a column, and makes one of
+Numbers: TypeAlias = "Column | ArrayLike | str | os.PathLike[str]"
 Finder: TypeAlias = "Callable[[Mapping[str, Any]], Column | None]"
 Columns: TypeAlias = "Finder | str | os.PathLike[str] | Iterable[Any] | None"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from indexplan.canonical import check_fields
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, Traits, as_json, check_num_samples
-from indexplan.orders.columns import INTEGERS, Column
+from indexplan.orders.columns import INTEGERS, Column, Numbers
 from indexplan.orders.layers import Layer, nest, sorted_reads
 from indexplan.orders.registry import register
 
@@ -57,6 +57,12 @@ class Subset(Layer):
     order: Order
     indices: Column | range | Order
     num_samples: int
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self, order: Order, indices: Numbers | range | Order, num_samples: int
+        ) -> None: ...
 
     algorithm = "subset-v1"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, Traits
-from indexplan.orders.columns import BLOCK, FLOATS, Column, is_identity
+from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed, key_words
@@ -77,6 +77,16 @@ class Weighted(Order):
     epoch_size: int | None = None
     seed: int = 0
     max_repeats: int | None = None
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            weights: Numbers | Sequence[tuple[int, Numbers]],
+            epoch_size: int | None = None,
+            seed: int = 0,
+            max_repeats: int | None = None,
+        ) -> None: ...
 
     algorithm = "weighted-v1"
 
@@ -146,7 +156,7 @@ class Weighted(Order):
         epoch = check_epoch(epoch)
         kept = [entry for entry in self._entries if entry[0] < epoch]
         return Weighted(
-            [*kept, (epoch, weights)],  # type: ignore[arg-type]
+            [*kept, (epoch, weights)],
             epoch_size=self.epoch_size,
             seed=self.seed,
             max_repeats=self.max_repeats,
