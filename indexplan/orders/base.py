@@ -365,8 +365,7 @@ class Order(abc.ABC):
         if self.traits.reads == "any" and type(self)._count is not Order._count:  # noqa: SLF001
             reads = sum(self._count(epoch, flat).tolist())  # which lists none of them
             if reads > MOST_READS:
-                cure = "ask for fewer samples at a time, or for their count"
-                raise wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
+                raise too_many(reads)
         return self._locate_all(epoch, flat)
 
     def count(self, epoch: int, indices: ArrayLike) -> Int64:
@@ -523,6 +522,12 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.max() >= 2**63):
         raise wrong(what, rule, values, cure)
     return array.astype(np.int64)
+
+
+def too_many(reads: int) -> IndexPlanError:
+    """Return the error of more reads than a call lists."""
+    cure = "ask for fewer samples at a time, or for their count"
+    return wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
 
 
 def check_num_samples(value: Any) -> int:

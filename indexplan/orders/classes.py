@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.orders.layers import sorted_reads
+from indexplan.orders.streams import first_by_reading
 from indexplan.seeds import CLASS_ROWS, MEMBERS, key_words
 
 STREAM_STOP = 2**62  # reads of a run
@@ -250,8 +252,13 @@ class ByClass(Order):
         # rounds: the first may have dealt it before the epoch, and the second leave it out.
         none = np.iinfo(np.int64).max
         found = np.full(len(indices), none)
-        for which, positions in self._reads(epoch, indices, 3 if self._rising else none):
-            np.minimum.at(found, which, positions)
+        asked = np.arange(len(indices))
+        if not self._rising:  # what is read often comes sooner than all its reads are looked at
+            often = self._count(epoch, indices) > isqrt(self.epoch_size or 0)
+            found[often] = first_by_reading(self, epoch, indices[often])
+            asked = np.flatnonzero(~often)
+        for which, positions in self._reads(epoch, indices[asked], 3 if self._rising else none):
+            np.minimum.at(found, asked[which], positions)
         return np.where(found == none, -1, found)
 
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:

@@ -13,7 +13,7 @@ from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Traits
 from indexplan.orders.layers import Layer, sorted_reads
 from indexplan.orders.registry import register
-from indexplan.orders.streams import count_between, first_between, reads_between
+from indexplan.orders.streams import count_between, epochs_of, few, first_between, reads_between
 from indexplan.seeds import EPOCH_STOP
 
 PLACE_STOP = 2**63
@@ -112,7 +112,7 @@ class Epochs(Layer):
         start, stop = start + begin, stop + begin
         return self._mean_shares(
             (1, inner, max(start - inner * n, 0), min(stop - inner * n, n))
-            for inner in range(start // n, (stop - 1) // n + 1)
+            for inner in few(epochs_of(self.order, start, stop))
         )
 
     def _inside(

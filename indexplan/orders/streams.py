@@ -7,30 +7,85 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexplan.orders.base import Int64, Order
+from indexplan.errors import IndexPlanError, wrong
+from indexplan.orders.base import MOST_READS, Int64, Order, too_many
+from indexplan.orders.sequential import expand
+
+MOST_EPOCHS = 2**20  # that a question looks through: some 20 seconds
+MOST_READ = 2**22  # units that are read, rather than listing more reads than fit
 
 
 def _reads_in(
     order: Order, epoch: int, start: int, stop: int, indices: Int64
 ) -> tuple[Int64, Int64]:
     """Return an epoch's reads of samples that lie in [start, stop) of the stream, and offsets."""
-    positions, offsets = order._locate_all(epoch, indices)  # noqa: SLF001 (of an order too)
-    where = positions + (epoch * order.num_units(0) - start)  # as units may reach 2**63
+    n, begin = order.num_units(0), epoch * order.num_units(0)
+    if n > MOST_READS and order.traits.reads == "any":  # else no epoch has so many
+        reads = sum(order._count(epoch, indices).tolist())  # noqa: SLF001 (of an order too)
+        low, high = max(start - begin, 0), min(stop - begin, n)
+        if reads > MOST_READS and high - low <= MOST_READ:
+            positions, offsets = _by_reading(order, epoch, low, high, indices)
+            return positions + begin, offsets
+        if reads > MOST_READS:
+            raise too_many(reads)
+    positions, offsets = order._locate_all(epoch, indices)  # noqa: SLF001
+    where = positions + (begin - start)  # as units may reach 2**63
     here = (where >= 0) & (where < stop - start)
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(here)])
     return where[here] + start, kept[offsets]
 
 
-def _epochs(order: Order, start: int, stop: int) -> range:
+def _by_reading(
+    order: Order, epoch: int, low: int, high: int, indices: Int64
+) -> tuple[Int64, Int64]:
+    """Return the positions in [low, high) that read samples, and offsets: all are read."""
+    runs = np.array([low], np.int64), np.array([high], np.int64)
+    sizes = np.diff(order._offsets(epoch, *runs))  # noqa: SLF001
+    read, positions = order._take(epoch, *runs), np.repeat(np.arange(low, high), sizes)  # noqa: SLF001
+    by_sample = np.argsort(read, kind="stable")
+    begins, ends = (np.searchsorted(read[by_sample], indices, side) for side in ("left", "right"))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - begins)])
+    return positions[by_sample[expand(begins, ends)]], offsets
+
+
+def first_by_reading(order: Order, epoch: int, indices: Int64) -> Int64:
+    """Return where an epoch first reads samples, one a unit, that it reads often: soon."""
+    first, left = np.full(len(indices), -1, np.int64), np.arange(len(indices))
+    low, size, num_units = 0, 2**10, order.num_units(epoch)
+    while len(left) and low < num_units:
+        high = min(low + size, num_units)
+        positions, offsets = _by_reading(order, epoch, low, high, indices[left])
+        found = offsets[1:] > offsets[:-1]
+        first[left[found]] = positions[offsets[:-1][found]]
+        left, low, size = left[~found], high, min(2 * size, MOST_READ)
+    return first
+
+
+def epochs_of(order: Order, start: int, stop: int) -> range:
     """Return the epochs that units [start, stop) lie in."""
     n = order.num_units(0)
     return range(start // n, (stop - 1) // n + 1) if start < stop else range(0)
 
 
+def few(epochs: range) -> range:
+    """Return epochs that are looked through one by one, if they are not too many."""
+    if len(epochs) > MOST_EPOCHS:
+        raise _too_many(len(epochs))
+    return epochs
+
+
+def _too_many(epochs: int) -> IndexPlanError:
+    what = "the epochs of an order inside another that are looked through"
+    return wrong(what, f"at most {MOST_EPOCHS}", epochs, "use smaller epochs")
+
+
 def reads_between(order: Order, start: int, stop: int, indices: Int64) -> tuple[Int64, Int64]:
     """Return all reads of samples by units [start, stop): which sample, and which unit."""
     which, units = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for epoch in _epochs(order, start, stop):
+    epochs = epochs_of(order, start, stop)
+    if not len(indices):  # but whether the order can tell
+        epochs = epochs[:1]
+    for epoch in few(epochs):
         where, offsets = _reads_in(order, epoch, start, stop, indices)
         which.append(np.repeat(np.arange(len(indices)), np.diff(offsets)))
         units.append(where)
@@ -39,24 +94,37 @@ def reads_between(order: Order, start: int, stop: int, indices: Int64) -> tuple[
 
 def first_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
     """Return the first of units [start, stop) that reads each sample; -1 where none does."""
-    first = np.full(len(indices), -1, np.int64)
-    for epoch in _epochs(order, start, stop):
+    first, n = np.full(len(indices), -1, np.int64), order.num_units(0)
+    epochs = epochs_of(order, start, stop)
+    for number, epoch in enumerate(epochs):
         left = np.flatnonzero(first < 0)
         if not len(left):
             break
-        units, offsets = _reads_in(order, epoch, start, stop, indices[left])
-        found = offsets[1:] > offsets[:-1]
-        first[left[found]] = units[offsets[:-1][found]]
+        if number == MOST_EPOCHS:
+            raise _too_many(len(epochs))
+        if epoch * n < start:  # what was read before is none of these
+            units, offsets = _reads_in(order, epoch, start, stop, indices[left])
+            found = offsets[1:] > offsets[:-1]
+            first[left[found]] = units[offsets[:-1][found]]
+            continue
+        where = order._locate(epoch, indices[left])  # noqa: SLF001
+        found = (where >= 0) & (where < stop - epoch * n)
+        first[left[found]] = where[found] + epoch * n
     return first
 
 
 def count_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
     """Return how often units [start, stop) read each sample."""
-    counts = np.zeros(len(indices), np.int64)
-    epochs = _epochs(order, start, stop)
+    counts, n = np.zeros(len(indices), np.int64), order.num_units(0)
+    epochs = epochs_of(order, start, stop)
+    if not len(indices):  # but whether the order can tell
+        epochs = epochs[:1]
     if order.traits.reads == "once" and len(epochs) > 2:  # those between are whole
         counts += len(epochs) - 2
         epochs = range(epochs[0], epochs[-1] + 1, len(epochs) - 1)
-    for epoch in epochs:
-        counts += np.diff(_reads_in(order, epoch, start, stop, indices)[1])
+    for epoch in few(epochs):
+        if start <= epoch * n and (epoch + 1) * n <= stop:
+            counts += order._count(epoch, indices)  # noqa: SLF001
+        else:
+            counts += np.diff(_reads_in(order, epoch, start, stop, indices)[1])
     return counts

@@ -211,6 +211,20 @@ class Subset(Layer):
         groups[kept] = self.order._group_of(numbers[first])  # noqa: SLF001
         return groups
 
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        which, numbers = self._named(indices)
+        positions = self.order._locate(epoch, numbers)  # noqa: SLF001
+        none = np.iinfo(np.int64).max
+        first = np.full(len(indices), none)
+        np.minimum.at(first, which[positions >= 0], positions[positions >= 0])
+        return np.where(first == none, -1, first)
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        which, numbers = self._named(indices)
+        counts = np.zeros(len(indices), np.int64)
+        np.add.at(counts, which, self.order._count(epoch, numbers))  # noqa: SLF001
+        return counts
+
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         which, numbers = self._named(indices)
         positions, offsets = self.order._locate_all(epoch, numbers)  # noqa: SLF001

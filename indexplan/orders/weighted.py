@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from indexplan.orders.base import Int64, Order, Traits
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
+from indexplan.orders.streams import first_by_reading
 from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed, key_words
 
 if TYPE_CHECKING:
@@ -272,7 +274,13 @@ class Weighted(Order):
 
         starts, stops = self._slots_of(epoch, indices)
         first = np.empty(len(indices), np.int64)
-        first_of(self._size, self._words(epoch), starts, stops, first)
+        often = stops - starts > isqrt(self._size)  # these come sooner than all slots are tried
+        seldom = np.flatnonzero(~often)
+        some = np.empty(len(seldom), np.int64)
+        first_of(self._size, self._words(epoch), starts[seldom], stops[seldom], some)
+        first[seldom] = some
+        if often.any():
+            first[often] = first_by_reading(self, epoch, indices[often])
         return first
 
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:

@@ -58,6 +58,18 @@ CASES: list[Case] = [
         "samples at a time, or for their count",
     ),
     (
+        "reads without end in part of an epoch inside",
+        lambda: ip.Epochs(ip.Repeat(ip.Sequential(3), 2**40 // 2**10), 2**30).locate_all(0, [0]),
+        "the number of reads to list must be at most 134217728; got 1073741824; ask for fewer "
+        "samples at a time, or for their count",
+    ),
+    (
+        "epochs inside without end",
+        lambda: ip.Epochs(ip.Subset(ip.Shuffle(1), [0], 2), 2**31).count(0, [1]),
+        "the epochs of an order inside another that are looked through must be at most 1048576; "
+        "got 2147483648; use smaller epochs",
+    ),
+    (
         "too many reads to explain",
         lambda: ip.explain(copied(2**17), 1),
         "reads of sample 1 must be at most 65536 in an epoch, to be explained; got 131072; ask for "
