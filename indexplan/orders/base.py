@@ -487,6 +487,8 @@ class Order(abc.ABC):
         """The order's canonical JSON."""
         try:
             return canonical_json(self.to_dict())
+        except IndexPlanError:  # such as of a column whose file has changed
+            raise
         except (TypeError, ValueError) as error:
             rule = "of JSON types, without NaN"
             cure = "use numbers, text, lists, columns and orders"

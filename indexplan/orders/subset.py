@@ -206,9 +206,11 @@ class Subset(Layer):
 
     def _group_of(self, indices: Int64) -> Int64:
         which, numbers = self._named(indices)
-        kept, first = np.unique(which, return_index=True)
+        inside = self.order._group_of(numbers)  # noqa: SLF001 (of an order too)
+        some = inside >= 0  # a sample may be named twice, and be read as one of these alone
+        kept, first = np.unique(which[some], return_index=True)
         groups = np.full(len(indices), -1, np.int64)
-        groups[kept] = self.order._group_of(numbers[first])  # noqa: SLF001
+        groups[kept] = inside[some][first]
         return groups
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:

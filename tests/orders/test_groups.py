@@ -151,3 +151,12 @@ def test_the_kit_looks_at_groups(order: ip.Order, words: str) -> None:
     assert check_order(Leaning(8), fresh_process=False).ok
     with pytest.raises(ip.IndexPlanError, match=f"must say what it is; got {words}"):
         check_order(order, fresh_process=False)
+
+
+def test_a_sample_that_is_named_twice_is_of_the_class_that_is_read() -> None:
+    """A subset may name a sample twice: as one of a class that is left out, and of one read."""
+    labels = [4, 5, 5]  # the first, of a class that is too small, is never read
+    batches = ip.ClassBatches(labels, classes=1, per_class=2, short="leave_out")
+    order = ip.Subset(batches, [7, 7, 8], 10)
+    assert [0, 0, -1] == order.group_of([7, 8, 9]).tolist()
+    assert ip.draws(ip.Plan(order, world_size=1, batch_size=1)).drawn.tolist() == [2]
