@@ -11,12 +11,15 @@ except ModuleNotFoundError as error:
     ) from error
 
 from indexplan_torch.all_ranks import GlobalPlanBatchSampler
+from indexplan_torch.bins import Bins, join
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.ranks import discover
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler, PlanView
 from indexplan_torch.seeding import Seeded, SeedWorker, recorded, seed_rank
+from indexplan_torch.varlen import varlen
 
 __all__ = [
+    "Bins",
     "GlobalPlanBatchSampler",
     "PlanBatchSampler",
     "PlanLoader",
@@ -25,6 +28,8 @@ __all__ = [
     "SeedWorker",
     "Seeded",
     "discover",
+    "join",
     "recorded",
     "seed_rank",
+    "varlen",
 ]

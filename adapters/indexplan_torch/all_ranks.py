@@ -51,7 +51,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         Discovered at first use if left out.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
         Instead of it: a mesh, or its data-parallel dimension.
-    item, as_array, partial
+    item, as_array, keep_bins, partial
         As for `PlanBatchSampler`.
     compare : bool, default False
         As for `PlanBatchSampler`; off, since Accelerate may read it on one process only.
@@ -80,6 +80,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        keep_bins: bool = True,
         partial: bool = False,
         compare: bool = False,
         num_replicas: None = None,
@@ -89,7 +90,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         if mesh is not None:
             rank, world_size = discover(rank, world_size, mesh=mesh)
         form: dict[str, Any] = {"nested": nested, "item": item, "as_array": as_array}
-        form |= {"partial": partial, "compare": compare}
+        form |= {"keep_bins": keep_bins, "partial": partial, "compare": compare}
         super().__init__(plan, rank=rank, world_size=world_size, **form)
 
     @property

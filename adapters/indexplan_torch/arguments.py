@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
+from torch.utils.data import IterableDataset
 
 from indexplan import IndexPlanError
 
@@ -44,3 +45,14 @@ def flag(name: str, value: Any) -> bool:
             f"{name} must be True or False; got {shown(value)}; pass one of the two"
         )
     return bool(value)
+
+
+def check_by_index(dataset: Any) -> None:
+    """Refuse a dataset that is not read by index."""
+    by_index = hasattr(dataset, "__getitem__") or hasattr(dataset, "__getitems__")
+    if isinstance(dataset, IterableDataset) or not by_index:
+        kind = "without __getitem__" if not by_index else "an IterableDataset"
+        raise IndexPlanError(
+            "dataset must be map-style, as a plan says which index is read when; got "
+            f"{type(dataset).__name__}, {kind}; give it __getitem__ and __len__"
+        )

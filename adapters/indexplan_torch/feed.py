@@ -18,7 +18,7 @@ from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import count, flag, integer, shown
 from indexplan_torch.counting import refuse_counting
 from indexplan_torch.cuts import Cuts
-from indexplan_torch.items import Form, Item, asked
+from indexplan_torch.items import Form, asked
 from indexplan_torch.ranks import discover
 
 Asked = tuple[str, int]  # the method that was called, and the number
@@ -72,9 +72,7 @@ class Feed:
         rank: int | None = None,
         world_size: int | None = None,
         mesh: Any = None,
-        nested: bool = False,
-        item: Item | None = None,
-        as_array: bool = False,
+        form: Form | None = None,
         partial: bool = False,
         compare: bool = True,
     ) -> None:
@@ -83,7 +81,7 @@ class Feed:
                 f"plan must be an indexplan.Plan; got {shown(plan)}; pass "
                 "indexplan.Plan(order, batch_size=...)"
             )
-        self.form = Form(nested, item, as_array)
+        self.form = Form() if form is None else form
         self.given = plan
         self.plan = plan
         self._readers: tuple[int, ...] | None = None  # of the process group, if a mesh tells

@@ -1,4 +1,4 @@
-"""What a dataset is asked for, batch by batch: indices, or items that bring a phase along."""
+"""What a dataset is asked for, batch by batch: indices, whole bins, or items with their phase."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ Item = Callable[[int, Phase], Any]
 
 @dataclass(frozen=True)
 class Form:
-    """In which form batches are: lists of indices, of items, of inner batches, or arrays."""
+    """In which form batches are: lists of indices, of items, of inner batches, or arrays.
+
+    Where the order deals bins, a list of these stands for each, unless they are not kept.
+    """
 
     nested: bool = False
     item: Item | None = None
     as_array: bool = False
+    keep_bins: bool = True
 
     def __post_init__(self) -> None:
         flag("nested", self.nested)
+        flag("keep_bins", self.keep_bins)
         if flag("as_array", self.as_array) and (self.nested or self.item is not None):
             raise IndexPlanError(
                 "as_array must be alone; got it with nested or item; leave those out"
@@ -39,32 +44,36 @@ class Form:
             state["item"] = _lost
         return state
 
-    def of(self, batch: Any, phase: Phase) -> list[Any]:
-        """Return a batch, or a list of inner ones, as lists of items."""
+    def of(self, batch: Any, phase: Phase | None = None) -> list[Any]:
+        """Return a batch, or a list of inner ones or of bins, as lists of items."""
         if isinstance(batch, list):
             return [self.of(part, phase) for part in batch]
-        if self.item is None:
+        if self.item is None or phase is None:
             return batch.tolist()  # type: ignore[no-any-return]
         return [self.item(index, phase) for index in batch.tolist()]
 
 
 def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
     """Yield what a dataset is asked for, batch by batch, in the steps that are left."""
-    batches = plan.batches(epoch, sub_epoch, rank=rank)
+    batches = _batches(plan, epoch, sub_epoch, rank, form)
     if form.as_array:
         yield from batches
-    elif not form.nested and form.item is None:
+    elif form.item is None:
         for batch in batches:
-            yield batch.tolist()
+            yield form.of(batch)
     else:
-        first = plan.first_step(epoch, sub_epoch)
-        for step, batch in enumerate(batches, first):
-            phase = plan.phase(epoch, sub_epoch, step=step)
-            if form.nested:
-                where = {"step": step, "rank": rank}
-                yield form.of(plan.micro_batches(epoch, sub_epoch, **where), phase)
-            else:
-                yield form.of(batch, phase)
+        for step, batch in enumerate(batches, plan.first_step(epoch, sub_epoch)):
+            yield form.of(batch, plan.phase(epoch, sub_epoch, step=step))
+
+
+def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
+    """Yield a rank's batches as arrays: one, one for each inner batch, or one for each bin."""
+    if plan.order.deals_bins and form.keep_bins:
+        return plan.bins(epoch, sub_epoch, rank=rank, nested=form.nested)
+    if not form.nested:
+        return plan.batches(epoch, sub_epoch, rank=rank)
+    steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+    return (plan.micro_batches(epoch, sub_epoch, step=step, rank=rank) for step in steps)
 
 
 def _check_item(item: Any) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan_torch.arguments import shown
+from indexplan_torch.arguments import check_by_index, shown
+from indexplan_torch.bins import Bins
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
+from indexplan_torch.feed import Feed
 from indexplan_torch.groups import groups_of, shares_of
 from indexplan_torch.items import Item
 from indexplan_torch.ranks import refuse_num_replicas
@@ -33,7 +35,7 @@ class PlanLoader(DataLoader[Any]):
         Map-style; as long as the plan's order has samples.
     plan : Plan
         With the running world_size, or, better, an open one.
-    rank, world_size, mesh, nested, item, as_array, partial, compare
+    rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare
         As for `PlanBatchSampler`.
     **options
         DataLoader's: num_workers, collate_fn, persistent_workers and so on. `worker_init_fn` is by
@@ -64,6 +66,7 @@ class PlanLoader(DataLoader[Any]):
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        keep_bins: bool = True,
         partial: bool = False,
         compare: bool = True,
         batch_sampler: Any = None,
@@ -90,6 +93,7 @@ class PlanLoader(DataLoader[Any]):
                 nested=nested,
                 item=item,
                 as_array=as_array,
+                keep_bins=keep_bins,
                 partial=partial,
                 compare=compare,
             )
@@ -102,9 +106,10 @@ class PlanLoader(DataLoader[Any]):
                 f"{self.feed.given!r}; use PlanLoader(dataset, plan)"
             )
         check_in_order(options.get("in_order", True))
-        _check_dataset(dataset, self.feed.plan.order.num_samples)
+        _check_dataset(dataset, self.feed)
         # By the names of the parameters, so that a trainer can build the loader anew from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
+        self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
         self.partial, self.compare = partial, compare
         options.setdefault("worker_init_fn", None)
@@ -157,12 +162,27 @@ class PlanLoader(DataLoader[Any]):
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here
             torch.set_rng_state(random)
         step = begun.first  # the count of this loader, whose wrapper may look ahead of the loop
-        for batch in batches:
+        for batch in self._read(batches):
             step += 1
             begun.step += 1
             check_received(begun, step)
             yield batch
         check_received(begun, step, ended=True)
+
+    def _read(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield batches; of a dataset that does not take the plan's bins, say so."""
+        try:
+            yield from batches
+        except TypeError as error:
+            bins = self.plan.order.deals_bins and self.feed.form.keep_bins
+            if not bins or isinstance(self.dataset, Bins):
+                raise
+            said = str(error).rpartition("\n")[2]  # of a worker's, without its traceback
+            raise IndexPlanError(
+                "dataset must take a bin, a list of indices, as the plan's order deals bins; got "
+                f"{shown(said)} of {type(self.dataset).__name__}; wrap it in indexplan_torch.Bins, "
+                "or pass keep_bins=False where a bin is a batch by itself"
+            ) from error
 
     def set_epoch(self, epoch: int) -> None:
         """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
@@ -191,7 +211,8 @@ class PlanLoader(DataLoader[Any]):
         """The group of each sample of the batch that the loop received last: its source or class.
 
         An array, int64, shape (samples,): places in `plan.order.group_names`; -1 for a sample in
-        none. By it, the losses of a batch are logged by source: `losses[loader.groups == 0]`.
+        none. By it, the losses of a batch are logged by source: `losses[loader.groups == 0]`. Where
+        the plan deals bins, these are their samples one after another, as in `join`'s "seq_lens".
 
         Raises
         ------
@@ -236,15 +257,18 @@ def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
         yield batch
 
 
-def _check_dataset(dataset: Any, num_samples: int) -> None:
+def _check_dataset(dataset: Any, feed: Feed) -> None:
     """Refuse a dataset that is not read by index, or has other samples than the order."""
-    by_index = hasattr(dataset, "__getitem__") or hasattr(dataset, "__getitems__")
-    if isinstance(dataset, IterableDataset) or not by_index:
-        kind = "without __getitem__" if not by_index else "an IterableDataset"
-        raise IndexPlanError(
-            "dataset must be map-style, as a plan says which index is read when; got "
-            f"{type(dataset).__name__}, {kind}; give it __getitem__ and __len__"
-        )
+    order = feed.plan.order
+    if isinstance(dataset, Bins):
+        if not (order.deals_bins and feed.form.keep_bins):
+            got = f"{order.algorithm}, with keep_bins={feed.form.keep_bins}"
+            raise IndexPlanError(
+                f"a dataset of Bins needs a plan that deals bins, and keeps them; got {got}; leave "
+                "keep_bins out, or use the dataset inside"
+            )
+        dataset = dataset.dataset
+    check_by_index(dataset)
     if not hasattr(dataset, "__len__"):
         return  # some datasets cannot tell
     try:
@@ -254,10 +278,10 @@ def _check_dataset(dataset: Any, num_samples: int) -> None:
             f"dataset must tell how many samples it has, if it has __len__; got {shown(error)} of "
             f"{type(dataset).__name__}; mend that, or leave __len__ out"
         ) from error
-    if length != num_samples:
+    if length != order.num_samples:
         raise IndexPlanError(
-            f"dataset must hold {num_samples} samples, as the plan's order; got {length}; use an "
-            f"order of {length} samples"
+            f"dataset must hold {order.num_samples} samples, as the plan's order; got {length}; "
+            f"use an order of {length} samples"
         )
 
 

@@ -23,7 +23,7 @@ from indexplan_torch.drawn import (
     refuse_out_of_order,
 )
 from indexplan_torch.feed import Feed
-from indexplan_torch.items import Item
+from indexplan_torch.items import Form, Item, asked
 from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
@@ -111,13 +111,12 @@ class PlanView(_FeedSampler):
             return 0
         return int(plan.batch_sizes(epoch, sub_epoch, rank=rank).sum())
 
-    def __iter__(self) -> Iterator[int]:
-        """Yield the rank's indices one by one."""
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the rank's indices one by one; of a plan of bins, its bins."""
         plan, rank = self.feed.running()
-        epoch, sub_epoch = self.feed.where
         if not self.feed.over(self.feed.number):
-            for batch in plan.batches(epoch, sub_epoch, rank=rank):
-                yield from batch.tolist()
+            for batch in asked(plan, *self.feed.where, rank, Form()):
+                yield from batch
 
 
 class BatchSize(int):
@@ -155,6 +154,10 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         phase's parameters to workers, persistent ones too.
     as_array : bool, default False
         Yield int64 arrays, for datasets with `__getitems__` that take them.
+    keep_bins : bool, default True
+        Of a plan whose order deals bins, yield a list of bins, each a list of indices (`Bins` is a
+        dataset that takes one), or an array under `as_array`. False: the samples of all bins in one
+        list, where a bin is a batch by itself, as those of `ClassBatches`, and batch_size is 1.
     partial : bool, default False
         Say that the loop leaves passes before their end, on purpose: else a later pass after one
         that was left is an error, as its samples are lost.
@@ -195,6 +198,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         nested: bool = False,
         item: Item | None = None,
         as_array: bool = False,
+        keep_bins: bool = True,
         partial: bool = False,
         compare: bool = True,
         sampler: Any = None,
@@ -216,9 +220,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                 rank=rank,
                 world_size=world_size,
                 mesh=mesh,
-                nested=nested,
-                item=item,
-                as_array=as_array,
+                form=Form(nested, item, as_array, keep_bins),
                 partial=partial,
                 compare=compare,
             )
@@ -266,6 +268,7 @@ class PlanSampler(PlanView):
     """A rank's indices, one by one, for `DataLoader(batch_size=...)`: full batches only.
 
     The loader cuts the batches, so they are the plan's only where all of them are full and equal.
+    Where the plan's order deals bins, what it yields one by one are bins, each a list of indices.
 
     Parameters
     ----------
@@ -317,8 +320,8 @@ class PlanSampler(PlanView):
         """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
         self.feed.set_epoch(epoch)
 
-    def __iter__(self) -> Iterator[int]:
-        """Yield the rank's indices of the steps that are left, one by one."""
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the rank's indices, or bins, of the steps that are left, one by one."""
         find_drawer()  # refuses batches that come out of order
         begun = self.feed.begin()
         for batch in self.feed.draw(begun):

@@ -26,7 +26,8 @@ class ClassBatches(ByClass):
     """Batches of `per_class` samples of `classes` classes each: one unit is one batch.
 
     For metric learning (P x K batches) and few-shot episodes (N ways, K shots and Q queries:
-    `per_class=K + Q`). Plans take `batch_size=1`, or more for several such batches per rank.
+    `per_class=K + Q`). Plans take `batch_size=1`, and loaders `keep_bins=False`, so that a unit's
+    samples are collated as any batch is; or more, for several such batches per rank.
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ FIRST_DRAW, DRAW_AHEAD = 2**9, 2**14
 PER_THREAD = 2**17  # units that a thread is given at a time: some 200 microseconds of work
 
 MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
+Bins: TypeAlias = "list[Int64] | list[list[Int64]] | list[Bins]"
 
 
 def deal(order: Order, where: Runs) -> Int64:
@@ -90,10 +91,51 @@ def deal_offsets(order: Order, where: Runs) -> Int64:
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 
+def deal_bins(order: Order, where: Runs) -> tuple[Int64, Int64]:
+    """Return the indices of some runs, and where each unit starts among them, and the end."""
+    offsets = [order._offsets(*run) for run in where]  # noqa: SLF001
+    sizes = np.concatenate([np.zeros(1, np.int64), *map(np.diff, offsets)])
+    ends = np.cumsum(sizes)
+    out, done = np.empty(int(ends[-1]), np.int64), 0
+    for run, part in zip(where, offsets, strict=True):
+        order._fill(*run, out[done : done + int(part[-1])])  # noqa: SLF001
+        done += int(part[-1])
+    return out, ends
+
+
 def draw(
     order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
 ) -> Iterator[Int64]:
     """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
+    for drawn, ends in _stretches(steps, world_size, rank, start, stop):
+        if order.deals_bins:
+            indices, offsets = deal_bins(order, drawn)
+            ends = offsets[ends]  # noqa: PLW2901
+        else:
+            indices = deal(order, drawn)
+        begin = 0
+        for end in ends.tolist():
+            yield indices[begin:end]
+            begin = end
+
+
+def draw_bins(
+    order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
+) -> Iterator[list[Int64]]:
+    """Yield what `draw` does, each batch as a list of its units."""
+    for drawn, ends in _stretches(steps, world_size, rank, start, stop):
+        indices, offsets = deal_bins(order, drawn)
+        units = [indices[low:high] for low, high in pairwise(offsets.tolist())]
+        begin = 0
+        for end in ends.tolist():
+            yield units[begin:end]
+            begin = end
+
+
+def _stretches(
+    steps: Steps, world_size: int, rank: int, start: int, stop: int
+) -> Iterator[tuple[Runs, Int64]]:
+    """Yield what to draw at a time, and at which of its units each batch ends."""
     ahead = FIRST_DRAW
     while start < stop:
         span = steps.span(start)
@@ -101,16 +143,16 @@ def draw(
         until = min(stop, start + max(1, ahead // each))
         ahead = min(2 * ahead, DRAW_AHEAD)
         _, starts, stops = shares(steps, world_size, rank, start, until)
-        drawn = runs(steps, world_size, rank, start, until)
-        indices = deal(order, drawn)
         ends = np.cumsum((stops - starts).astype(np.int64))
-        if order.deals_bins:
-            ends = deal_offsets(order, drawn)[ends]
-        begin = 0
-        for end in ends.tolist():
-            yield indices[begin:end]
-            begin = end
+        yield runs(steps, world_size, rank, start, until), ends
         start = until
+
+
+def nest(units: list[Int64], counts: tuple[int, ...]) -> Bins:
+    """Cut a batch's units into counts[0] lists, each of those into counts[1], and so on."""
+    cuts = [split(len(units), counts[0], part) for part in range(counts[0] + 1)]
+    parts = [units[low:high] for low, high in pairwise(cuts)]
+    return [nest(part, counts[1:]) for part in parts] if len(counts) > 1 else parts
 
 
 def cut(batch: Int64, offsets: Int64 | None, counts: tuple[int, ...]) -> MicroBatches:

@@ -30,7 +30,18 @@ from indexplan.plan.bounds import (
     world_of,
 )
 from indexplan.plan.cursor import Cursor
-from indexplan.plan.draw import MicroBatches, cut, deal, deal_in_threads, deal_offsets, draw
+from indexplan.plan.draw import (
+    Bins,
+    MicroBatches,
+    cut,
+    deal,
+    deal_bins,
+    deal_in_threads,
+    deal_offsets,
+    draw,
+    draw_bins,
+    nest,
+)
 from indexplan.plan.spec import (
     changed,
     check_phases,
@@ -206,11 +217,10 @@ class Plan:
         [array([15, 16, 17]), array([18, 19, 20])]
         """
         counts = self.phase(epoch, sub_epoch, step=step).inner_counts or (1,)
-        batch = self.batch(epoch, sub_epoch, step=step, rank=rank)
-        offsets = None
+        where = self._batch_runs(epoch, sub_epoch, step, rank)
         if self.order.deals_bins:
-            offsets = self.offsets(epoch, sub_epoch, step=step, rank=rank)
-        return cut(batch, offsets, counts)
+            return cut(*deal_bins(self.order, where), counts)
+        return cut(deal(self.order, where), None, counts)
 
     def indices(
         self,
@@ -301,6 +311,46 @@ class Plan:
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
         start, stop = stretch_of(self, steps, start_step, stop_step)
         return draw(self.order, steps, world_of(self), rank, start, stop)
+
+    def bins(
+        self,
+        epoch: int,
+        sub_epoch: int | None = None,
+        *,
+        rank: int,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        nested: bool = False,
+    ) -> Iterator[Bins]:
+        """Return an iterator over a rank's batches, each a list of its units: bins stay whole.
+
+        Parameters
+        ----------
+        nested : bool, default False
+            Cut each batch into its inner batches, as `micro_batches` does: lists of bins.
+
+        Yields
+        ------
+        list of numpy.ndarray
+            For each step, int64 arrays of shape (samples,): one for each unit.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> order = ip.ClassBatches([0, 0, 1, 1, 2, 2], classes=2, per_class=1, epoch_size=6)
+        >>> plan = ip.Plan(order, world_size=1, batch_size=3)
+        >>> [[len(unit) for unit in batch] for batch in plan.bins(epoch=0, rank=0)]
+        [[2, 2, 2], [2, 2, 2]]
+        """
+        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
+        start, stop = stretch_of(self, steps, start_step, stop_step)
+        batches = draw_bins(self.order, steps, world_of(self), rank, start, stop)
+        if not nested:
+            return batches
+        return (
+            nest(batch, self.phases[steps.span(step).phase].inner_counts or (1,))
+            for step, batch in enumerate(batches, start)
+        )
 
     def num_valid(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> int:
         """Return the units of a batch that are not padding.

@@ -16,20 +16,23 @@ import torch
 
 import indexplan as ip
 from indexplan_torch import (
+    Bins,
     GlobalPlanBatchSampler,
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
     SeedWorker,
     discover,
+    join,
     seed_rank,
+    varlen,
 )
 from tests.adapters.small import Identity, as_they_are
 from tests.errors.test_hostile_values import VALUES, Call, named, problem_of
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=2, sub_epochs=2, remainder="drop")
 RANKS = {"rank": 0, "world_size": 2}
-FORM = {"nested": False, "item": None, "as_array": False}
+FORM = {"nested": False, "item": None, "as_array": False, "keep_bins": True}
 TOLD = {"partial": False, "compare": False}
 STATE = PlanBatchSampler(PLAN, rank=0, world_size=2).state_dict()
 
@@ -76,6 +79,14 @@ def calls() -> Iterator[Call]:
         yield f"{name}.load_state_dict of a cursor of", of, STATE["cursor"]
     yield "SeedWorker", lambda feed, worker: SeedWorker(feed)(worker), SEEDED
     yield "seed_rank", seed_rank, {"loader": loader()}
+    yield "Bins", Bins, {"dataset": range(12), "join": list}
+    yield "join", join, {"samples": [[1, 2], [3]]}
+    yield (
+        "join of a field",
+        lambda value: join([{"input_ids": [1, 2], "more": value}]),
+        {"value": 3},
+    )
+    yield "varlen", varlen, {"lengths": [1, 2]}
 
 
 def sampler() -> PlanBatchSampler:

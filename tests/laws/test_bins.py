@@ -63,6 +63,7 @@ def test_every_batch_of_bins_is_the_row_after_the_model(plan: ip.Plan) -> None:
             ]
             batches = [batch.tolist() for batch in plan.batches(*pair, rank=rank)]
             assert [flat(batch, 0) for batch in units] == batches
+            assert units == [leaves(batch) for batch in plan.bins(*pair, rank=rank)]
             assert sum(batches, start=[]) == plan.indices(*pair, rank=rank).tolist()
             assert [len(batch) for batch in units] == plan.batch_sizes(*pair, rank=rank).tolist()
         for step in steps[:1] + steps[-1:]:
@@ -77,6 +78,8 @@ def test_every_batch_of_bins_is_the_row_after_the_model(plan: ip.Plan) -> None:
             counts = size[:-1] if isinstance(size, tuple) else (1,)
             nested = model.nest(expected, counts)
             assert flat(nested, len(counts)) == leaves(plan.micro_batches(*pair, **where))
+            stretch = {"rank": rank, "start_step": step.number, "stop_step": step.number + 1}
+            assert [nested] == [leaves(b) for b in plan.bins(*pair, **stretch, nested=True)]
             valid = sum(not slot.padded for slot in step.ranks[rank])
             assert valid == plan.num_valid(*pair, **where)
 

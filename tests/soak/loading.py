@@ -51,7 +51,7 @@ def samples_of(batch: Any) -> list[int]:
         return [int(index) for index in batch]
     found = []
     for item in batch:
-        found += samples_of(item) if isinstance(item, list) else [item]
+        found += samples_of(item) if isinstance(item, list | np.ndarray) else [item]
     return [item[0] if isinstance(item, tuple) else item for item in found]
 
 
@@ -96,6 +96,7 @@ def setting(random: Random, *, workers: bool) -> Setting:
             "multiprocessing_context": "fork",  # a spawned job's own would import torch each time
         }
     forms: list[dict[str, Any]] = [{}, {"as_array": True}, {"item": with_phase}, {"nested": True}]
+    forms += [{"keep_bins": False}, {"nested": True, "keep_bins": False}]
     return Setting(
         kind=kind,
         workers=options,

@@ -1,0 +1,175 @@
+"""Bins of samples as one sample each: a dataset that takes bins, and what joins their samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from indexplan import IndexPlanError
+from indexplan_torch.arguments import check_by_index, shown
+from indexplan_torch.varlen import position_ids
+
+OWN = "return dicts of tensors with an entry for each token, or pass a join of your own"
+TOKENS, POSITIONS, SEQ_LENS = "input_ids", "position_ids", "seq_lens"
+
+
+def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
+    """Return samples one after another as one row of tokens, and where in it each of them is.
+
+    What `Bins` makes of a bin; as a loader's `collate_fn`, what makes one row of a batch of bins.
+
+    Parameters
+    ----------
+    samples : sequence of mapping, tensor, array or list
+        Each a dict of fields, or a row of tokens, which stands for {"input_ids": row}. A field has
+        an entry for each token of its sample, or is one number for the whole sample.
+
+    Returns
+    -------
+    dict of torch.Tensor
+        The fields, each concatenated, and where the samples do not have them "position_ids",
+        int64, shape (tokens,), which count from 0 in each sample; and "seq_lens", int64, shape
+        (samples,): the tokens of each sample, which `varlen` takes.
+
+    Raises
+    ------
+    IndexPlanError
+        If there is no sample, their fields differ, or one of these is neither a number nor as long
+        as the sample's first one that is none (or "input_ids", if there is such a field).
+
+    Notes
+    -----
+    A model that shifts labels by itself, as those of Hugging Face do, would have to guess the first
+    token of a sample from the one before: let the dataset set each sample's first label to -100.
+
+    Examples
+    --------
+    >>> from indexplan_torch import join
+    >>> for name, field in join([[5, 6, 7], [8, 9]]).items():
+    ...     print(name, field.tolist())
+    input_ids [5, 6, 7, 8, 9]
+    position_ids [0, 1, 2, 0, 1]
+    seq_lens [3, 2]
+    """
+    rows = [_fields(sample) for sample in samples] if isinstance(samples, list | tuple) else []
+    if not rows or not rows[0]:
+        raise IndexPlanError(
+            f"samples must be a list of some, with fields, to be joined; got {shown(samples)}; "
+            f"{OWN}"
+        )
+    names = list(rows[0])
+    other = next((list(row) for row in rows if row.keys() != rows[0].keys()), None)
+    if other is not None:
+        raise IndexPlanError(
+            f"samples of a bin must have the same fields; got {names} and {other}; {OWN}"
+        )
+    sizes = torch.cat([_seq_lens(row) for row in rows])
+    joined = {name: torch.cat([_row(row[name]) for row in rows]) for name in names}
+    joined.setdefault(POSITIONS, position_ids(sizes))
+    return {**joined, SEQ_LENS: sizes}
+
+
+class Bins(Dataset[Any]):
+    """A dataset that is asked for whole bins: `bins[[3, 8]]` is `join([dataset[3], dataset[8]])`.
+
+    For plans whose orders deal bins, as `PlanLoader(Bins(dataset), plan)`: a batch is a list of
+    bins, and a worker makes one row of each. Its length is that of the dataset, in samples.
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+        Map-style, of samples; its `__getitems__` is asked for a bin at once, if it has one.
+    join : callable, default indexplan_torch.join
+        Makes one of a list of samples; torch.utils.data.default_collate stacks them, `list` leaves
+        them as they are.
+
+    Raises
+    ------
+    IndexPlanError
+        If the dataset is not read by index, or join cannot be called. When it is asked for what is
+        not a bin.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import Bins, PlanLoader
+    >>> order = ip.ClassBatches([0, 0, 1, 1], classes=2, per_class=1, epoch_size=2)
+    >>> texts = [[10], [20, 21], [30], [40, 41, 42]]
+    >>> plan = ip.Plan(order, batch_size=1)
+    >>> row = next(iter(PlanLoader(Bins(texts), plan)))
+    >>> sorted(row)
+    ['input_ids', 'position_ids', 'seq_lens']
+    """
+
+    def __init__(self, dataset: Any, join: Callable[[list[Any]], Any] = join) -> None:
+        check_by_index(dataset)
+        if not callable(join):
+            raise IndexPlanError(
+                f"join must be a function of a list of samples; got {shown(join)}; leave it out to "
+                "concatenate their fields"
+            )
+        self.dataset = dataset
+        self.join = join
+
+    def __len__(self) -> int:
+        """Return the samples of the dataset."""
+        return len(self.dataset)
+
+    def __getitem__(self, asked: Any) -> Any:
+        """Return a bin's samples, joined; for an inner batch, a list of bins, a list of these."""
+        if not isinstance(asked, list | np.ndarray):
+            raise IndexPlanError(
+                f"a bin must be a list of what the dataset is asked for; got {shown(asked)}; read "
+                "Bins by a plan whose order deals bins, through PlanLoader"
+            )
+        if len(asked) and isinstance(asked[0], list):
+            return [self[each] for each in asked]
+        together = getattr(self.dataset, "__getitems__", None)
+        if together is not None:
+            return self.join(together(asked))
+        return self.join([self.dataset[each] for each in asked])
+
+
+def _fields(sample: Any) -> dict[str, torch.Tensor]:
+    """Return a sample's fields as tensors."""
+    fields = sample if isinstance(sample, Mapping) else {TOKENS: sample}
+    return {name: _tensor(name, value) for name, value in fields.items()}
+
+
+def _tensor(name: Any, value: Any) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        return value
+    try:
+        if isinstance(value, np.ndarray):
+            return torch.from_numpy(np.array(value))  # which may be of a map, and read-only
+        return torch.tensor(value)
+    except Exception:  # whatever torch raises, or a class of somebody's
+        raise IndexPlanError(
+            f"the field {shown(name)} must hold numbers, to be joined; got {shown(value)}; {OWN}"
+        ) from None
+
+
+def _row(field: torch.Tensor) -> torch.Tensor:
+    return field if field.dim() else field.reshape(1)
+
+
+def _seq_lens(row: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return the tokens of a sample; of each sample, where it is joined of some already."""
+    long = {name: len(field) for name, field in row.items() if field.dim()}
+    if SEQ_LENS in long:
+        sizes = row[SEQ_LENS]
+        right = {int(sizes.sum()), len(sizes)}
+    else:
+        right = {long[TOKENS] if TOKENS in long else next(iter(long.values()), 0)}
+        sizes = torch.tensor([*right])
+    wrong = next((name for name, length in long.items() if length not in right), None)
+    if wrong is not None or not long:
+        raise IndexPlanError(
+            "each field of a sample must be a number, or have as many entries as its tokens; got "
+            f"{long or 'numbers only'}; {OWN}"
+        )
+    return sizes

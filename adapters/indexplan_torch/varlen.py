@@ -1,0 +1,68 @@
+"""What attention over samples of several lengths in one row of tokens is told of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from indexplan import IndexPlanError
+from indexplan_torch.arguments import shown
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+MOST = 2**31 - 1  # tokens, as attention counts in int32
+
+
+def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
+    """Return what flash-attention's varlen functions take of samples in one row of tokens.
+
+    Parameters
+    ----------
+    lengths : array_like of int or torch.Tensor, shape (samples,)
+        The tokens of each sample, in order: those of a bin, "seq_lens" of what `join` returns, or
+        of a whole batch, `lengths[plan.batch(...)]`. Attention need not know where bins end.
+
+    Returns
+    -------
+    cu_seqlens : torch.Tensor
+        int32, shape (samples + 1,): where each sample starts in the row, and the end.
+    max_seqlen : int
+        The tokens of the longest sample.
+    position_ids : torch.Tensor
+        int64, shape (tokens,): the place of each token in its sample.
+
+    Raises
+    ------
+    IndexPlanError
+        If lengths are not integers from 0 in one dimension, at least one, that add up to less than
+        2**31.
+
+    Examples
+    --------
+    >>> from indexplan_torch import varlen
+    >>> cu_seqlens, max_seqlen, position_ids = varlen([3, 2])
+    >>> cu_seqlens, max_seqlen, position_ids.tolist()
+    (tensor([0, 3, 5], dtype=torch.int32), 3, [0, 1, 2, 0, 1])
+    """
+    try:
+        given = torch.as_tensor(np.array(lengths) if isinstance(lengths, np.ndarray) else lengths)
+    except Exception:  # whatever torch raises, or a class of somebody's
+        given = torch.empty(0)
+    right = given.dim() == 1 and len(given) > 0 and given.dtype in INTEGERS
+    if not right or given.min() < 0 or given.max() > MOST or given.sum() > MOST:
+        raise IndexPlanError(
+            "lengths must be integers from 0 in one dimension, which add up to less than 2**31; "
+            f"got {shown(lengths)}; pass the tokens of each sample, such as lengths[batch]"
+        )
+    sizes = given.to(torch.int64)
+    ends = sizes.cumsum(0)
+    bounds = torch.cat([ends.new_zeros(1), ends]).to(torch.int32)
+    return bounds, int(sizes.max()), position_ids(sizes)
+
+
+def position_ids(sizes: torch.Tensor) -> torch.Tensor:
+    """Return the place of each token in its sample; int64, shape (tokens,)."""
+    starts = sizes.cumsum(0) - sizes
+    positions = torch.arange(int(sizes.sum()), device=sizes.device)
+    return positions - starts.repeat_interleave(sizes)

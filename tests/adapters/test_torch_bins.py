@@ -1,0 +1,316 @@
+"""Bins reach the dataset whole: in every form, by every loader, and joined by `Bins`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, Dataset, default_collate
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import indexplan as ip
+import indexplan_torch
+from indexplan_torch import (
+    GlobalPlanBatchSampler,
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    join,
+    varlen,
+)
+from tests.adapters.small import ME, Identity, as_they_are
+from tests.support.bins import Bins, ChangingBins, bin_orders
+from tests.support.strategies import plans, sub_epochs_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
+
+PLAN = ip.Plan(Bins(103), world_size=2, batch_size=3, sub_epochs=2)
+
+
+class Texts(Dataset[Any]):
+    """Sample i has i % 5 + 1 tokens, all of them i."""
+
+    def __init__(self, num_samples: int = 103) -> None:
+        self.num_samples = num_samples
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def __getitem__(self, index: int) -> Any:
+        tokens = torch.full((index % 5 + 1,), index)
+        return {"input_ids": tokens, "labels": tokens + 1, "number": index}
+
+
+class Together(Identity):
+    """A dataset that is asked for several samples at once."""
+
+    def __getitem__(self, asked: Any) -> Any:
+        raise AssertionError(asked)
+
+    def __getitems__(self, asked: Any) -> list[Any]:
+        return [(index, len(asked)) for index in asked]
+
+
+def of_plan(plan: ip.Plan, number: int, rank: int = 1) -> list[list[list[int]]]:
+    """Return a rank's batches of one pass, each cut into its bins by the offsets."""
+    where = divmod(number, plan.sub_epochs)
+    found = []
+    for step in range(plan.first_step(*where), plan.num_steps(*where)):
+        batch = plan.batch(*where, step=step, rank=rank).tolist()
+        offsets = plan.offsets(*where, step=step, rank=rank).tolist()
+        found.append([batch[start:stop] for start, stop in pairwise(offsets)])
+    return found
+
+
+def test_an_example() -> None:
+    """To read: rank 1's first batch is three bins of 1, 2 and 3 samples."""
+
+    def first(**form: Any) -> Any:
+        return next(iter(PlanBatchSampler(PLAN, **ME, **form)))
+
+    assert [[6], [7, 8], [9, 10, 11]] == first()
+    assert [[[6], [7, 8], [9, 10, 11]]] == first(nested=True)
+    assert [6, 7, 8, 9, 10, 11] == first(keep_bins=False)
+    assert [(6,), (7,), (8,)] == first(keep_bins=False, item=lambda index, _: (index,))[:3]
+
+
+@given(plans(bin_orders()))
+@settings(max_examples=30)
+def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
+    """Of any plan, resumed ones too: lists, arrays, items, inner batches and views agree."""
+    assert plan.world_size is not None
+    ranks = {"rank": plan.world_size - 1, "world_size": plan.world_size}
+    forms: dict[str, Any] = {
+        "lists": {},
+        "arrays": {"as_array": True},
+        "items": {"item": lambda index, phase: (index, phase.num_units)},
+        "nested": {"nested": True},
+    }
+    for epoch, sub_epoch in sub_epochs_of(plan)[:3]:
+        number = epoch * plan.sub_epochs + sub_epoch
+        expected = of_plan(plan, number, ranks["rank"])
+        if not plan.account(epoch, sub_epoch).min_batch_size:
+            continue  # a pass that loaders refuse, or an empty one
+        seen = {}
+        for name, form in forms.items():
+            sampler = PlanBatchSampler(plan, **ranks, **form)
+            sampler.set_epoch(number)
+            seen[name] = list(sampler)
+        assert expected == seen["lists"]
+        assert expected == [[unit.tolist() for unit in batch] for batch in seen["arrays"]]
+        assert {np.dtype(np.int64)} == {u.dtype for batch in seen["arrays"] for u in batch}
+        steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+        phases = [plan.phase(epoch, sub_epoch, step=step) for step in steps]
+        assert [
+            [[(index, phase.num_units) for index in unit] for unit in batch]
+            for batch, phase in zip(expected, phases, strict=True)
+        ] == seen["items"]
+        for batch, phase, nested in zip(expected, phases, seen["nested"], strict=True):
+            inner = nested
+            for count in (phase.inner_counts or (1,))[:-1]:
+                assert count == len(inner)
+                inner = [part for each in inner for part in each]
+            assert batch == [unit for each in inner for unit in each]
+        view = PlanBatchSampler(plan, **ranks).sampler
+        view.set_epoch(number)
+        assert [unit for batch in expected for unit in batch] == list(view)
+        assert len(view) == sum(map(len, expected))
+
+
+def test_nested_bins_are_cut_between_bins() -> None:
+    """(2, 2): two inner batches, each of whole bins; without them, of their samples."""
+    plan = PLAN.replace(batch_size=(2, 2))
+    first = next(iter(PlanBatchSampler(plan, **ME, nested=True)))
+    assert [[[7, 8], [9, 10, 11]], [[12]]] == first
+    micro = [part.tolist() for part in plan.micro_batches(0, 0, step=0, rank=1)]
+    assert micro == [[index for unit in inner for index in unit] for inner in first]
+    assert micro == next(iter(PlanBatchSampler(plan, **ME, nested=True, keep_bins=False)))
+    assert of_plan(plan, 0)[0] == [unit for inner in first for unit in inner]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("kind", ["PlanLoader", "DataLoader", "StatefulDataLoader", "PlanSampler"])
+def test_loaders_hand_out_whole_bins(kind: str, num_workers: int) -> None:
+    """With and without workers: `dataset[bin]` sees a bin, and the loop its batch of them."""
+    plan, options = PLAN, {"num_workers": num_workers, "collate_fn": as_they_are}
+    sampler: Any = PlanBatchSampler(plan, **ME)
+    if kind == "PlanSampler":
+        plan = PLAN.replace(remainder="drop")
+        sampler = PlanSampler(plan, **ME)
+        loader: Any = DataLoader(Identity(), sampler=sampler, batch_size=3, **options)
+    elif kind == "PlanLoader":
+        loader = PlanLoader(Identity(), plan, **ME, **options)
+    else:
+        made = DataLoader if kind == "DataLoader" else StatefulDataLoader
+        loader = made(Identity(), batch_sampler=sampler, **options)
+    for number in range(3):
+        assert of_plan(plan, number) == list(loader)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_torchdata_goes_on_between_bins(num_workers: int) -> None:
+    """A state in mid-pass, loaded into another loader: the rest of the bins, each whole."""
+    options = {"num_workers": num_workers, "collate_fn": as_they_are}
+
+    def fresh() -> Any:
+        sampler = PlanBatchSampler(PLAN, **ME)
+        return StatefulDataLoader(Identity(), batch_sampler=sampler, **options)
+
+    loader = fresh()
+    batches = iter(loader)
+    read = [next(batches) for _ in range(3)]
+    state = loader.state_dict()
+    rest = fresh()
+    rest.load_state_dict(state)
+    assert of_plan(PLAN, 0) == read + list(rest)
+
+
+def test_all_ranks_in_turn() -> None:
+    """What Accelerate deals out are whole bins as well."""
+    batches = list(GlobalPlanBatchSampler(PLAN, world_size=2))
+    assert [of_plan(PLAN, 0, rank) for rank in (0, 1)] == [batches[0::2], batches[1::2]]
+
+
+@pytest.mark.parametrize("kind", [Bins, ChangingBins])
+@pytest.mark.parametrize(("world", "other"), [(1, 3), (3, 2)])
+def test_every_bin_whole_across_a_resume(kind: type[Bins], world: int, other: int) -> None:
+    """Two worlds, before a stop in the second pass and after it: each bin of two epochs, once."""
+    order = kind(101)
+    plan = ip.Plan(order, batch_size=2)
+    steps = plan.replace(world_size=world).num_steps(1) // 2
+    state: Any = None
+    read: list[list[int]] = []
+    for rank in range(world):
+        loader = PlanLoader(
+            Identity(101), plan, rank=rank, world_size=world, collate_fn=as_they_are, partial=True
+        )
+        read += [unit for batch in loader for unit in batch]
+        batches = iter(loader)
+        read += [unit for _ in range(steps) for unit in next(batches)]
+        state = loader.state_dict()
+    for rank in range(other):
+        loader = PlanLoader(
+            Identity(101), plan, rank=rank, world_size=other, collate_fn=as_they_are
+        )
+        loader.load_state_dict(state)
+        read += [unit for batch in loader for unit in batch]
+    expected = [list(unit) for epoch in (0, 1) for unit in order.row(epoch)]
+    assert sorted(expected) == sorted(read)
+
+
+def test_bins_join_what_they_hold() -> None:
+    """A bin is one row: fields concatenated, with what attention is told of its samples."""
+    loader = PlanLoader(indexplan_torch.Bins(Texts()), PLAN, **ME, collate_fn=as_they_are)
+    for bins, batch in zip(of_plan(PLAN, 0), loader, strict=True):
+        assert len(bins) == len(batch)
+        for unit, row in zip(bins, batch, strict=True):
+            sizes = [index % 5 + 1 for index in unit]
+            tokens = [index for index in unit for _ in range(index % 5 + 1)]
+            assert ["input_ids", "labels", "number", "position_ids", "seq_lens"] == list(row)
+            assert tokens == row["input_ids"].tolist()
+            assert [token + 1 for token in tokens] == row["labels"].tolist()
+            assert unit == row["number"].tolist()
+            assert [i for size in sizes for i in range(size)] == row["position_ids"].tolist()
+            assert sizes == row["seq_lens"].tolist()
+
+
+def test_a_row_of_a_whole_batch() -> None:
+    """`join` as a loader's collate function makes one row of the bins of a batch."""
+    rows = list(PlanLoader(indexplan_torch.Bins(Texts()), PLAN, **ME, collate_fn=join))
+    for bins, row in zip(of_plan(PLAN, 0), rows, strict=True):
+        samples = [index for unit in bins for index in unit]
+        assert join([Texts()[index] for index in samples]).keys() == row.keys()
+        for name, field in join([Texts()[index] for index in samples]).items():
+            assert torch.equal(field, row[name])
+        cu_seqlens, longest, position_ids = varlen(row["seq_lens"])
+        assert longest == max(index % 5 + 1 for index in samples)
+        assert torch.equal(position_ids, row["position_ids"])
+        for index, start, stop in zip(samples, cu_seqlens[:-1], cu_seqlens[1:], strict=True):
+            assert {index} == set(row["input_ids"][start:stop].tolist())
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_bins_in_workers(num_workers: int) -> None:
+    """One bin a batch, and torch's own collation: rows of shape (1, tokens)."""
+    plan = PLAN.replace(batch_size=1)
+    loader = PlanLoader(indexplan_torch.Bins(Texts()), plan, **ME, num_workers=num_workers)
+    for (unit,), row in zip(of_plan(plan, 0), loader, strict=True):
+        assert (1, sum(index % 5 + 1 for index in unit)) == row["input_ids"].shape
+        assert [unit] == row["number"].tolist()
+
+
+def test_bins_in_other_forms() -> None:
+    """Inner batches are lists of joined bins; items, arrays and `__getitems__` work inside bins."""
+    bins = indexplan_torch.Bins(Identity(), join=tuple)
+    plan = PLAN.replace(batch_size=(2, 2))
+    options: dict[str, Any] = {**ME, "collate_fn": as_they_are}
+    first = next(iter(PlanLoader(bins, plan, nested=True, **options)))
+    assert [[(7, 8), (9, 10, 11)], [(12,)]] == first
+    first = next(iter(PlanLoader(bins, plan, as_array=True, **options)))
+    assert [(7, 8), (9, 10, 11), (12,)] == first
+    item = lambda index, phase: (index, phase.num_units)  # noqa: E731
+    first = next(iter(PlanLoader(bins, plan, item=item, **options)))
+    assert [((7, 4), (8, 4)), ((9, 4), (10, 4), (11, 4))] == first[:2]
+    together = indexplan_torch.Bins(Together(), join=list)
+    first = next(iter(PlanLoader(together, plan, **options)))
+    assert [[(7, 2), (8, 2)], [(9, 3), (10, 3), (11, 3)]] == first[:2]
+
+
+def test_a_bin_that_is_a_batch() -> None:
+    """P x K batches for an ordinary dataset, and torch's own collation."""
+    labels = np.arange(60) % 6
+    order = ip.ClassBatches(labels, classes=3, per_class=2, seed=1)
+    plan = ip.Plan(order, batch_size=1)
+    options: dict[str, Any] = {"rank": 0, "world_size": 1, "keep_bins": False}
+    batches = list(PlanLoader(torch.from_numpy(labels), plan, **options))
+    assert (6,) == batches[0].shape
+    expected = [labels[batch].tolist() for batch in plan.replace(world_size=1).batches(0, rank=0)]
+    assert expected == [batch.tolist() for batch in batches]
+    stacked = indexplan_torch.Bins(torch.from_numpy(labels), default_collate)
+    assert expected == [b.tolist() for (b,) in PlanLoader(stacked, plan, rank=0, world_size=1)]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_groups_of_the_samples_in_bins(num_workers: int) -> None:
+    """`loader.groups` has an entry for each sample, bin after bin, as seq_lens have."""
+    sources = {"texts": Bins(20), "chats": ip.Shuffle(9)}
+    order = ip.Mixture(sources, {"texts": 1, "chats": 1})
+    plan = ip.Plan(order, world_size=2, batch_size=4)
+    bins = indexplan_torch.Bins(Texts(29))
+    loader = PlanLoader(bins, plan, **ME, num_workers=num_workers, collate_fn=join)
+    for row in loader:
+        assert (row["number"] >= 20).int().tolist() == loader.groups.tolist()
+        assert len(row["seq_lens"]) == len(loader.groups)
+
+
+def test_fields_are_joined_as_they_come() -> None:
+    """Arrays of maps, lists, tensors of two dimensions, and positions that samples bring along."""
+    fixed = np.arange(3, dtype=np.int32)
+    fixed.flags.writeable = False
+    row = join([{"a": fixed, "b": [0.5, 1, 2], "c": torch.ones(3, 2)}] * 2)
+    assert (torch.int32, torch.float32) == (row["a"].dtype, row["b"].dtype)
+    assert ([0, 1, 2, 0, 1, 2], (6, 2)) == (row["a"].tolist(), tuple(row["c"].shape))
+    own = {"position_ids": [5, 6], "input_ids": [1, 2]}
+    assert [5, 6, 5, 6] == join([own, own])["position_ids"].tolist()
+    assert [2, 2] == join([own, own])["seq_lens"].tolist()
+    again = join([join([own, own]), join([own])])
+    assert ([2, 2, 2], [5, 6] * 3) == (again["seq_lens"].tolist(), again["position_ids"].tolist())
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=8),
+    st.sampled_from(["list", "array", "tensor"]),
+)
+def test_varlen(lengths: list[int], kind: str) -> None:
+    """Of lists, arrays and tensors: bounds in int32, the longest, places in int64."""
+    made = {"list": list, "array": np.array, "tensor": torch.tensor}[kind]
+    cu_seqlens, longest, position_ids = varlen(made(lengths))
+    assert (torch.int32, torch.int64) == (cu_seqlens.dtype, position_ids.dtype)
+    assert [sum(lengths[:i]) for i in range(len(lengths) + 1)] == cu_seqlens.tolist()
+    assert max(lengths) == longest
+    assert [i for length in lengths for i in range(length)] == position_ids.tolist()

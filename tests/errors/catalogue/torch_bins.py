@@ -1,0 +1,87 @@
+"""Errors of bins in the adapters for torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import indexplan as ip
+from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, join, varlen
+from tests.errors.catalogue.made import Case
+from tests.support import bins
+
+PLAN = ip.Plan(bins.Bins(10), batch_size=2)
+OWN = "return dicts of tensors with an entry for each token, or pass a join of your own"
+NO_FUNCTION: Any = "tuple"
+
+CASES: list[Case] = [
+    (
+        "keep_bins that is a word",
+        lambda: PlanBatchSampler(PLAN, keep_bins="no"),  # type: ignore[arg-type]
+        "keep_bins must be True or False; got 'no'; pass one of the two",
+    ),
+    (
+        "Bins of single samples",
+        lambda: PlanLoader(Bins(range(10)), ip.Plan(ip.Sequential(10), batch_size=2)),
+        "a dataset of Bins needs a plan that deals bins, and keeps them; got sequential-v1, with "
+        "keep_bins=True; leave keep_bins out, or use the dataset inside",
+    ),
+    (
+        "a dataset that takes no bin",
+        lambda: list(PlanLoader(list(range(10)), PLAN)),
+        "dataset must take a bin, a list of indices, as the plan's order deals bins; got 'list "
+        "indices must be integers or slices, not list' of list; wrap it in indexplan_torch.Bins, "
+        "or pass keep_bins=False where a bin is a batch by itself",
+    ),
+    (
+        "Bins of other samples",
+        lambda: PlanLoader(Bins(range(9)), PLAN),
+        "dataset must hold 10 samples, as the plan's order; got 9; use an order of 9 samples",
+    ),
+    (
+        "a join that is none",
+        lambda: Bins(range(10), join=NO_FUNCTION),
+        "join must be a function of a list of samples; got 'tuple'; leave it out to concatenate "
+        "their fields",
+    ),
+    (
+        "a bin that is an index",
+        lambda: Bins(range(10))[3],
+        "a bin must be a list of what the dataset is asked for; got 3; read Bins by a plan whose "
+        "order deals bins, through PlanLoader",
+    ),
+    (
+        "no samples to join",
+        lambda: join([]),
+        f"samples must be a list of some, with fields, to be joined; got []; {OWN}",
+    ),
+    (
+        "samples of other fields",
+        lambda: join([{"input_ids": [1]}, {"labels": [1]}]),
+        f"samples of a bin must have the same fields; got ['input_ids'] and ['labels']; {OWN}",
+    ),
+    (
+        "labels that are too short",
+        lambda: join([{"labels": [1], "input_ids": [1, 2]}]),
+        "each field of a sample must be a number, or have as many entries as its tokens; got "
+        f"{{'labels': 1, 'input_ids': 2}}; {OWN}",
+    ),
+    (
+        "samples without tokens",
+        lambda: join([{"label": 1}]),
+        "each field of a sample must be a number, or have as many entries as its tokens; got "
+        f"numbers only; {OWN}",
+    ),
+    (
+        "a field of text",
+        lambda: join([{"text": "word"}]),
+        f"the field 'text' must hold numbers, to be joined; got 'word'; {OWN}",
+    ),
+    (
+        "lengths in two dimensions",
+        lambda: varlen(torch.ones(2, 2, dtype=torch.int64)),
+        "lengths must be integers from 0 in one dimension, which add up to less than 2**31; got "
+        "tensor([[1, 1], [1, 1]]); pass the tokens of each sample, such as lengths[batch]",
+    ),
+]
