@@ -34,6 +34,7 @@ PAGES = (
     "classes",
     "class-batches",
     "mixtures",
+    "tokens",
     "subsets",
 )
 BLOCK = re.compile(

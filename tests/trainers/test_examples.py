@@ -183,3 +183,30 @@ def test_mixture(tmp_path: Path) -> None:
     for part, old, new in zip(parts, (0.7, 0.2, 0.1), (0.4, 0.3, 0.3), strict=True):
         assert abs(part.sum() - old * before - new * after) < 2  # within 1 of each phase's share
         assert part.max() - part.min() <= 1  # none again before all were read
+
+
+def test_token_windows(tmp_path: Path) -> None:
+    """Stopped in the second epoch on two ranks, resumed on three: every target exactly once."""
+    checkpoint = tmp_path / "run.pt"
+    order = ip.TokenWindows(10_007, 32, seed=1)
+    plan = ip.Plan(order, world_size=2, global_batch_size=12)
+    stop = plan.num_steps(0) + 10
+    windows = sum(plan.step_size(1, step=step) for step in range(10))
+
+    lines = run(
+        tmp_path, torchrun(2), "token_windows.py", "--checkpoint", checkpoint, "--max-steps", stop
+    )
+    assert "2 ranks start at epoch 0, step 0" == lines[0]
+    full = len(order.targets(0))
+    assert f"epoch 0: {full} of {full} targets once; 0 other reads" == lines[-2]
+    assert f"epoch 1: {windows * 32} of {full} targets once; 0 other reads" == lines[-1]
+
+    lines = run(tmp_path, torchrun(3), "token_windows.py", "--checkpoint", checkpoint)
+    assert "3 ranks start at epoch 1, step 10" == lines[0]
+    expected = [f"epoch {epoch}: {full} of {full} targets once; 0 other reads" for epoch in (0, 1)]
+    assert expected == lines[-2:]
+    times = torch.load(checkpoint)["times"]
+    for epoch in (0, 1):
+        assert list(order.targets(epoch)) == times[epoch].nonzero().flatten().tolist()
+    (loss,) = found(r"^epoch 1: loss (\S+) after", lines)
+    assert float(loss[0]) < 2  # of 50 tokens, ln 50 = 3.9 at first, and ln 3 = 1.1 at best
