@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from indexplan.orders.class_batches import ClassBatches
     from indexplan.orders.curriculum import curriculum
     from indexplan.orders.epochs import Epochs
+    from indexplan.orders.grouped import Grouped
+    from indexplan.orders.length_grouped import LengthGrouped
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.repeat_factors import repeat_factors
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
+    from indexplan.orders.token_budget import TokenBudget
     from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
     from indexplan.plan.draws import Draws, draws
@@ -60,7 +63,9 @@ __all__ = [
     "Draws",
     "Epochs",
     "Exported",
+    "Grouped",
     "IndexPlanError",
+    "LengthGrouped",
     "LocalShuffle",
     "Location",
     "Mixture",
@@ -78,6 +83,7 @@ __all__ = [
     "Split",
     "Stored",
     "Subset",
+    "TokenBudget",
     "TokenWindows",
     "Traits",
     "Warmth",
@@ -122,9 +128,12 @@ _AT_FIRST_USE = {
     "Epochs": "indexplan.orders.epochs",
     "curriculum": "indexplan.orders.curriculum",
     "Mixture": "indexplan.orders.mixture",
+    "Grouped": "indexplan.orders.grouped",
+    "LengthGrouped": "indexplan.orders.length_grouped",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Repeat": "indexplan.orders.repeat",
     "Subset": "indexplan.orders.subset",
+    "TokenBudget": "indexplan.orders.token_budget",
     "TokenWindows": "indexplan.orders.token_windows",
     "Weighted": "indexplan.orders.weighted",
     "repeat_factors": "indexplan.orders.repeat_factors",

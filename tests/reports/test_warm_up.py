@@ -47,6 +47,9 @@ NAMES = {
     "draw_runs",
     "slots_of",
     "first_of",
+    "cut_bins",
+    "fill_bins",
+    "find_bins",
 }
 
 ASK = """

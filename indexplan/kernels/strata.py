@@ -1,0 +1,219 @@
+"""Bins of strata, and where samples lie in them. Frozen: other bits are another version.
+
+A stratum is a row of samples that may stand in for each other, cut into bins of one size; in each
+epoch a shuffle of its own says which sample stands where.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from indexplan.kernels.compiling import READ_INT64, READ_UINT32, WRITE_INT64, helper, kernel
+from indexplan.kernels.drawn import AT, C0, C1, C3, NUM_LANES, ROOM, N, draw_each
+from indexplan.kernels.philox import U64, ZERO
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64s: TypeAlias = NDArray[np.int64]
+    UInt32s: TypeAlias = NDArray[np.uint32]
+    UInt64s: TypeAlias = NDArray[U64]
+
+
+@helper
+def _last_up_to(edges: Int64s, number: int) -> int:
+    """Return the interval that a number lies in: the last i with edges[i] <= number."""
+    low, high = 0, len(edges) - 2
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if edges[middle] <= number:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@helper
+def _by_stratum(strata: Int64s, num_strata: int) -> Int64s:
+    """Return 0, 1, 2, ... by the strata of what they stand for; unsorted, where that is few."""
+    out = np.empty(len(strata), np.int64)
+    if len(strata) < num_strata:  # then each sets up a cipher of its own, as it has to anyway
+        for k in range(len(strata)):
+            out[k] = k
+        return out
+    ends = np.zeros(num_strata + 1, np.int64)
+    for k in range(len(strata)):
+        ends[strata[k] + 1] += 1
+    for c in range(num_strata):
+        ends[c + 1] += ends[c]
+    for k in range(len(strata)):
+        out[ends[strata[k]]] = k
+        ends[strata[k]] += 1
+    return out
+
+
+@kernel(READ_INT64, READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
+def cut_bins(numbers: Int64s, bins: Int64s, firsts: Int64s, sizes: Int64s, offsets: Int64s) -> None:
+    """Write where the samples of some bins begin, one bin after another, and the end.
+
+    Parameters
+    ----------
+    numbers : int64 (num,)
+        The bins.
+    bins, firsts : int64 (num_strata + 1,)
+        The first bin of each stratum, and its first place in the row of all samples; the ends.
+    sizes : int64 (num_strata,)
+        Samples in a bin of each stratum; its last bin has what is left.
+    offsets : int64 (num + 1,)
+        Gets them.
+    """
+    offsets[0] = 0
+    for k in range(len(numbers)):
+        c = _last_up_to(bins, numbers[k])
+        left = firsts[c + 1] - firsts[c] - (numbers[k] - bins[c]) * sizes[c]
+        offsets[k + 1] = offsets[k] + min(left, sizes[c])
+
+
+@helper
+def _set(lanes: UInt64s, lane: int, place: int, num: int, c: int) -> None:
+    """Let a lane ask what stands at a place of a stratum of so many, or where it stands."""
+    i = U64(lane)
+    lanes[AT + i], lanes[N + i], lanes[C0 + i] = U64(place), U64(num), U64(c)
+    lanes[C1 + i] = lanes[C3 + i] = ZERO
+
+
+@helper
+def _write(
+    lanes: UInt64s,
+    num: int,
+    key: UInt32s,
+    rows: UInt32s,
+    places: Int64s,
+    firsts: Int64s,
+    where: Int64s,
+    out: Int64s,
+) -> None:
+    """Write the samples that lanes ask for, of strata that begin at `firsts`, where they belong."""
+    draw_each(lanes, num, key, False, places)
+    for i in range(num):
+        out[where[i]] = np.int64(rows[firsts[i] + places[i]])
+
+
+@kernel(
+    READ_INT64,
+    READ_INT64,
+    READ_UINT32,
+    READ_INT64,
+    READ_INT64,
+    READ_INT64,
+    READ_UINT32,
+    WRITE_INT64,
+)
+def fill_bins(
+    numbers: Int64s,
+    offsets: Int64s,
+    key: UInt32s,
+    bins: Int64s,
+    firsts: Int64s,
+    sizes: Int64s,
+    rows: UInt32s,
+    out: Int64s,
+) -> None:
+    """Write the samples of some bins, one bin after another.
+
+    Parameters
+    ----------
+    numbers, bins, firsts, sizes
+        As for `cut_bins`, which gives the offsets.
+    key : uint32 (2,)
+        The Philox key that yields the key words of every stratum.
+    rows : uint32 (n,)
+        The samples, by strata.
+    out : int64 (offsets[-1],)
+        Gets them.
+    """
+    lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
+    begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
+    strata = np.empty(len(numbers), np.int64)
+    for k in range(len(numbers)):
+        strata[k] = _last_up_to(bins, numbers[k])
+    lane = 0
+    for k in _by_stratum(strata, len(sizes)):
+        c = strata[k]
+        first, num = firsts[c], firsts[c + 1] - firsts[c]
+        place = (numbers[k] - bins[c]) * sizes[c]
+        for at in range(offsets[k], offsets[k + 1]):
+            _set(lanes, lane, place, num, c)
+            begins[lane], where[lane] = first, at
+            place += 1
+            lane += 1
+            if lane == NUM_LANES:
+                _write(lanes, lane, key, rows, places, begins, where, out)
+                lane = 0
+    _write(lanes, lane, key, rows, places, begins, where, out)
+
+
+@helper
+def _place_of(rows: UInt32s, low: int, high: int, sample: int) -> int:
+    """Return where a sample is among the places from `low` to `high`, whose samples rise."""
+    while low < high:
+        middle = (low + high) >> 1
+        if np.int64(rows[middle]) < sample:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(
+    READ_INT64,
+    READ_INT64,
+    READ_INT64,
+    READ_UINT32,
+    READ_INT64,
+    READ_INT64,
+    READ_INT64,
+    READ_UINT32,
+    WRITE_INT64,
+)
+def find_bins(
+    samples: Int64s,
+    lows: Int64s,
+    highs: Int64s,
+    key: UInt32s,
+    bins: Int64s,
+    firsts: Int64s,
+    sizes: Int64s,
+    rows: UInt32s,
+    out: Int64s,
+) -> None:
+    """Write the numbers of the bins that hold some samples.
+
+    Parameters
+    ----------
+    samples : int64 (num,)
+        The samples.
+    lows, highs : int64 (num,)
+        The places [low, high) of `rows` that each of them is at one of, whose samples rise.
+    key, bins, firsts, sizes, rows
+        As for `fill_bins`.
+    out : int64 (num,)
+        Gets the numbers.
+    """
+    lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
+    strata = np.empty(len(samples), np.int64)
+    for k in range(len(samples)):
+        out[k] = _place_of(rows, lows[k], highs[k] - 1, samples[k])
+        strata[k] = _last_up_to(firsts, out[k])
+    order = _by_stratum(strata, len(sizes))
+    for done in range(0, len(order), NUM_LANES):
+        where = order[done : done + NUM_LANES]
+        for lane in range(len(where)):
+            c = strata[where[lane]]
+            _set(lanes, lane, out[where[lane]] - firsts[c], firsts[c + 1] - firsts[c], c)
+        draw_each(lanes, len(where), key, True, places)
+        for lane in range(len(where)):
+            c = strata[where[lane]]
+            out[where[lane]] = bins[c] + places[lane] // sizes[c]

@@ -1,0 +1,130 @@
+"""Bins of samples of one group: grouped-v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from indexplan.errors import integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Float64, Int64
+from indexplan.orders.columns import BLOCK, Column
+from indexplan.orders.registry import register
+from indexplan.orders.strata import MOST_STRATA, SIZE_STOP, Strata, integers_of
+from indexplan.seeds import check_seed
+
+CURE = "pass one number for all groups, or {group: number} with all of them"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Grouped(Strata):
+    """Every epoch reads all samples once, in bins of one group each, such as an aspect ratio.
+
+    The bins are shuffled over the epoch, and hold other samples in each epoch. A plan's batch size
+    counts bins.
+
+    Parameters
+    ----------
+    groups : Column, array_like of int or path
+        The group of each sample, 0 <= group < 65,536: its resolution, language or source, numbered.
+    batch_size : int, mapping of int to int, or sequence of int
+        Samples in a bin, 1 <= size < 2**31: of all groups, of each group by its number, or of
+        groups 0, 1, 2, ... One bin of each group may have fewer.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or a group of some sample has no batch size.
+
+    Examples
+    --------
+    >>> order = Grouped([7, 3, 7, 7, 3, 3, 3], batch_size={3: 4, 7: 2})
+    >>> samples, offsets = order.take(0, 0, 3), order.offsets(0, 0, 3)
+    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]
+    [[3, 0], [2], [1, 5, 4, 6]]
+    >>> order.group_names
+    ('3', '7')
+    """
+
+    groups: Column
+    batch_size: int | tuple[tuple[int, int], ...]
+    _: KW_ONLY
+    seed: int = 0
+
+    algorithm = "grouped-v1"
+
+    def __post_init__(self) -> None:
+        cure = "number the groups 0, 1, 2, ..., such as by np.unique(groups, return_inverse=True)"
+        groups = integers_of("group", self.groups, 0, MOST_STRATA - 1, cure)
+        object.__setattr__(self, "groups", groups)
+        sizes = _sizes(self.batch_size, self._present.tolist(), groups)
+        object.__setattr__(self, "batch_size", sizes)
+        object.__setattr__(self, "seed", check_seed(self.seed))
+        object.__setattr__(self, "num_samples", len(groups))
+
+    @once
+    def _present(self) -> Int64:
+        """The groups that some sample is of, rising."""
+        counts = np.zeros(MOST_STRATA, np.int64)
+        for start in range(0, len(self.groups), BLOCK):
+            block = self.groups.array[start : start + BLOCK].astype(np.int64)
+            counts += np.bincount(block, minlength=MOST_STRATA)
+        return np.flatnonzero(counts)
+
+    @property
+    def _column(self) -> Column:
+        return self.groups
+
+    def _keys(self, values: Int64) -> Int64:
+        return values
+
+    def _cut(self, keys: Int64, places: Int64) -> tuple[Sequence[int], Sequence[int]]:
+        sizes = self.batch_size
+        each = [sizes] * len(keys) if isinstance(sizes, int) else [size for _, size in sizes]
+        return places.tolist(), each
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The numbers of the groups that there are, as text."""
+        return tuple(map(str, self._present.tolist()))
+
+    def _group_of(self, indices: Int64) -> Int64:
+        return np.searchsorted(self._present, self.groups.array[indices]).astype(np.int64)
+
+    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
+        num_bins = np.diff(self._template.bins).astype(np.float64)  # which are spread evenly
+        shares: Float64 = num_bins / num_bins.sum()
+        return shares
+
+
+def _sizes(given: Any, present: list[int], groups: Column) -> int | tuple[tuple[int, int], ...]:
+    """Return the samples in a bin: of all groups, or of each that some sample is of."""
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    elif isinstance(given, list | tuple) and all(
+        isinstance(each, list | tuple) and len(each) == 2 for each in given
+    ):
+        pairs = list(given)
+    elif isinstance(given, list | tuple | np.ndarray):
+        pairs = list(enumerate(given))
+    else:
+        return integer("batch_size", given, 1, SIZE_STOP, CURE)
+    known: dict[int, int] = {}
+    for group, size in pairs:
+        number = integer("a group of batch_size", group, 0, MOST_STRATA, CURE)
+        if number in known:
+            raise wrong("a group of batch_size", "given once", number, CURE)
+        known[number] = integer(f"batch_size of group {number}", size, 1, SIZE_STOP, CURE)
+    for group in present:
+        if group not in known:
+            at = int(np.argmax(groups.array == group))
+            raise wrong(f"batch_size of group {group}", f"given, for sample {at}", None, CURE)
+    sizes = {known[group] for group in present}
+    # equal sizes are written in one way, whatever they came as
+    return sizes.pop() if len(sizes) == 1 else tuple((group, known[group]) for group in present)

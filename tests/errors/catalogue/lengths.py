@@ -1,0 +1,166 @@
+"""Errors of bins by length and by group, and of sums over a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import indexplan as ip
+from tests.errors.catalogue.made import Case
+
+NUMBERS = "pass numbers in one dimension, or the path of a .npy file of them"
+EMPTY = "leave out what is empty, or count in larger units"
+SIZES = "pass one number for all groups, or {group: number} with all of them"
+
+
+def too_many() -> None:
+    """Name a file of more samples than there may be, which takes no room."""
+    num = 2**32 + 1
+    with Path("many.npy").open("wb") as file:
+        header = {"descr": "<u4", "fortran_order": False, "shape": (num,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 4 * num)
+    ip.LengthGrouped("many.npy", 8)
+
+
+def changed() -> None:
+    """Change a column's file before the bins are cut."""
+    np.save("lengths.npy", np.arange(1, 9))
+    order = ip.LengthGrouped("lengths.npy", 2)
+    order.to_dict()
+    np.save("lengths.npy", np.arange(1, 99))
+    order.num_units(0)
+
+
+CASES: list[Case] = [
+    (
+        "lengths in two dimensions",
+        lambda: ip.LengthGrouped(np.ones((2, 2), np.int64), 8),
+        f"a column must be a row of integers; got array([[1, 1], [1, 1]]); {NUMBERS}",
+    ),
+    (
+        "whole floats as lengths",
+        lambda: ip.TokenBudget([3.0, 5.0], 8),
+        f"a column must be a row of integers; got [3.0, 5.0]; {NUMBERS}",
+    ),
+    (
+        "truths as groups",
+        lambda: ip.Grouped([True, False], 8),
+        f"a column must be a row of integers; got [True, False]; {NUMBERS}",
+    ),
+    (
+        "objects as lengths",
+        lambda: ip.LengthGrouped([3, None], 8),
+        f"a column must be a row of integers; got [3, None]; {NUMBERS}",
+    ),
+    (
+        "no lengths",
+        lambda: ip.LengthGrouped([], 8),
+        "lengths must be from 1 to 4294967296 numbers; got 0; pass the length of each sample",
+    ),
+    (
+        "more lengths than there may be",
+        too_many,
+        "lengths must be from 1 to 4294967296 numbers; got 4294967297; pass the length of each "
+        "sample",
+    ),
+    (
+        "a length of 0",
+        lambda: ip.LengthGrouped([*[7] * 200_000, 0, 0], 8),
+        f"the length of sample 200000 must be an integer from 1 to 1099511627776; got 0; {EMPTY}",
+    ),
+    (
+        "a negative length",
+        lambda: ip.TokenBudget([3, 5, -1], 8),
+        f"the length of sample 2 must be an integer from 1 to 1099511627776; got -1; {EMPTY}",
+    ),
+    (
+        "a length that is too large",
+        lambda: ip.LengthGrouped([3, 2**40 + 1], 8),
+        "the length of sample 1 must be an integer from 1 to 1099511627776; got 1099511627777; "
+        f"{EMPTY}",
+    ),
+    (
+        "bins of nothing",
+        lambda: ip.LengthGrouped([3, 5], 0),
+        "batch_size must be an integer from 1 to 2**31 - 1; got 0; pass how many samples a bin has",
+    ),
+    (
+        "no buckets",
+        lambda: ip.LengthGrouped([3, 5], 8, num_buckets=0),
+        "num_buckets must be an integer from 1 to 65536; got 0; leave it out for 64",
+    ),
+    (
+        "no buckets for a budget",
+        lambda: ip.TokenBudget([3, 5], 8, num_buckets=0),
+        "num_buckets must be an integer from 1 to 65536; got 0; leave it out for 64",
+    ),
+    (
+        "no budget",
+        lambda: ip.TokenBudget([3, 5], 0),
+        "max_tokens must be an integer from 1 to 2**63 - 1; got 0; pass how many tokens a bin may "
+        "have",
+    ),
+    (
+        "samples above the budget",
+        lambda: ip.TokenBudget([3, 50, 9, 60], 8),
+        "max_tokens must be at least 60, the longest length; got 8, which 3 samples are longer "
+        "than, sample 1 the first; raise it, or cut them or leave them out",
+    ),
+    (
+        "a budget of no samples",
+        lambda: ip.TokenBudget([3, 5], 8, max_samples=0),
+        "max_samples must be an integer from 1 to 2**31 - 1; got 0; leave it out, or pass how many "
+        "samples a bin may have",
+    ),
+    (
+        "multiples of nothing",
+        lambda: ip.TokenBudget([3, 5], 8, multiple_of=0),
+        "multiple_of must be an integer from 1 to 2**31 - 1; got 0; leave it out for any number, "
+        "or raise max_samples",
+    ),
+    (
+        "multiples above the samples of a bin",
+        lambda: ip.TokenBudget([3, 5], 8, max_samples=4, multiple_of=8),
+        "multiple_of must be an integer from 1 to 4; got 8; leave it out for any number, or raise "
+        "max_samples",
+    ),
+    (
+        "a group that is too large",
+        lambda: ip.Grouped([0, 1, 65536], 8),
+        "the group of sample 2 must be an integer from 0 to 65535; got 65536; number the groups 0, "
+        "1, 2, ..., such as by np.unique(groups, return_inverse=True)",
+    ),
+    (
+        "bins of no sample of a group",
+        lambda: ip.Grouped([0, 1], [4, 0]),
+        f"batch_size of group 1 must be an integer from 1 to 2**31 - 1; got 0; {SIZES}",
+    ),
+    (
+        "a batch size that is none",
+        lambda: ip.Grouped([0, 1], "8"),
+        f"batch_size must be an integer from 1 to 2**31 - 1; got '8'; {SIZES}",
+    ),
+    (
+        "a group without a batch size",
+        lambda: ip.Grouped([4, 4, 7], {4: 2}),
+        f"batch_size of group 7 must be given, for sample 2; got None; {SIZES}",
+    ),
+    (
+        "a group with two batch sizes",
+        lambda: ip.Grouped([0, 1], [(0, 2), (1, 3), (0, 4)]),
+        f"a group of batch_size must be given once; got 0; {SIZES}",
+    ),
+    (
+        "a batch size of no group",
+        lambda: ip.Grouped([0, 1], {"portrait": 4}),
+        f"a group of batch_size must be an integer from 0 to 65535; got 'portrait'; {SIZES}",
+    ),
+    (
+        "lengths that have changed",
+        changed,
+        "{here}/lengths.npy must be the file that was opened; got 'one that has changed'; open it "
+        "again, when it is whole",
+    ),
+]
