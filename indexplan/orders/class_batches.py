@@ -96,7 +96,7 @@ class ClassBatches(ByClass):
         size = max(1, self.num_samples // reads) if self.epoch_size is None else self.epoch_size
         cure = "leave it out for as many batches as the samples fill"
         size = integer("epoch_size", size, 1, STREAM_STOP // reads + 1, cure)
-        if self.short not in SHORT:
+        if not isinstance(self.short, str) or self.short not in SHORT:
             cure = 'leave it out for "error"'
             raise wrong("short", f"one of {', '.join(SHORT)}", self.short, cure)
         object.__setattr__(self, "classes", classes)

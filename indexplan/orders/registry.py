@@ -87,7 +87,10 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
         If the algorithm is unknown, a field is missing, unknown or wrong, a column is not there,
         or orders hold orders more than 8 deep.
     """
-    return _order(data, columns, 1)
+    try:
+        return _order(data, columns, 1)
+    except RecursionError:  # of lists in lists
+        raise wrong("an order", "of fields that are not so deep", data, WRITTEN) from None
 
 
 def _order(data: Any, columns: Columns, depth: int) -> Order:

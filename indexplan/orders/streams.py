@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import wrong
 from indexplan.orders.base import MOST_READS, Int64, Order, too_many
 from indexplan.orders.sequential import expand
 
@@ -70,13 +70,9 @@ def epochs_of(order: Order, start: int, stop: int) -> range:
 def few(epochs: range) -> range:
     """Return epochs that are looked through one by one, if they are not too many."""
     if len(epochs) > MOST_EPOCHS:
-        raise _too_many(len(epochs))
+        what = "the epochs of an order inside another that are looked through"
+        raise wrong(what, f"at most {MOST_EPOCHS}", len(epochs), "use smaller epochs")
     return epochs
-
-
-def _too_many(epochs: int) -> IndexPlanError:
-    what = "the epochs of an order inside another that are looked through"
-    return wrong(what, f"at most {MOST_EPOCHS}", epochs, "use smaller epochs")
 
 
 def reads_between(order: Order, start: int, stop: int, indices: Int64) -> tuple[Int64, Int64]:
@@ -101,7 +97,7 @@ def first_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
         if not len(left):
             break
         if number == MOST_EPOCHS:
-            raise _too_many(len(epochs))
+            few(epochs)  # which they are not
         if epoch * n < start:  # what was read before is none of these
             units, offsets = _reads_in(order, epoch, start, stop, indices[left])
             found = offsets[1:] > offsets[:-1]

@@ -68,9 +68,10 @@ class Cursor:
             raise wrong("a cursor's order", "the dict form of an order", self.order, cure)
         try:
             order = json.loads(canonical_json(dict(self.order)))
-        except (TypeError, ValueError):
-            order = None
-        if order != self.order:
+            same = order == self.order
+        except (TypeError, ValueError, RecursionError):
+            same = False
+        if not same:
             raise wrong("a cursor's order", "of JSON types", self.order, cure)
         object.__setattr__(self, "order", order)
 

@@ -13,6 +13,7 @@ from indexplan.orders.base import Float64, Int64, Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
+from indexplan.seeds import check_epoch
 
 POINTS = 128  # at most so many steps at which counts are taken
 NUMBERS = 2**22  # and at most so many counts, of all groups at all of them
@@ -128,8 +129,7 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
     if not order.group_names:
         cure = "plan.account counts units without groups"
         raise wrong("an order", "one with groups, such as a Mixture", order.algorithm, cure)
-    if epoch is None:
-        epoch = plan.start.epoch
+    epoch = plan.start.epoch if epoch is None else check_epoch(epoch)
     first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
     parts = [steps_of(plan, epoch, part) for part in range(first, plan.sub_epochs)]
     return _counted(order, epoch, parts)

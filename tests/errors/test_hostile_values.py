@@ -77,6 +77,30 @@ def calls() -> Iterator[Call]:
     arguments = {"weights": [1, 2, 3], "epoch_size": 5, "seed": 1, "max_repeats": 3}
     yield "Weighted", ip.Weighted, arguments
     yield "updated", ip.Weighted([1, 2]).updated, {"epoch": 3, "weights": [2, 1]}
+    sources, stages = {"a": ip.Shuffle(5), "b": ip.Shuffle(6)}, [(0, 0.5), (4, 1)]
+    mixture = ip.Mixture(sources, {"a": 1, "b": 2})
+    arguments = {"sources": sources, "weights": {"a": 1, "b": 2}, "epoch_size": 5, "seed": 1}
+    yield "Mixture", ip.Mixture, {**arguments, "period": 7}
+    yield "with_phase", mixture.with_phase, {"place": 3, "weights": {"a": 1, "b": 1}, "period": 5}
+    yield "split", mixture.split, {"indices": [1, 2]}
+    yield "group_of", mixture.group_of, {"indices": [1, 2]}
+    yield "group_shares", mixture.group_shares, {"epoch": 0, "start": 0, "stop": 3}
+    arguments = {"difficulty": [1, 2, 3], "stages": stages, "num_bins": 2, "epoch_size": 5}
+    yield "curriculum", ip.curriculum, {**arguments, "seed": 1}
+    arguments = {"labels": [1, 2, 2], "epoch_size": 7, "weights": [1, 2], "seed": 1}
+    yield "ClassBalanced", ip.ClassBalanced, arguments
+    arguments = {"labels": [1, 1, 2, 2], "classes": 2, "per_class": 2, "epoch_size": 3, "seed": 1}
+    yield "ClassBatches", ip.ClassBatches, {**arguments, "short": "repeat"}
+    yield "LocalShuffle", ip.LocalShuffle, {"num_samples": 5, "window": 3, "seed": 1}
+    mixed = ip.Plan(mixture, world_size=1, batch_size=2)
+    yield "draws", ip.draws, {"plan": mixed, "epoch": 0}
+    for name, value in mixture.to_dict().items():
+        fields = mixed.to_dict(), mixed.cursor(0, step=1).to_dict()
+        for kind, whole in zip((ip.Plan, ip.Cursor), fields, strict=True):
+            edit = lambda value, name=name, kind=kind, whole=whole: kind.from_dict(  # noqa: E731
+                {**whole, "order": {**whole["order"], name: value}}
+            )
+            yield f"{kind.__name__}.from_dict of an order's {name}", edit, {"value": value}
     arguments = {"image_ids": [0, 1], "category_ids": [3, 3], "threshold": 0.1, "num_samples": 2}
     yield "repeat_factors", ip.repeat_factors, arguments
     for order in (ORDER, ip.Shuffle(50), ip.Sequential(50), ip.Stored("right.plan")):

@@ -45,6 +45,13 @@ def ranged(ends: Any) -> Any:
     return ip.Plan.from_dict({**plan, "order": {**data, "indices": {"range": ends}}})
 
 
+def in_itself() -> dict[str, Any]:
+    """Return the dict form of an order whose field holds itself."""
+    field: list[Any] = []
+    field.append(field)
+    return {"algorithm": "sequential-v1", "num_samples": field}
+
+
 CASES: list[Case] = [
     (
         "a layer over no order",
@@ -68,6 +75,14 @@ CASES: list[Case] = [
         lambda: ip.Epochs(ip.Subset(ip.Shuffle(1), [0], 2), 2**31).count(0, [1]),
         "the epochs of an order inside another that are looked through must be at most 1048576; "
         "got 2147483648; use smaller epochs",
+    ),
+    (
+        "a field in itself",
+        lambda: ip.Plan.from_dict(
+            {**ip.Plan(ip.Sequential(5), batch_size=1).to_dict(), "order": in_itself()}
+        ),
+        "an order must be of fields that are not so deep; got {'algorithm': 'sequential-v1', "
+        "'num_samples': [[...]]}; write specs with to_json",
     ),
     (
         "too many reads to explain",
