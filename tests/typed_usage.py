@@ -14,6 +14,7 @@ parsed = ip.Plan(ip.Sequential(10), batch_size=ip.parse_schedule("0:4 8:2"))
 batch: NDArray[np.int64] = plan.batch(0, 1, step=2, rank=0)
 share: NDArray[np.int64] = plan.indices(0, 1, rank=0, start_step=2)
 sizes: list[int] = [int(b.sum()) for b in plan.batches(0, 1, rank=0)]
+bins: list[object] = list(plan.bins(0, 1, rank=0, nested=True))
 steps: int = plan.num_steps(epoch=0, sub_epoch=3)
 phase: ip.Phase = plan.phase(0, 0, step=0)
 where: ip.Location = plan.locate([1, 2, 3], epoch=0)

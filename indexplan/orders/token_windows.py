@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from indexplan.errors import integer, wrong
 from indexplan.orders.base import Int64, Order, Traits
@@ -125,6 +125,40 @@ class TokenWindows(Order):
         """
         start = self._phase(check_epoch(epoch)) + self.overlap
         return range(start, start + self.length * self.num_units(epoch))
+
+    def window_of(self, epoch: int, tokens: ArrayLike) -> Int64:
+        """Return the windows of an epoch in which some tokens are targets, by their first tokens.
+
+        What `plan.locate` takes, to say which step and rank predicts a token.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        tokens : array_like of int
+            0 <= token < num_tokens.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, the shape of `tokens`; -1 where the token is no target in the epoch.
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch or a token is out of range.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> order = ip.TokenWindows(103, 20, shift=False)
+        >>> order.window_of(0, [0, 1, 20, 21, 102])
+        array([-1,  0,  0, 20, -1])
+        """
+        array, targets = self._check_indices(tokens), self.targets(epoch)
+        inside = (array >= targets.start) & (array < targets.stop)
+        window = (array - targets.start) // self.length * self.length
+        return np.where(inside, window + (targets.start - self.overlap), -1)
 
     def _phase(self, epoch: int) -> int:
         """Return the token at which the first window of an epoch starts."""

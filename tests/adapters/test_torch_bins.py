@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, default_collate
@@ -77,6 +79,26 @@ def test_an_example() -> None:
     assert [[[6], [7, 8], [9, 10, 11]]] == first(nested=True)
     assert [6, 7, 8, 9, 10, 11] == first(keep_bins=False)
     assert [(6,), (7,), (8,)] == first(keep_bins=False, item=lambda index, _: (index,))[:3]
+
+
+def test_a_stored_plan_keeps_its_bins(tmp_path: Path) -> None:
+    """Bins that come from files, over the edges of chunks, are those that are computed."""
+    ip.save(PLAN, tmp_path / "a.plan", epochs=[0], units_per_chunk=7)
+    stored = PlanBatchSampler(ip.load(tmp_path / "a.plan"), **ME)
+    for number in range(4):  # the second epoch is not stored
+        assert of_plan(PLAN, number) == list(stored)
+
+
+def test_trainers_that_build_samplers_anew() -> None:
+    """As Lightning does, and as Accelerate deals batches out to ranks: bins stay whole."""
+    for options in ({}, {"keep_bins": False}):
+        sampler = PlanBatchSampler(PLAN, **ME, **options)
+        expected = list(PlanBatchSampler(PLAN, **ME, **options))
+        anew = PlanBatchSampler(sampler.sampler, batch_size=sampler.batch_size, drop_last=False)
+        assert expected == list(anew)
+        everyone = GlobalPlanBatchSampler(PLAN, world_size=2, **options)
+        dealt = BatchSamplerShard(everyone, num_processes=2, process_index=1, even_batches=False)
+        assert expected == list(dealt)
 
 
 @given(plans(bin_orders()))

@@ -82,6 +82,9 @@ def test_a_token_is_a_target_at_most_once(order: ip.TokenWindows, epoch: int) ->
     assert len(order.targets(epoch)) == len(order.targets(0)) == num * order.length
     fewer = 2 * order.length if order.shift else order.length
     assert order.num_tokens - len(order.targets(epoch)) < fewer + order.overlap
+    owners = np.full(order.num_tokens, -1)
+    owners[targets] = np.repeat(starts, order.length)
+    assert np.array_equal(owners, order.window_of(epoch, np.arange(order.num_tokens)))
     located = np.full(order.num_tokens, -1)
     located[starts] = np.arange(num)
     assert np.array_equal(located, order.locate(epoch, np.arange(order.num_tokens)))
@@ -98,6 +101,15 @@ def test_each_epoch_cuts_elsewhere(num_tokens: int, overlap: int) -> None:
     assert set(range(overlap, num_tokens)) == seen
     still = ip.TokenWindows(num_tokens, 20, overlap=overlap, shift=False, seed=1)
     assert {overlap} == {still.targets(epoch).start for epoch in range(9)}
+
+
+def test_windows_of_an_evaluation() -> None:
+    """The page's way to read windows in order, at fixed places: the same windows."""
+    num_tokens, length = 1003, 20
+    n = (num_tokens - 1) // length
+    order = ip.Subset(ip.Sequential(n), range(0, n * length, length), num_tokens)
+    still = ip.TokenWindows(num_tokens, length, shift=False)
+    assert sorted(still.take(0, 0, n).tolist()) == order.take(5, 0, n).tolist()
 
 
 def test_seeds_and_epochs_differ() -> None:

@@ -38,6 +38,11 @@ CASES: list[Case] = [
         "tokens",
     ),
     (
+        "the window of a token that is none",
+        lambda: ip.TokenWindows(100, 10).window_of(0, [3, 100]),
+        "index must be from 0 to 99; got 100; name one of the order's 100 samples",
+    ),
+    (
         "targets of an epoch that is none",
         lambda: ip.TokenWindows(100, 10).targets(-1),
         "epoch must be an integer from 0 to 2**32 - 1; got -1; count from 0; a run ends with epoch "
