@@ -201,7 +201,7 @@ class ByClass(Order):
         The class deals the numbers [low, high) in the epoch.
         """
         table, begin = self._table, self._begin(epoch)
-        classes = table.numbers(self.labels.array[indices])
+        classes = self._classes_of(indices)
         asked = np.flatnonzero(classes >= 0)
         classes = classes[asked]
         kinds, kind = np.unique(classes, return_inverse=True)
@@ -210,6 +210,12 @@ class ByClass(Order):
             for unit in (begin, begin + (self.epoch_size or 0))
         )
         return asked, classes, table.ranks(indices[asked], classes), low, high
+
+    def _classes_of(self, indices: Int64) -> Int64:
+        """Return the classes of samples; -1 of those that are never read."""
+        labels = self.labels.array[indices]
+        self.labels.check_file()  # else a label may be another than it was when classes were made
+        return self._table.numbers(labels)
 
     def _count(self, epoch: int, indices: Int64) -> Int64:
         asked, classes, ranks, low, high = self._asked(epoch, indices)
@@ -273,7 +279,7 @@ class ByClass(Order):
         return tuple(map(str, self._table.labels.tolist()))
 
     def _group_of(self, indices: Int64) -> Int64:
-        return self._table.numbers(self.labels.array[indices])
+        return self._classes_of(indices)
 
     def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
         num = len(self._table.labels)
