@@ -17,7 +17,8 @@ class LengthGrouped(ByLength):
     """Every epoch reads all samples once, in bins of a fixed number of similar length.
 
     The bins are shuffled over the epoch, and hold other samples in each epoch. A plan's batch size
-    counts bins: `Plan(order, batch_size=1)` is one bin for each rank and step.
+    counts bins: `Plan(order, batch_size=1)` is one bin for each rank and step, which loaders with
+    `keep_bins=False` collate as any batch.
 
     Parameters
     ----------
