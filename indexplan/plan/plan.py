@@ -51,6 +51,7 @@ from indexplan.plan.spec import (
     phases_of,
     to_json_types,
 )
+from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
 
 
@@ -378,6 +379,35 @@ class Plan:
         """
         steps = steps_of(self, epoch, sub_epoch)
         return steps.valid(*steps.interval(step_of(self, steps, step)))
+
+    def step_total(
+        self, column: Any, epoch: int, sub_epoch: int | None = None, *, step: int
+    ) -> int:
+        """Return the sum of a column over all samples that a step reads, of all ranks.
+
+        What a mean over tokens is divided by, where batches differ in tokens. Padding is left out;
+        a sample that is read twice counts twice. It costs as much as the step's global batch.
+
+        Parameters
+        ----------
+        column : Column, array_like of int, shape (num_samples,), path or None
+            A number of each sample, such as its tokens. A list is copied at each call, a Column or
+            an array is not. None counts samples, which are units where the order deals no bins.
+
+        Raises
+        ------
+        IndexPlanError
+            If the column is of other numbers or another length, or the sum is no int64.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> order = ip.TokenBudget([3, 9, 4, 4, 8, 2], max_tokens=16, num_buckets=2)
+        >>> plan = ip.Plan(order, world_size=2, batch_size=1)
+        >>> [plan.step_total(order.lengths, epoch=0, step=step) for step in range(2)]
+        [15, 15]
+        """
+        return step_total(self, column, epoch, sub_epoch, step)
 
     def phase(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Phase:
         """Return the phase of the schedule that is in force at a step.

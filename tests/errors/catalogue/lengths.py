@@ -12,6 +12,7 @@ from tests.errors.catalogue.made import Case
 NUMBERS = "pass numbers in one dimension, or the path of a .npy file of them"
 EMPTY = "leave out what is empty, or count in larger units"
 SIZES = "pass one number for all groups, or {group: number} with all of them"
+PLAN = ip.Plan(ip.Sequential(3), world_size=1, batch_size=3)
 
 
 def too_many() -> None:
@@ -156,6 +157,23 @@ CASES: list[Case] = [
         "a batch size of no group",
         lambda: ip.Grouped([0, 1], {"portrait": 4}),
         f"a group of batch_size must be an integer from 0 to 65535; got 'portrait'; {SIZES}",
+    ),
+    (
+        "a sum of floats over a step",
+        lambda: PLAN.step_total([0.5, 1.0, 1.5], 0, step=0),
+        f"a column must be a row of integers; got [0.5, 1.0, 1.5]; {NUMBERS}",
+    ),
+    (
+        "a sum over a step of another dataset",
+        lambda: PLAN.step_total([1, 2], 0, step=0),
+        "a column to sum must be of 3 numbers, one for each sample; got 2; pass the dataset's own, "
+        "or None to count",
+    ),
+    (
+        "a sum over a step that is too large",
+        lambda: PLAN.step_total([2**62, 2**62, 5], 0, step=0),
+        "the sum of a step must be from -2**63 to 2**63 - 1; got 9223372036854775813; count in "
+        "larger units, or use smaller batches",
     ),
     (
         "lengths that have changed",

@@ -1,0 +1,63 @@
+"""What a whole step holds: samples, or the sum of a number that each sample has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import wrong
+from indexplan.orders.columns import INTEGERS, Column
+from indexplan.partition.steps import Int64, Steps
+from indexplan.plan.bounds import step_of, steps_of
+
+if TYPE_CHECKING:
+    from indexplan.plan.plan import Plan
+
+AT_ONCE = 2**16  # units that are drawn at a time
+
+
+def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step: int) -> int:
+    """Return what `Plan.step_total` does."""
+    numbers = None if column is None else _numbers(column, plan.order.num_samples)
+    steps = steps_of(plan, epoch, sub_epoch)
+    total = 0
+    for where in _valid(steps, step_of(plan, steps, step)):
+        if numbers is not None:
+            total += _sum(numbers[plan.order._take(*where)])  # noqa: SLF001 (runs of the plan's own)
+        else:
+            total += int(plan.order._offsets(*where)[-1])  # noqa: SLF001
+    if not -(2**63) <= total < 2**63:
+        cure = "count in larger units, or use smaller batches"
+        raise wrong("the sum of a step", "from -2**63 to 2**63 - 1", total, cure)
+    return total
+
+
+def _numbers(column: Any, num_samples: int) -> NDArray[Any]:
+    """Return a number for each sample, in the memory or file that they lie in."""
+    plain = type(column) is np.ndarray and column.dtype.kind in "iu" and column.ndim == 1
+    row: NDArray[Any] = column if plain else Column.of(column, INTEGERS).array
+    if len(row) != num_samples:
+        rule = f"of {num_samples} numbers, one for each sample"
+        raise wrong("a column to sum", rule, len(row), "pass the dataset's own, or None to count")
+    return row
+
+
+def _valid(steps: Steps, step: int) -> list[tuple[int, Int64, Int64]]:
+    """Return the positions that all ranks read in a step, without padding: epoch, starts, stops."""
+    start, stop = steps.interval(step)
+    pieces = []
+    for epoch, first, last in steps.pieces(start, start + steps.valid(start, stop)):
+        for low in range(first, last, AT_ONCE):
+            high = min(low + AT_ONCE, last)
+            pieces.append((epoch, np.array([low], np.int64), np.array([high], np.int64)))
+    return pieces
+
+
+def _sum(numbers: NDArray[Any]) -> int:
+    """Return the exact sum of integers, however large it is."""
+    if numbers.dtype == np.uint64:
+        return int((numbers >> 32).sum()) * 2**32 + int((numbers & (2**32 - 1)).sum())
+    wide = numbers.astype(np.int64)
+    return int((wide >> 32).sum()) * 2**32 + int((wide & (2**32 - 1)).sum())

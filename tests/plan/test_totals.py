@@ -1,0 +1,106 @@
+"""`plan.step_total`: what all ranks of a step read, summed, is what their batches hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.support.bins import ChangingBins, Drawn, bin_orders
+from tests.support.lengths import binned
+from tests.support.strategies import nums_samples, orders, plans, steps_of
+
+ORDERS = st.one_of(
+    orders(), bin_orders(), binned(30), st.builds(Drawn, nums_samples, st.integers(0, 9))
+)
+VALUES = st.one_of(st.integers(0, 9), st.integers(-(2**50), 2**50))
+
+
+def valid_samples(plan: ip.Plan, *pair: int, step: int) -> list[int]:
+    """Return the samples that all ranks read in a step, one by one, without padding."""
+    found: list[int] = []
+    for rank in range(plan.world_size or 1):
+        where = {"step": step, "rank": rank}
+        batch, offsets = plan.batch(*pair, **where), plan.offsets(*pair, **where)
+        found += batch[: offsets[plan.num_valid(*pair, **where)]].tolist()
+    return found
+
+
+@settings(max_examples=80)
+@given(plans(ORDERS), st.data())
+def test_totals_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> None:
+    """Under all remainders, fresh and resumed, of samples and of bins."""
+    steps = steps_of(plan, 2)
+    if not steps:
+        return
+    n = plan.order.num_samples
+    column = data.draw(st.lists(VALUES, min_size=n, max_size=n), label="column")
+    for *pair, step in data.draw(st.lists(st.sampled_from(steps), max_size=4), label="steps"):
+        samples = valid_samples(plan, *pair, step=step)
+        assert len(samples) == plan.step_total(None, *pair, step=step)
+        expected = sum(column[sample] for sample in samples)
+        for given_ in (column, np.array(column), ip.Column(column)):
+            assert expected == plan.step_total(given_, *pair, step=step)
+
+
+def test_totals_need_no_world_size() -> None:
+    """A global batch is what it is on any number of ranks; the total is a Python integer."""
+    order = ip.LengthGrouped([3, 9, 4, 4, 8, 2, 1], 2, num_buckets=2)
+    for world_size in (None, 1, 3):
+        plan = ip.Plan(order, world_size=world_size, global_batch_size=2)
+        assert [7, 31] == [
+            sum(plan.step_total(column, 1, step=step) for step in range(plan.num_steps(1)))
+            for column in (None, order.lengths)
+        ]
+    assert type(plan.step_total(order.lengths, 0, step=0)) is int
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", ">i4", "<u4", "int64", "uint64"])
+def test_any_integers(dtype: str, tmp_path: Path) -> None:
+    """Of any type and byte order, in memory or in a file."""
+    column = np.arange(50).astype(dtype)
+    np.save(tmp_path / "a.npy", column)
+    plan = ip.Plan(ip.Shuffle(50), world_size=2, batch_size=5)
+    expected = sum(valid_samples(plan, 0, step=2))
+    some: list[Any] = [column, column.tolist(), tmp_path / "a.npy"]
+    assert {expected} == {plan.step_total(each, 0, step=2) for each in some}
+
+
+@pytest.mark.parametrize(("value", "num"), [(2**62, 3), (-(2**62), 3), (2**63 - 1, 100)])
+def test_sums_are_exact_up_to_the_last(value: int, num: int) -> None:
+    """A sum that an int64 holds is right, though parts of it might be none; others are refused."""
+    column = np.full(num, value)
+    plan = ip.Plan(ip.Sequential(num), world_size=1, batch_size=num)
+    with pytest.raises(ip.IndexPlanError, match=f"got {value * num};"):
+        plan.step_total(column, 0, step=0)
+    column[(num + 1) // 2 :] *= -1  # the first half alone is too large
+    assert value * (num % 2) == plan.step_total(column, 0, step=0)
+
+
+def test_a_step_larger_than_what_is_drawn_at_a_time() -> None:
+    """A global batch of 200,000 units is summed in pieces."""
+    plan = ip.Plan(ip.Shuffle(400_000), world_size=4, batch_size=50_000)
+    column = np.arange(400_000)
+    expected = sum(int(plan.batch(0, step=0, rank=rank).sum()) for rank in range(4))
+    assert (200_000, expected) == (
+        plan.step_total(None, 0, step=0),
+        plan.step_total(column, 0, step=0),
+    )
+
+
+def test_a_step_of_two_epochs() -> None:
+    """Under "carry" a step reads on into the next epoch."""
+    plan = ip.Plan(ip.Sequential(5), world_size=1, batch_size=3, remainder="carry")
+    assert 4 + 0 + 3 == plan.step_total(range(5), 0, step=1)
+    assert 3 == plan.step_total(None, 0, step=1)
+
+
+def test_padding_is_left_out() -> None:
+    """What "pad" repeats belongs to no total."""
+    plan = ip.Plan(ChangingBins(8), world_size=2, batch_size=2, remainder="pad")
+    assert 8 == sum(plan.step_total(None, 0, step=step) for step in range(plan.num_steps(0)))
