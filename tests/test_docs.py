@@ -35,6 +35,7 @@ PAGES = (
     "class-batches",
     "mixtures",
     "tokens",
+    "lengths",
     "subsets",
 )
 BLOCK = re.compile(
