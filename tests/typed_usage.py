@@ -16,6 +16,7 @@ share: NDArray[np.int64] = plan.indices(0, 1, rank=0, start_step=2)
 sizes: list[int] = [int(b.sum()) for b in plan.batches(0, 1, rank=0)]
 bins: list[object] = list(plan.bins(0, 1, rank=0, nested=True))
 steps: int = plan.num_steps(epoch=0, sub_epoch=3)
+total: int = plan.step_total(None, 0, 0, step=1)
 phase: ip.Phase = plan.phase(0, 0, step=0)
 where: ip.Location = plan.locate([1, 2, 3], epoch=0)
 account: ip.Account = plan.account(0)

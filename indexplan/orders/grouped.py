@@ -98,8 +98,8 @@ class Grouped(Strata):
         return np.searchsorted(self._present, self.groups.array[indices]).astype(np.int64)
 
     def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
-        num_bins = np.diff(self._template.bins).astype(np.float64)  # which are spread evenly
-        shares: Float64 = num_bins / num_bins.sum()
+        counts = np.diff(self._template.firsts).astype(np.float64)
+        shares: Float64 = counts / counts.sum()  # of samples, as groups' bins may differ in size
         return shares
 
 

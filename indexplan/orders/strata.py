@@ -232,9 +232,11 @@ def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
     for shift in range(DIGIT, most.bit_length(), DIGIT):
         digits = (keys[rows] >> shift & (2**DIGIT - 1)).astype(np.uint16)
         rows = rows[np.argsort(digits, kind="stable")]
-    row = keys[rows]
-    places = np.flatnonzero(np.diff(row, prepend=-1, append=most + 1))
-    return rows.astype(np.uint32), row[places[:-1]], places
+    samples, keys = rows.astype(np.uint32), keys[rows]
+    del rows  # of twice the size
+    ends = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    places = np.concatenate([[0], ends, [len(keys)]])
+    return samples, keys[places[:-1]], places
 
 
 def _edges(keys: Int64, places: Int64, num_buckets: int) -> list[int]:

@@ -194,11 +194,14 @@ def test_sizes_of_groups_are_written_in_one_way() -> None:
 
 
 def test_groups_are_named() -> None:
-    """Groups and their shares of the bins, of samples and of a whole epoch."""
+    """Groups, and their shares of the samples, which are what is drawn, whatever bins they have."""
     order = ip.Grouped([7, 3, 7, 7, 3, 9, 3], {3: 2, 7: 1, 9: 5})
     assert ("3", "7", "9") == order.group_names
     assert [1, 0, 2] == order.group_of([0, 4, 5]).tolist()
-    assert [2 / 6, 3 / 6, 1 / 6] == order.group_shares(0, 2, 3).tolist()
+    assert [3 / 7, 3 / 7, 1 / 7] == order.group_shares(0, 2, 3).tolist()
+    drawn = ip.draws(ip.Plan(order, world_size=1, batch_size=2))
+    assert [3, 3, 1] == drawn.drawn.tolist()
+    assert np.allclose([3, 3, 1], drawn.aimed[-1])
 
 
 def test_what_is_worked_out_waits() -> None:
