@@ -404,8 +404,8 @@ class Plan:
         >>> import indexplan as ip
         >>> order = ip.TokenBudget([3, 9, 4, 4, 8, 2], max_tokens=16, num_buckets=2)
         >>> plan = ip.Plan(order, world_size=2, batch_size=1)
-        >>> [plan.step_total(order.lengths, epoch=0, step=step) for step in range(2)]
-        [15, 15]
+        >>> [plan.step_total(order.lengths, epoch=0, step=step) for step in range(3)]
+        [13, 12, 5]
         """
         return step_total(self, column, epoch, sub_epoch, step)
 
