@@ -178,6 +178,7 @@ class Subset(Layer):
         elif isinstance(self.indices, Order):
             out[:] = self.indices._take(0, out, out + 1)  # noqa: SLF001
         else:
+            self.indices.check_file(gone=True)  # 4 us; else other samples might be read in silence
             out[:] = self.indices.array[out]
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -194,6 +195,7 @@ class Subset(Layer):
         if isinstance(self.indices, Order):
             numbers, offsets = self.indices._locate_all(0, indices)  # noqa: SLF001
             return np.repeat(np.arange(len(indices)), np.diff(offsets)), numbers
+        self.indices.check_file(gone=True)
         rising, places = self._sorted
         if self.num_samples <= 2**32:  # else a list of 4-byte numbers would be copied to compare
             indices = indices.astype(rising.dtype)
@@ -208,9 +210,16 @@ class Subset(Layer):
         which, numbers = self._named(indices)
         inside = self.order._group_of(numbers)  # noqa: SLF001 (of an order too)
         some = inside >= 0  # a sample may be named twice, and be read as one of these alone
-        kept, first = np.unique(which[some], return_index=True)
+        which, inside = which[some], inside[some]
+        kept, first = np.unique(which, return_index=True)
         groups = np.full(len(indices), -1, np.int64)
-        groups[kept] = inside[some][first]
+        groups[kept] = inside[first]
+        if (other := np.flatnonzero(groups[which] != inside)).size:  # who reads it nobody knows
+            sample, names = int(indices[which[other[0]]]), self.group_names
+            both = [names[each] for each in (groups[which[other[0]]], inside[other[0]])]
+            rule = "named for one group, so that its reads can be counted"
+            cure = "give the groups samples of their own"
+            raise wrong(f"sample {sample} of a subset", rule, both, cure)
         return groups
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:

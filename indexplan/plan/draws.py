@@ -19,6 +19,7 @@ POINTS = 128  # at most so many steps at which counts are taken
 NUMBERS = 2**22  # and at most so many counts, of all groups at all of them
 MOST = 2**26  # units that are drawn: some seconds; of a longer epoch, its first steps
 BLOCK = 2**20
+SUB_EPOCHS = 2**16
 ROWS = 24  # groups that a text names: as many of those drawn most as of those drawn least
 
 
@@ -131,6 +132,9 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
         raise wrong("an order", "one with groups, such as a Mixture", order.algorithm, cure)
     epoch = plan.start.epoch if epoch is None else check_epoch(epoch)
     first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
+    if plan.sub_epochs - first > SUB_EPOCHS:
+        rule, cure = f"at most {SUB_EPOCHS}, to be counted one by one", "count with fewer"
+        raise wrong("sub_epochs that are left", rule, plan.sub_epochs - first, cure)
     parts = [steps_of(plan, epoch, part) for part in range(first, plan.sub_epochs)]
     return _counted(order, epoch, parts)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import integer, wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
@@ -115,7 +115,7 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
             raise wrong(f"reads of sample {index}", rule, reads, cure)
     positions = plan.order.locate_all(epoch, index)[0].tolist() or [-1]
     names = plan.order.group_names
-    group = int(plan.order.group_of(index)) if names else -1
+    group = _group(plan, index) if names else -1
     for number, position in enumerate(positions, 1):
         reading = _reading(plan, epoch, position)
         if group >= 0:
@@ -124,6 +124,14 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
             words = f"read {number} of {len(positions)}: {reading.words}"
             reading = replace(reading, words=words)
         yield reading
+
+
+def _group(plan: Plan, index: int) -> int:
+    """Return the group of a sample; -1 where it belongs to none, or to several."""
+    try:
+        return int(plan.order.group_of(index))
+    except IndexPlanError:
+        return -1
 
 
 def _reading(plan: Plan, epoch: int, position: int) -> Reading:

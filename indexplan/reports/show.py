@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from indexplan.answers import Shown
+from indexplan.answers import Answer, Shown
 from indexplan.dataset import Dataset
-from indexplan.errors import printable
+from indexplan.errors import IndexPlanError, printable
 from indexplan.files.format import Manifest
 from indexplan.orders import Order
 from indexplan.orders.columns import is_identity
@@ -16,7 +16,7 @@ from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.schedule import Phase
 from indexplan.plan.bounds import steps_of
-from indexplan.plan.draws import Draws, draws
+from indexplan.plan.draws import draws
 from indexplan.plan.plan import Plan
 from indexplan.seeds import EPOCH_STOP
 
@@ -120,11 +120,16 @@ def show_plan(
     return Shown(data, "\n".join([*lines, "", *_how_to_resume(plan, path)]))
 
 
-def _draws_of(plan: Plan, epoch: int) -> Draws | None:
+def _draws_of(plan: Plan, epoch: int) -> Answer | None:
     """Return the draws of an epoch, where the order has groups and the epoch is soon counted."""
     if not plan.order.group_names or plan.order.num_units(epoch) > COUNTED:
         return None
-    return None if plan.world_size is None and plan.batch_size is not None else draws(plan, epoch)
+    if plan.world_size is None and plan.batch_size is not None:
+        return None
+    try:
+        return draws(plan, epoch)
+    except IndexPlanError as error:  # of samples that belong to several groups
+        return Shown({"error": str(error)}, f"draws: {error}")
 
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from hypothesis import given
 
 import indexplan as ip
 from indexplan.plan import draws as module
+from indexplan.reports.show import show_plan
 from tests.orders.test_groups import LAYERS, Leaning, aims
 from tests.support.strategies import plans
 
@@ -46,6 +47,17 @@ def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
         assert [low, found.counts[-1].sum() - low] == pytest.approx(found.aimed[-1].tolist())
     assert str(found).count("\n") == 3
     assert found.to_dict()["counts"] == found.counts.tolist()
+
+
+def test_samples_of_two_groups_are_not_counted() -> None:
+    """Nobody knows as which of the two they are read; what shows a plan says so, or leaves it."""
+    sources = {"all": ip.Sequential(2), "hard": ip.Shuffle(2)}
+    order = ip.Subset(ip.Mixture(sources, {"all": 1, "hard": 1}), [0, 1, 1, 2], 3)
+    plan = ip.Plan(order, world_size=1, batch_size=2)
+    with pytest.raises(ip.IndexPlanError, match="sample 1 of a subset must be named for one group"):
+        ip.draws(plan)
+    assert "draws: sample 1 of a subset" in str(show_plan(plan, None, None, None))
+    assert [None, "all"] == [ip.explain(plan, index, [0])[0].group for index in (1, 0)]
 
 
 def test_a_long_epoch_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,12 @@ from indexplan.reports import verify as checks
 from tests.support.strategies import plans
 
 
+def test_samples_that_are_read_very_often() -> None:
+    """They are verified as far as their reads can be listed."""
+    order = ip.Weighted([2**30, 1, 1], epoch_size=2**30)
+    assert ip.verify(ip.Plan(order, world_size=2**12, batch_size=2**12), epochs=[0]).ok
+
+
 @settings(max_examples=30)
 @given(plan=plans())
 def test_right_plans_pass(plan: ip.Plan) -> None:

@@ -33,6 +33,9 @@ def draw(path: str) -> None:
     ip.plot.save(ip.plot.reading(WHOLE), path)
 
 
+SOURCES = {"all": ip.Sequential(2), "hard": ip.Shuffle(2)}
+MIXED = ip.Plan(ip.Mixture(SOURCES, {"all": 1, "hard": 1}), world_size=1, batch_size=2)
+
 CASES: list[Case] = [
     (
         "too many epochs",
@@ -205,6 +208,18 @@ CASES: list[Case] = [
         lambda: ip.verify(WHOLE.order),
         "plan must be a Plan; got Sequential(num_samples=10); pass indexplan.Plan(...) or "
         "indexplan.load(path)",
+    ),
+    (
+        "draws of very many sub-epochs",
+        lambda: ip.draws(MIXED.replace(sub_epochs=2**40)),
+        "sub_epochs that are left must be at most 65536, to be counted one by one; got "
+        "1099511627776; count with fewer",
+    ),
+    (
+        "draws of a sample that belongs to two sources",
+        lambda: ip.draws(MIXED.replace(order=ip.Subset(MIXED.order, [0, 1, 1, 2], 3))),
+        "sample 1 of a subset must be named for one group, so that its reads can be counted; got "
+        "['all', 'hard']; give the groups samples of their own",
     ),
     (
         "draws of an order without groups",
