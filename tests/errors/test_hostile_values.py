@@ -101,8 +101,9 @@ def calls() -> Iterator[Call]:
                 {**whole, "order": {**whole["order"], name: value}}
             )
             yield f"{kind.__name__}.from_dict of an order's {name}", edit, {"value": value}
-    arguments = {"image_ids": [0, 1], "category_ids": [3, 3], "threshold": 0.1, "num_samples": 2}
-    yield "repeat_factors", ip.repeat_factors, arguments
+    arguments = {"image_ids": [0, 1], "category_ids": [3, 3], "threshold": 0.1}
+    factors = lambda **fields: ip.repeat_factors(**fields, num_samples=2)  # noqa: E731
+    yield "repeat_factors", factors, arguments  # whose number of samples is one of floats to make
     for order in (ORDER, ip.Shuffle(50), ip.Sequential(50), ip.Stored("right.plan")):
         yield f"{order}.take", order.take, {"epoch": 0, "starts": [1, 2], "stops": [3, 4]}
         yield f"{order}.take at", order.take, {"epoch": 0, "starts": [1, 2]}

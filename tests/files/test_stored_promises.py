@@ -71,10 +71,15 @@ def files_of(write: Callable[[Path], Any]) -> Any:
         return tree(Path(folder) / "out")
 
 
+def numbers(batch: Any) -> Any:
+    """Return numbers in lists, whatever number of lists they are in."""
+    return [numbers(each) for each in batch] if isinstance(batch, list) else int(batch)
+
+
 def streamed(plan: ip.Plan, kind: Any) -> Any:
     """Return the batches of a sampler or loader of rank 1, and where it stands."""
     stream = kind(plan, rank=1, world_size=2)
-    return [[list(map(int, batch)) for batch in stream], len(stream), stream.state_dict()]
+    return [numbers(list(stream)), len(stream), stream.state_dict()]
 
 
 def loaded(plan: ip.Plan) -> Any:
@@ -113,6 +118,8 @@ QUESTIONS: dict[str, Question] = {
     "Plan.indices": each(lambda plan, epoch, rank: plan.indices(epoch, rank=rank)),
     "Plan.batch_sizes": each(lambda plan, epoch, rank: plan.batch_sizes(epoch, rank=rank)),
     "Plan.batches": each(lambda plan, epoch, rank: list(plan.batches(epoch, rank=rank))),
+    "Plan.bins": each(lambda plan, epoch, rank: list(plan.bins(epoch, rank=rank))),
+    "Plan.step_total": each(lambda plan, epoch, _: plan.step_total(range(1, 21), epoch, step=0)),
     "Plan.num_valid": each(lambda plan, epoch, rank: plan.num_valid(epoch, step=0, rank=rank)),
     "Plan.step_size": each(lambda plan, epoch, _: plan.step_size(epoch, step=0)),
     "Plan.phase": each(lambda plan, epoch, _: plan.phase(epoch, step=0)),
@@ -151,6 +158,8 @@ QUESTIONS: dict[str, Question] = {
     ],  # the laws; a stored plan's files come after them
     "save": lambda plan: files_of(lambda out: ip.save(plan, out, epochs=EPOCHS)),
     "export": lambda plan: files_of(lambda out: ip.export(plan, out, epochs=EPOCHS)),
+    "draws": ip.draws,
+    "plot.draws": ip.plot.draws,
     "plot.coverage": lambda plan: ip.plot.coverage(plan, 2),
     "plot.mixing": ip.plot.mixing,
     "plot.reading": ip.plot.reading,

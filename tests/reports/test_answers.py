@@ -21,11 +21,14 @@ OPEN = ip.Plan(ip.Sequential(11), global_batch_size=4)
 HOSTILE = "<script>a && b</script>\x1b[2J\udc80"
 DONE = {"path": HOSTILE, "num_bytes": 1, "num_written": 1, "num_kept": 0, "fingerprint": "f"}
 
+MIXED = ip.Mixture({HOSTILE: ip.Shuffle(5), "b": ip.Shuffle(9)}, {HOSTILE: 1, "b": 2})
+
 ANSWERS: list[Answer] = [
     PLAN.account(0),
     OPEN.account(0),
     ip.diff(PLAN, PLAN.replace(batch_size=3)),
     *ip.explain(PLAN, 0),
+    ip.draws(ip.Plan(MIXED, world_size=2, batch_size=2)),
     ip.verify(PLAN),
     ip.verify(PLAN).checks[0],
     ip.Check(HOSTILE, 3, (HOSTILE,) * 9),
