@@ -99,9 +99,13 @@ def test_shares_of_all_intervals(order: ip.Order) -> None:
 
 
 def test_groups_of_a_subset() -> None:
-    """A sample is in the group of its first number inside, and in none where it is left out."""
-    order = ip.Subset(Leaning(4), [7, 2, 5, 7], num_samples=9)  # 7 is number 0, and number 3
-    assert [[0, 0], [1, -1]] == order.group_of([[7, 2], [5, 3]]).tolist()
+    """A sample is in the group of its numbers inside, and in none where it is left out."""
+    several = ip.Subset(Leaning(4), [7, 2, 5, 7], num_samples=9)  # 7 is number 0, and number 3
+    assert [[0, -1], [1, -1]] == several.group_of([[2, 0], [5, 8]]).tolist()
+    with pytest.raises(ip.IndexPlanError, match=r"got \['low', 'high'\]"):
+        several.group_of([2, 7])
+    order = ip.Subset(Leaning(4), [7, 7, 5, 2], num_samples=9)
+    assert [[0, 1], [1, -1]] == order.group_of([[7, 2], [5, 3]]).tolist()
     masked = ip.Subset(Leaning(2), np.arange(4) % 2 == 1, num_samples=4)
     assert [-1, 0, -1, 1] == masked.group_of([0, 1, 2, 3]).tolist()
     both = ip.Subset(ip.Subset(Leaning(2), [1, 3], 4), range(4), 6)
