@@ -45,9 +45,9 @@ CASES = (
     Case("all exhausted", 3 * 10**6, num=3),
     Case("repeats", 1_281_167, world=8, batch=192),  # ImageNet; 8 * 192 is a multiple of COPIES
 )
-RUNS = 5
+RUNS = 3
 """Processes per number, of which the median is taken."""
-LONG = 90
+LONG = 60
 """Seconds after which no further one is started."""
 SHORT = 0.1
 """Seconds below which a read is timed again, at other steps."""

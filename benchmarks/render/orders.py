@@ -208,7 +208,7 @@ def page(data: Any) -> list[str]:
     )
     outputs = [
         "Each number is the median of",
-        "up to five processes, each of one dealer, which ran it on few samples before; outputs are",
+        "up to three processes, each of one dealer, which ran it on few samples before; outputs are",
         "verified after timing. Times are of the CPU, in one thread.",
     ]
     shared = ". The machine is shared: trust ratios more than times."
