@@ -126,7 +126,8 @@ def test_a_lost_cell_is_found() -> None:
     rival = {**numbers, "ns": 4.0, "first_bytes": 0, "dealer": "torch WeightedRandomSampler"}
     stopped = {"dealer": "torch WeightedRandomSampler", "stop": "too many"}
     records = [{**case, **each} for each in ({**numbers, "dealer": page.OURS}, rival, stopped)]
+    row = "Samples by weight, n = 1e3"
     (loss,) = page.losses({"orders": {"records": records}})
-    assert (loss.table, loss.row, loss.theirs, loss.ours) == ("orders: ns", "n = 1e3", "4", "5")
+    assert (loss.table, loss.row, loss.theirs, loss.ours) == ("orders: ns", row, "4", "5")
     table = page.table({"orders": {"records": records, "sets": ["AVX2"]}}, "weights")
     assert "torch WeightedRandomSampler, n = 1e3: `too many`\n" == table[-1]

@@ -45,7 +45,7 @@ CASES = (
     Case("all exhausted", 3 * 10**6, num=3),
     Case("repeats", 1_281_167, world=8, batch=192),  # ImageNet; 8 * 192 is a multiple of COPIES
 )
-RUNS = 3
+RUNS = 5
 """Processes per number, of which the median is taken."""
 LONG = 60
 """Seconds after which no further one is started."""
