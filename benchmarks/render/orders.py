@@ -211,10 +211,11 @@ def page(data: Any) -> list[str]:
     install = " && ".join(
         [INSTALL, *(dealer.cure for dealer in DEALERS if "--no-deps" in dealer.cure)]
     )
+    runs = max(record.get("runs", 1) for record in found["records"])
     outputs = [
         "Each number is the median of",
-        "up to five processes, fewer where they take long, each of one dealer, which ran it on few",
-        "samples before. Outputs are verified after timing. Times are of the CPU, in one thread.",
+        f"up to {runs} processes, fewer where they take long, each of one dealer, which ran it on",
+        "few samples before. Outputs are verified after timing. Times are of one thread's CPU.",
     ]
     shared = ". The machine is shared: trust ratios more than times."
     lines = heading(data, "Orders of samples, measured", outputs, shared, install)
