@@ -105,6 +105,9 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
 
     Of an epoch of more than 2**26 units, the first steps are drawn; of a longer step, a part.
 
+    A mixture's shares are of units. Where its sources deal bins of different sizes, samples are not
+    drawn in those shares, and what is aimed at is not what is to be expected of them.
+
     Parameters
     ----------
     plan : Plan
