@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -20,20 +23,41 @@ GLOO_ABORT = "terminate called without an active exception"
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nobody listens on, and that no connection is given by itself.
+
+    A port that the system would hand out may be taken by any connection (gloo's, of which ranks
+    make dozens) between this probe and the moment at which rank 0 listens on it; then rank 0 ends,
+    and the others wait for it.
+    """
+    handed_out = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(handed_out.read_text().split()[0]) if handed_out.exists() else 32768
+    while True:
+        port = random.SystemRandom().randrange(first // 2, first)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def ended(process: subprocess.Popen[bytes], log: Any, result: Path) -> str | None:
+    """How a rank ended that failed, or None if it runs or has done its work."""
+    if not process.poll():
+        return None
+    log.seek(0)
+    text = log.read().decode(errors="replace")
+    if result.exists() and GLOO_ABORT in text:
+        return None
+    return f"ended with {process.returncode}:\n{text[-6000:]}"
 
 
 def run_ranks(
-    function: str, world_size: int, *arguments: Any, timeout: float = 900, **environment: str
+    function: str, world_size: int, *arguments: Any, timeout: int = 600, **environment: str
 ) -> list[Any]:
     """Call `package.module:name` in every rank's own process; return what each returned.
 
     The function is called as name(*arguments); arguments and results travel as JSON. RANK,
     LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set as torchrun sets them. A rank that
-    fails fails the test, with what it printed.
+    fails ends the others, which would wait for it, and fails the test with what it printed; one
+    that is not done after `timeout` seconds ends itself, and prints where all its threads were.
     """
     with tempfile.TemporaryDirectory() as folder:
         ranks = []
@@ -55,25 +79,24 @@ def run_ranks(
             }
             result = Path(folder) / f"{rank}.json"
             command = [sys.executable, "-m", "tests.trainers.ranks", function, str(result)]
-            command.append(json.dumps(arguments))
+            command += [str(timeout), json.dumps(arguments)]
             log = (Path(folder) / f"{rank}.log").open("w+b")
             process = subprocess.Popen(
                 command, cwd=folder, env=variables, stdout=log, stderr=subprocess.STDOUT
             )
             ranks.append((process, log, result))
         try:
-            for process, _, _ in ranks:
-                process.wait(timeout)
+            while any(process.poll() is None for process, _, _ in ranks):
+                if any(ended(*rank) for rank in ranks):
+                    break
+                for process, _, _ in ranks:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(0.2)
+            said = [f"rank {rank} {how}" for rank, each in enumerate(ranks) if (how := ended(*each))]
         finally:
-            said = []
-            for rank, (process, log, result) in enumerate(ranks):
+            for process, log, _ in ranks:
                 process.kill()
                 process.wait()
-                log.seek(0)
-                text = log.read().decode(errors="replace")
-                done = result.exists() and GLOO_ABORT in text
-                if process.returncode and not done:
-                    said.append(f"rank {rank} ended with {process.returncode}:\n{text[-6000:]}")
                 log.close()
         assert not said, "\n".join(said)
         return [json.loads(result.read_text()) for _, _, result in ranks]
@@ -86,7 +109,8 @@ def _main() -> None:
     # Workers forked from a process with threads can hang (CPython issue 112275).
     multiprocessing.set_start_method("forkserver")
     multiprocessing.set_forkserver_preload(["torch", "indexplan_torch"])
-    function, result, arguments = sys.argv[1:]
+    function, result, timeout, arguments = sys.argv[1:]
+    faulthandler.dump_traceback_later(int(timeout), exit=True)
     module, name = function.split(":")
     value = getattr(importlib.import_module(module), name)(*json.loads(arguments))
     Path(result).write_text(json.dumps(value))

@@ -66,7 +66,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[Any]]:
     """What four ranks, and two, tell; by how many they are."""
     folders = [str(tmp_path_factory.mktemp("stores")) for _ in range(2)]
     two = [{"meshes": each} for each in run_ranks(f"{RUNS}:meshes", 2, folders[0])]
-    return {4: run_ranks(f"{RUNS}:everything", 4, folders[1], timeout=900), 2: two}
+    return {4: run_ranks(f"{RUNS}:everything", 4, folders[1]), 2: two}
 
 
 def batches(plan: ip.Plan, rank: int, world_size: int, number: int = 0) -> list[Any]:
