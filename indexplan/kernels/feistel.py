@@ -168,19 +168,22 @@ def permute(
     for i in range(num):
         out[i] = np.int64(left[i])
         num_outside += left[i] >= n
-    while num_outside > 0:  # cycle walking, with all the lanes outside [0, n) side by side
-        j = 0
-        for i in range(num):
-            if U64(out[i]) >= n:
-                left[j] = U64(out[i])
-                j += 1
-        _network(left, right, j, cipher, inverse)
-        j = num_outside = 0
-        for i in range(num):
-            if U64(out[i]) >= n:
-                out[i] = np.int64(left[j])
-                num_outside += left[j] >= n
-                j += 1
+    if num_outside == 0:
+        return
+    where, walking = np.empty(num, np.int64), 0
+    for i in range(num):  # cycle walking, with all the lanes outside [0, n) side by side
+        if U64(out[i]) >= n:
+            where[walking], left[walking] = i, U64(out[i])
+            walking += 1
+    while walking > 0:
+        _network(left, right, walking, cipher, inverse)
+        stay = 0
+        for i in range(walking):
+            out[where[i]] = np.int64(left[i])
+            if left[i] >= n:
+                where[stay], left[stay] = where[i], left[i]
+                stay += 1
+        walking = stay
 
 
 @helper
