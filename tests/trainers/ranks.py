@@ -92,7 +92,8 @@ def run_ranks(
                 for process, _, _ in ranks:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(0.2)
-            said = [f"rank {rank} {how}" for rank, each in enumerate(ranks) if (how := ended(*each))]
+            how = [ended(*each) for each in ranks]
+            said = [f"rank {rank} {each}" for rank, each in enumerate(how) if each]
         finally:
             for process, log, _ in ranks:
                 process.kill()
