@@ -36,7 +36,8 @@ def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step:
 
 def _numbers(column: Any, num_samples: int) -> NDArray[Any]:
     """Return a number for each sample, in the memory or file that they lie in."""
-    plain = type(column) is np.ndarray and column.dtype.kind in "iu" and column.ndim == 1
+    array = isinstance(column, np.ndarray) and not isinstance(column, np.ma.MaskedArray)
+    plain = array and column.dtype.kind in "iu" and column.ndim == 1
     row: NDArray[Any] = column if plain else Column.of(column, INTEGERS).array
     if len(row) != num_samples:
         rule = f"of {num_samples} numbers, one for each sample"
@@ -57,7 +58,7 @@ def _valid(steps: Steps, step: int) -> list[tuple[int, Int64, Int64]]:
 
 def _sum(numbers: NDArray[Any]) -> int:
     """Return the exact sum of integers, however large it is."""
-    if numbers.dtype == np.uint64:
+    if numbers.dtype.kind == "u" and numbers.dtype.itemsize == 8:  # in either order of bytes
         return int((numbers >> 32).sum()) * 2**32 + int((numbers & (2**32 - 1)).sum())
     wide = numbers.astype(np.int64)
     return int((wide >> 32).sum()) * 2**32 + int((wide & (2**32 - 1)).sum())

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.plan.totals import _numbers
 from tests.support.bins import ChangingBins, Drawn, bin_orders
 from tests.support.lengths import binned
 from tests.support.strategies import nums_samples, orders, plans, steps_of
@@ -69,6 +70,23 @@ def test_any_integers(dtype: str, tmp_path: Path) -> None:
     expected = sum(valid_samples(plan, 0, step=2))
     some: list[Any] = [column, column.tolist(), tmp_path / "a.npy"]
     assert {expected} == {plan.step_total(each, 0, step=2) for each in some}
+
+
+def test_huge_integers_in_either_order_of_bytes() -> None:
+    """A number past 2**63 is one in any array, and no negative one."""
+    plan = ip.Plan(ip.Sequential(2), world_size=1, batch_size=2)
+    for dtype in ("<u8", ">u8"):
+        with pytest.raises(ip.IndexPlanError, match=f"got {2**63 + 5};"):
+            plan.step_total(np.array([2**63, 5], dtype), 0, step=0)
+
+
+def test_arrays_of_files_are_not_read_whole(tmp_path: Path) -> None:
+    """A memmap is looked up where it lies, as any array is."""
+    np.arange(50, dtype=np.int32).tofile(tmp_path / "a")
+    column = np.memmap(tmp_path / "a", np.int32, "r")
+    assert np.shares_memory(column, _numbers(column, 50))
+    plan = ip.Plan(ip.Sequential(50), world_size=2, batch_size=5)
+    assert sum(range(20, 30)) == plan.step_total(column, 0, step=2)
 
 
 @pytest.mark.parametrize(("value", "num"), [(2**62, 3), (-(2**62), 3), (2**63 - 1, 100)])
