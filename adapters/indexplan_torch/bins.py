@@ -68,7 +68,7 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
             f"samples of a bin must have the same fields; got {names} and {other}; {OWN}"
         )
     sizes = torch.cat([_seq_lens(row) for row in rows])
-    joined = {name: torch.cat([_row(row[name]) for row in rows]) for name in names}
+    joined = {name: _cat([_row(row[name]) for row in rows]) for name in names}
     joined.setdefault(POSITIONS, position_ids(sizes))
     return {**joined, SEQ_LENS: sizes}
 
@@ -126,7 +126,7 @@ class Bins(Dataset[Any]):
                 f"a bin must be a list of what the dataset is asked for; got {shown(asked)}; read "
                 "Bins by a plan whose order deals bins, through PlanLoader"
             )
-        if len(asked) and isinstance(asked[0], list):
+        if not len(asked) or isinstance(asked[0], list):  # an inner batch may have no bin
             return [self[each] for each in asked]
         together = getattr(self.dataset, "__getitems__", None)
         if together is not None:
@@ -136,8 +136,20 @@ class Bins(Dataset[Any]):
 
 def _fields(sample: Any) -> dict[str, torch.Tensor]:
     """Return a sample's fields as tensors."""
-    fields = sample if isinstance(sample, Mapping) else {TOKENS: sample}
-    return {name: _tensor(name, value) for name, value in fields.items()}
+    if isinstance(sample, Mapping):
+        return {name: _tensor(name, value) for name, value in sample.items()}
+    row = _tensor(TOKENS, sample)
+    if isinstance(sample, tuple) or (isinstance(sample, list) and row.dim() > 1):
+        raise IndexPlanError(
+            "a sample must be a dict of fields, or a row of tokens, to be joined; got "
+            f"{shown(sample)}; {OWN}"
+        )
+    return {TOKENS: row}
+
+
+def _cat(rows: list[torch.Tensor]) -> torch.Tensor:
+    """Return rows one after another: of the type of those that are not empty, as `[]` has none."""
+    return torch.cat([row for row in rows if len(row)] or rows[:1])
 
 
 def _tensor(name: Any, value: Any) -> torch.Tensor:

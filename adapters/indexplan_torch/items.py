@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indexplan import IndexPlanError, Phase, Plan
@@ -62,6 +62,8 @@ def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iter
         for batch in batches:
             yield form.of(batch)
     else:
+        if plan.order.deals_bins and form.keep_bins:
+            form = replace(form, item=_no_list(form.item))
         for step, batch in enumerate(batches, plan.first_step(epoch, sub_epoch)):
             yield form.of(batch, plan.phase(epoch, sub_epoch, step=step))
 
@@ -96,6 +98,21 @@ def _check_item(item: Any) -> None:
             f"item must take two arguments, (index, phase); got one of {signature}; pass one such "
             'as lambda index, phase: (index, phase["resolution"])'
         ) from None
+
+
+def _no_list(item: Item) -> Item:
+    """Return an item that refuses lists, which datasets would take for bins."""
+
+    def checked(index: int, phase: Phase) -> Any:
+        found = item(index, phase)
+        if isinstance(found, list):
+            raise IndexPlanError(
+                "item must return something other than a list, as lists are bins here; got "
+                f"{shown(found)}; return a tuple"
+            )
+        return found
+
+    return checked
 
 
 def _lost(index: int, _: Phase) -> Any:

@@ -10,7 +10,6 @@ import torch
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import shown
 
-INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 MOST = 2**31 - 1  # tokens, as attention counts in int32
 
 
@@ -45,20 +44,28 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     >>> cu_seqlens, max_seqlen, position_ids.tolist()
     (tensor([0, 3, 5], dtype=torch.int32), 3, [0, 1, 2, 0, 1])
     """
-    try:
-        given = torch.as_tensor(np.array(lengths) if isinstance(lengths, np.ndarray) else lengths)
-    except Exception:  # whatever torch raises, or a class of somebody's
-        given = torch.empty(0)
-    right = given.dim() == 1 and len(given) > 0 and given.dtype in INTEGERS
-    if not right or given.min() < 0 or given.max() > MOST or given.sum() > MOST:
+    sizes = _integers(lengths)
+    right = sizes is not None and sizes.dim() == 1 and len(sizes) > 0
+    if sizes is None or not right or sizes.min() < 0 or sizes.max() > MOST or sizes.sum() > MOST:
         raise IndexPlanError(
             "lengths must be integers from 0 in one dimension, which add up to less than 2**31; "
             f"got {shown(lengths)}; pass the tokens of each sample, such as lengths[batch]"
         )
-    sizes = given.to(torch.int64)
     ends = sizes.cumsum(0)
     bounds = torch.cat([ends.new_zeros(1), ends]).to(torch.int32)
     return bounds, int(sizes.max()), position_ids(sizes)
+
+
+def _integers(lengths: Any) -> torch.Tensor | None:
+    """Return integers of any type as int64, of which huge ones are negative; None of others."""
+    if isinstance(lengths, torch.Tensor):
+        others = lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool
+        return None if others else lengths.to(torch.int64)
+    try:
+        row = np.asarray(lengths)
+    except Exception:  # whatever NumPy raises, or a class of somebody's
+        return None
+    return torch.from_numpy(row.astype(np.int64)) if row.dtype.kind in "iu" else None
 
 
 def position_ids(sizes: torch.Tensor) -> torch.Tensor:

@@ -336,3 +336,36 @@ def test_varlen(lengths: list[int], kind: str) -> None:
     assert [sum(lengths[:i]) for i in range(len(lengths) + 1)] == cu_seqlens.tolist()
     assert max(lengths) == longest
     assert [i for length in lengths for i in range(length)] == position_ids.tolist()
+
+
+def test_lengths_of_any_integers() -> None:
+    """Of every type and byte order that NumPy and torch have."""
+    expected = [part if isinstance(part, int) else part.tolist() for part in varlen([300, 2])]
+    small = [part if isinstance(part, int) else part.tolist() for part in varlen([100, 2])]
+    for name in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
+        for array in (np.array([100, 2], f"<{name}"), np.array([100, 2], f">{name}")):
+            found = varlen(array)
+            assert small == [found[0].tolist(), found[1], found[2].tolist()]
+        found = varlen(torch.from_numpy(np.array([100, 2], name)))
+        assert small == [found[0].tolist(), found[1], found[2].tolist()]
+    found = varlen(np.array([300, 2], np.uint16))
+    assert expected == [found[0].tolist(), found[1], found[2].tolist()]
+
+
+def test_samples_without_tokens_do_not_change_others() -> None:
+    """An empty list has no type: token numbers beside it stay integers, whatever their size."""
+    row = join([{"input_ids": [], "labels": []}, {"input_ids": [2**25 + 1], "labels": [True]}])
+    assert ([2**25 + 1], torch.int64) == (row["input_ids"].tolist(), row["input_ids"].dtype)
+    assert torch.bool == row["labels"].dtype
+    assert [0, 1] == row["seq_lens"].tolist()
+    assert [0] == join([[]])["seq_lens"].tolist()
+
+
+def test_inner_batches_without_bins() -> None:
+    """Steps that are not full have inner batches of no bin, which stay empty lists."""
+    plan = ip.Plan(Bins(7), world_size=1, batch_size=(5, 1))
+    loader = PlanLoader(
+        indexplan_torch.Bins(Identity(7), join=tuple), plan, nested=True, collate_fn=as_they_are
+    )
+    (batch,) = list(loader)
+    assert [[(0,)], [(1, 2)], [(3, 4, 5)], [(6,)], []] == batch

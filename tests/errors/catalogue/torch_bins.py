@@ -84,4 +84,22 @@ CASES: list[Case] = [
         "lengths must be integers from 0 in one dimension, which add up to less than 2**31; got "
         "tensor([[1, 1], [1, 1]]); pass the tokens of each sample, such as lengths[batch]",
     ),
+    (
+        "samples that are tuples",
+        lambda: join([([1, 2], [2, 3])]),
+        "a sample must be a dict of fields, or a row of tokens, to be joined; got ([1, 2], "
+        f"[2, 3]); {OWN}",
+    ),
+    (
+        "samples that are two rows",
+        lambda: join([[[1, 2], [2, 3]]]),
+        "a sample must be a dict of fields, or a row of tokens, to be joined; got [[1, 2], "
+        f"[2, 3]]; {OWN}",
+    ),
+    (
+        "an item that is a list",
+        lambda: list(PlanBatchSampler(PLAN, item=lambda index, _: [index, 128])),
+        "item must return something other than a list, as lists are bins here; got [0, 128]; "
+        "return a tuple",
+    ),
 ]
