@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from indexplan.orders.mixture import Mixture
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.repeat_factors import repeat_factors
+    from indexplan.orders.shard_shuffle import ShardShuffle
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
     from indexplan.orders.token_budget import TokenBudget
@@ -79,6 +80,7 @@ __all__ = [
     "Report",
     "Saved",
     "Sequential",
+    "ShardShuffle",
     "Shuffle",
     "Split",
     "Stored",
@@ -132,6 +134,7 @@ _AT_FIRST_USE = {
     "LengthGrouped": "indexplan.orders.length_grouped",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Repeat": "indexplan.orders.repeat",
+    "ShardShuffle": "indexplan.orders.shard_shuffle",
     "Subset": "indexplan.orders.subset",
     "TokenBudget": "indexplan.orders.token_budget",
     "TokenWindows": "indexplan.orders.token_windows",

@@ -14,6 +14,7 @@ from indexplan.errors import integer, wrong
 # Purposes: other streams of one seed. Those left out are kept for orders to come.
 SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)
 WEIGHTED, WEIGHTED_ROW, MIXTURE, CLASS_ROWS, CLASS_NUMBERS, MEMBERS, LOCAL = range(4, 11)
+SHARDS, PIECES, LANES = range(11, 14)
 BINS, STRATA, PHASES = range(14, 17)
 SPLITS = 18
 

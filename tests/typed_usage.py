@@ -40,4 +40,5 @@ pairs: ip.ClassBatches = ip.ClassBatches([0, 0, 1, 1], classes=2, per_class=2)
 mixed: ip.Mixture = ip.Mixture(
     {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}
 ).with_phase(100, {"web": 1, "code": 1})
+lanes: int = ip.ShardShuffle([5, 0, 7], lanes=2, stripe=8, sticky=True).stripe
 drawn: ip.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))

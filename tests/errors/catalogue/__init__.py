@@ -24,6 +24,7 @@ from tests.errors.catalogue import (
     questions,
     remotes,
     saves,
+    shards,
     specs,
     torch_bins,
     torches,
@@ -55,6 +56,7 @@ _MODULES = (
     trainers,
     weights,
     windows,
+    shards,
 )
 
 CASES: dict[str, tuple[Provoke, str]] = {

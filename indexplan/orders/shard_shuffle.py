@@ -1,0 +1,213 @@
+"""Shards in a shuffled order, read in lanes that stay with a node: shard-shuffle-v1."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from indexplan.errors import integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order
+from indexplan.orders.columns import BLOCK, INTEGERS, Column, Numbers
+from indexplan.orders.registry import register
+from indexplan.seeds import LANES, PIECES, SHARDS, check_seed, key_words
+
+GRIDS = ("epoch", "stream")
+EPOCHS_AT_HAND = 3  # of which the row is kept: of 16 bytes a shard, up to 48 where it is sticky
+PLACES = 64  # that a stripe has in each lane, unless it is given
+
+
+class Row(NamedTuple):
+    """What stands in an epoch's row of samples: at places from edges[k] on, place + deltas[k]."""
+
+    edges: Int64
+    deltas: Int64
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class ShardShuffle(Order):
+    """Every epoch reads the shards in a shuffled order, in lanes that stay with a node.
+
+    For datasets that lie in shards, of whatever sizes, on many nodes. The shuffled row of shards is
+    cut into `lanes`, which are read side by side: a stripe has some places of each in turn. A
+    rank's share of a step is a stretch of a stripe, so each node meets the same few lanes in all
+    steps, and reads its own shards only; a global batch meets all lanes.
+
+    Parameters
+    ----------
+    sizes : array_like of int, shape (num_shards,), or Column, or path of a .npy file
+        Samples in each shard, 0 or more; 1 <= their sum, and sum + stripe < 2**63. Sample i of the
+        dataset is the one that comes after i others, shard after shard.
+    lanes : int, default 64
+        1 <= lanes < 2**32. A multiple of the number of nodes.
+    stripe : int, optional
+        Places of a stripe, a multiple of `lanes`; 64 * lanes by default. A multiple of every global
+        batch of the run.
+    window : int, default 2
+        Shards, of the mean size, whose samples are shuffled together; 1 <= window < 2**32.
+    sticky : bool, default False
+        Whether lanes keep their shards in all epochs, so that nodes which store them read them once
+        only: then only the order inside a lane changes.
+    grid : {"epoch", "stream"}, default "epoch"
+        Where stripes start: at each epoch's start, or, for plans with remainder="carry", whose
+        steps run through the epochs, at every multiple of `stripe` in the stream of all epochs.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or the sizes are all 0.
+
+    Examples
+    --------
+    >>> order = ShardShuffle([40, 0, 25, 60, 31], lanes=2, stripe=8, window=1, seed=1)
+    >>> order.num_samples
+    156
+    >>> order.take(0, 0, 8)  # four of a lane, then four of the other
+    array([92, 70, 93, 85, 15, 20,  3,  6])
+    """
+
+    sizes: Column
+    _: KW_ONLY
+    lanes: int = 64
+    stripe: int = None  # type: ignore[assignment]  # 64 * lanes is filled in
+    window: int = 2
+    sticky: bool = False
+    grid: str = "epoch"
+    seed: int = 0
+
+    algorithm = "shard-shuffle-v1"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            sizes: Numbers,
+            *,
+            lanes: int = 64,
+            stripe: int | None = None,
+            window: int = 2,
+            sticky: bool = False,
+            grid: str = "epoch",
+            seed: int = 0,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        sizes, num_samples = _sizes_of(self.sizes)
+        lanes = integer("lanes", self.lanes, 1, 2**32, "leave it out for 64")
+        cure = f"leave it out for {PLACES} times the lanes"
+        stripe = PLACES * lanes if self.stripe is None else self.stripe
+        stripe = integer("stripe", stripe, 1, 2**63 - num_samples, cure)
+        if stripe % lanes:
+            raise wrong("stripe", f"a multiple of lanes, {lanes}", stripe, cure)
+        window = integer("window", self.window, 1, 2**32, "leave it out for 2")
+        if not isinstance(self.sticky, bool):
+            raise wrong("sticky", "True or False", self.sticky, "leave it out for False")
+        if self.grid not in GRIDS:
+            cure = "leave it out, or say stream where the plan's remainder is carry"
+            raise wrong("grid", "epoch or stream", self.grid, cure)
+        checked = {
+            "sizes": sizes,
+            "num_samples": num_samples,
+            "lanes": lanes,
+            "stripe": stripe,
+            "window": window,
+            "seed": check_seed(self.seed),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @once
+    def _firsts(self) -> Int64:
+        """The first sample of each shard, and the end."""
+        firsts = np.zeros(len(self.sizes) + 1, np.int64)
+        np.cumsum(self.sizes.array, out=firsts[1:])
+        self.sizes.check_file()
+        return firsts
+
+    def _grid(self, epoch: int) -> Int64:
+        """Return what kernels know of the grid of an epoch."""
+        n, lanes, stripe = self.num_samples, self.lanes, self.stripe
+        shift = epoch * n % stripe if self.grid == "stream" else 0
+        window = min(self.window * -(-n // len(self.sizes)), 2**63 - 1)
+        return np.array([n, shift, stripe // lanes, lanes, window], np.int64)
+
+    @once
+    def _rows(self) -> dict[int, Row]:
+        """The rows of the epochs that were asked for last."""
+        return {}
+
+    def _row(self, epoch: int) -> Row:
+        """Return what stands in the row of an epoch."""
+        found = self._rows.get(epoch)
+        if found is None:
+            found = self._row_of(epoch)
+            for old in list(self._rows)[: 1 - EPOCHS_AT_HAND]:
+                self._rows.pop(old, None)
+            self._rows[epoch] = found
+        return found
+
+    def _row_of(self, epoch: int) -> Row:
+        from indexplan.kernels.shards import reorder_pieces
+
+        if not self.sticky:
+            return self._slots(epoch)
+        slots = self._slots_of_all_epochs
+        most = 3 * len(slots.deltas)  # each shard in a lane's end, in lanes of its own, in a start
+        edges, deltas = np.empty(most + 1, np.int64), np.empty(most, np.int64)
+        key = key_words(self.seed, PIECES, epoch, 2)
+        num = reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
+        return Row(edges[: num + 1].copy(), deltas[:num].copy())
+
+    @once
+    def _slots_of_all_epochs(self) -> Row:
+        """The row of shards that lanes keep."""
+        return self._slots(0)
+
+    def _slots(self, epoch: int) -> Row:
+        """Return the row of shards that an epoch's words give."""
+        from indexplan.kernels import feistel, shards
+
+        num = len(self.sizes)
+        words = key_words(self.seed, SHARDS, epoch, 2 * feistel.num_rounds(num))
+        edges, deltas = np.empty(num + 1, np.int64), np.empty(num, np.int64)
+        held = shards.lay_out(self._firsts, words, edges, deltas)
+        return Row(edges[: held + 1], deltas[:held])
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        from indexplan.kernels.shards import deal_runs
+
+        key = key_words(self.seed, LANES, epoch, 2)
+        deal_runs(self._grid(epoch), key, *self._row(epoch), starts, stops, out)
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        from indexplan.kernels.shards import find_places
+
+        edges, deltas = self._row(epoch)
+        samples = edges[:-1] + deltas  # at which the stretches start
+        by_sample = np.argsort(samples)
+        stretch = by_sample[np.searchsorted(samples[by_sample], indices, "right") - 1]
+        out = np.empty(len(indices), np.int64)
+        key = key_words(self.seed, LANES, epoch, 2)
+        find_places(self._grid(epoch), key, indices - deltas[stretch], out)
+        return out
+
+
+def _sizes_of(values: Any) -> tuple[Column, int]:
+    """Return the sizes of shards as a column, and their sum."""
+    column, total = Column.of(values, INTEGERS), 0
+    for begin in range(0, len(column), BLOCK):
+        block = column.array[begin : begin + BLOCK]
+        if block.min() < 0:
+            at = begin + int(np.argmax(block < 0))
+            cure = "pass how many samples each shard holds"
+            raise wrong(f"the size of shard {at}", "0 or more", int(column.array[at]), cure)
+        total += sum(block.tolist())
+    if not 1 <= total < 2**63:
+        cure = "pass how many samples each shard holds"
+        raise wrong("the sum of sizes", "from 1 to 2**63 - 1", total, cure)
+    return column, total

@@ -1,0 +1,233 @@
+"""shard-shuffle-v1: known answers, the oracle, what lanes promise, and what a node reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.support.shards_oracle import Shards
+from tests.support.strategies import plans, seeds
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "shard_shuffle_v1.json"
+CASES = json.loads(GOLDEN.read_text())["cases"]
+
+epochs = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def shards(draw: st.DrawFn, most: int = 12, num: int = 12) -> Shards:
+    """Draw fields: empty shards, more lanes than samples, and windows past the end among them."""
+    size = st.integers(0, most) | st.sampled_from([0, 1, most])
+    sizes = draw(st.lists(size, min_size=1, max_size=num).filter(any))
+    lanes = draw(st.integers(1, 6) | st.integers(1, 40))
+    stripe = lanes * draw(st.integers(1, 5) | st.integers(1, 40))
+    grid = draw(st.sampled_from(["epoch", "stream"]))
+    window = draw(st.integers(1, 3) | st.just(2**32 - 1))
+    return Shards(sizes, lanes, stripe, window, draw(st.booleans()), grid, draw(seeds))
+
+
+def made(fields: Shards) -> ip.ShardShuffle:
+    """Return the order of these fields."""
+    sizes, *more = fields
+    return ip.ShardShuffle(sizes, **dict(zip(Shards._fields[1:], more, strict=True)))
+
+
+def drawn(most: int, num: int) -> st.SearchStrategy[ip.ShardShuffle]:
+    """Return a strategy for orders."""
+    return shards(most, num).map(made)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['seed']}, epoch {case['epoch']}")
+def test_known_answers(case: dict[str, Any]) -> None:
+    """Bits that never change."""
+    order = made(Shards(*(case[name] for name in Shards._fields)))
+    row = order.take(case["epoch"], 0, order.num_samples)
+    assert case["first"] == row[:40].tolist()
+    assert case["sha256"] == hashlib.sha256(row.astype("<i8").tobytes()).hexdigest()
+
+
+@settings(max_examples=60)
+@given(shards(), st.sampled_from([0, 1, 2, 77]), st.data())
+def test_the_oracle(fields: Shards, epoch: int, data: st.DataObject) -> None:
+    """Whole epochs, runs of them and single places are the oracle's, and lead back."""
+    order, expected = made(fields), fields.epoch(epoch)
+    n = len(expected)
+    assert expected == order.take(epoch, 0, n).tolist()
+    assert list(range(n)) == order.locate(epoch, expected).tolist()
+    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=6)))
+    runs = [expected[a:b] for a, b in zip([0, *cuts], [*cuts, n], strict=True)]
+    assert sum(runs, []) == order.take(epoch, [0, *cuts], [*cuts, n]).tolist()
+    some = data.draw(st.lists(st.integers(0, n - 1), max_size=5))
+    assert [expected[at] for at in some] == order.take(epoch, some).tolist()
+
+
+@settings(max_examples=60)
+@given(shards(300, 40), epochs)
+def test_each_epoch_is_a_permutation(fields: Shards, epoch: int) -> None:
+    """Of all samples, and its inverse; wherever the grid starts."""
+    order = made(fields)
+    row = order.take(epoch, 0, order.num_samples)
+    assert list(range(order.num_samples)) == sorted(row.tolist())
+    assert list(range(order.num_samples)) == order.locate(epoch, row).tolist()
+
+
+@settings(max_examples=40)
+@given(shards(60, 30), st.integers(0, 5))
+def test_windows_and_lanes(fields: Shards, epoch: int) -> None:
+    """A lane is a stretch of the row, read front to back; no sample leaves its window."""
+    order, n = made(fields), sum(fields.sizes)
+    shift = epoch * n % fields.stripe if fields.grid == "stream" else 0
+    lanes = np.array([fields.lane_at(p + shift) for p in range(n)])
+    w = fields.window * -(-n // len(fields.sizes))
+    row, start = fields.row(epoch), 0
+    for lane in sorted(set(lanes.tolist())):
+        dealt = order.take(epoch, np.flatnonzero(lanes == lane)).tolist()
+        expected = row[start : start + len(dealt)]
+        if fields.sticky:
+            expected = fields.in_pieces(epoch, lane, expected)
+            assert sorted(expected) == sorted(row[start : start + len(dealt)])
+        for v in range(0, len(dealt), w):
+            assert sorted(expected[v : v + w]) == sorted(dealt[v : v + w])
+        start += len(dealt)
+
+
+@st.composite
+def aligned(draw: st.DrawFn) -> tuple[Shards, int, int, int]:
+    """Draw fields for which the law of locality holds; with nodes, ranks of each and G."""
+    nodes, ranks = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    steps, lanes_of_a_node = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    lanes = nodes * lanes_of_a_node * steps
+    step = math.lcm(nodes * ranks, lanes) * draw(st.integers(1, 3))
+    stripe = step * steps
+    sizes = draw(st.lists(st.integers(0, 40), min_size=1, max_size=60).filter(any))
+    grid = draw(st.sampled_from(["epoch", "stream"]))
+    fields = Shards(sizes, lanes, stripe, 2, draw(st.booleans()), grid, draw(seeds))
+    return fields, nodes, ranks, step
+
+
+@settings(max_examples=40)
+@given(aligned(), st.integers(1, 3))
+def test_a_node_keeps_its_lanes(drawn: tuple[Shards, int, int, int], sub_epochs: int) -> None:
+    """The law of locality: the same lanes at the same step of every stripe, and L / nodes in all.
+
+    Of full steps from an epoch's start with grid "epoch"; with "stream", of all that "carry" has.
+    """
+    fields, nodes, ranks, step = drawn
+    n, stream = sum(fields.sizes), fields.grid == "stream"
+    order, world_size = made(fields), nodes * ranks
+    plan = ip.Plan(
+        order,
+        world_size=world_size,
+        batch_size=step // world_size,
+        remainder="carry" if stream else "drop",
+        sub_epochs=sub_epochs if stream else 1,
+    )
+    lanes_of: list[list[set[int]]] = [
+        [set() for _ in range(fields.stripe // step)] for _ in range(nodes)
+    ]
+    for epoch in range(3):
+        positions = order.locate(epoch, range(n)).tolist()
+        shift = epoch * n % fields.stripe if stream else 0
+        ranks_of = plan.locate(range(n), epoch=epoch).rank.tolist()
+        for position, rank in zip(positions, ranks_of, strict=True):
+            if rank >= 0:
+                place = position + (epoch * n if stream else 0)
+                of_node = lanes_of[rank // ranks]
+                of_node[place // step % len(of_node)].add(fields.lane_at(position + shift))
+    most = fields.lanes * step // (fields.stripe * nodes)
+    for of_node in lanes_of:
+        assert all(len(lanes) <= most for lanes in of_node)
+        assert len(set().union(*of_node)) == sum(map(len, of_node)) <= fields.lanes // nodes
+
+
+@settings(max_examples=20)
+@given(plans(drawn(12, 8)))
+def test_plans_keep_the_laws(plan: ip.Plan) -> None:
+    """Fresh and resumed, under all remainders: verified, and the same from JSON with columns."""
+    assert ip.verify(plan).ok
+    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
+    assert again == plan
+    n = plan.order.num_samples
+    assert plan.order.take(1, 0, n).tolist() == again.order.take(1, 0, n).tolist()
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.ShardShuffle([1]),
+        ip.ShardShuffle([0, 5, 0], lanes=9, sticky=True),
+        ip.ShardShuffle(range(40), lanes=8, stripe=32, grid="stream", seed=2**128 - 1),
+        ip.ShardShuffle(range(40), lanes=8, stripe=32, window=3, sticky=True),
+        ip.Epochs(ip.ShardShuffle(range(20), lanes=4, stripe=16), 300),
+    ],
+)
+def test_the_kit(order: ip.Order) -> None:
+    """Everything that plans, files and resuming rely on."""
+    assert check_order(order, fresh_process=False).ok
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "lanes", "stripe"),
+    [
+        ([2**61, 0, 2**62 - 5, 17], 2**32 - 1, 2**32 - 1),
+        ([2**62, 2**40], 3, 3 * 2**59),
+        ([5, 7, 11], 2**32 - 1, 2**30 * (2**32 - 1)),
+    ],
+)
+def test_huge_ones(sizes: list[int], lanes: int, stripe: int, sticky: bool) -> None:
+    """Sizes, lanes and stripes up to the largest: places lead to samples and back."""
+    for grid in ("epoch", "stream"):
+        order = ip.ShardShuffle(sizes, lanes=lanes, stripe=stripe, sticky=sticky, grid=grid)
+        n, epoch = sum(sizes), 2**32 - 1
+        places = sorted({0, 1, n // 7, n // 3, n // 2 + 1, n - 2, n - 1})
+        samples = order.take(epoch, places)
+        assert len(set(samples.tolist())) == len(places)
+        assert 0 <= samples.min() <= samples.max() < n
+        assert places == order.locate(epoch, samples).tolist()
+
+
+def test_a_sticky_node_keeps_its_shards() -> None:
+    """In all epochs a lane has the same samples, in another order; without sticky it has others."""
+    sizes = np.arange(50) * 7 % 40
+    for sticky in (True, False):
+        order = ip.ShardShuffle(sizes, lanes=5, stripe=20, sticky=sticky, seed=3)
+        places = np.arange(order.num_samples)
+        rows = [order.take(epoch, places) for epoch in (0, 1)]
+        held = [
+            [sorted(row[places // 4 % 5 == lane].tolist()) for lane in range(5)] for row in rows
+        ]
+        assert (held[0] == held[1]) is sticky
+        assert rows[0].tolist() != rows[1].tolist()
+
+
+def test_rows_are_kept_of_some_epochs() -> None:
+    """Whatever epochs are asked for, in whatever order, each answers as a new order does."""
+    order = ip.ShardShuffle(range(30), lanes=4, stripe=8, sticky=True, seed=1)
+    for epoch in (0, 3, 1, 0, 2, 3, 5, 0, 1):
+        alone = ip.ShardShuffle(range(30), lanes=4, stripe=8, sticky=True, seed=1)
+        assert alone.take(epoch, 0, 435).tolist() == order.take(epoch, 0, 435).tolist()
+    assert len(order._rows) <= 3
+    assert set(vars(ip.ShardShuffle(range(30)))) == set(order.__getstate__())
+
+
+def test_sizes_whose_file_changes(tmp_path: Path) -> None:
+    """Before they are read to the end: an error. Later nobody asks the file again."""
+    sizes = np.arange(1, 40)
+    np.save(tmp_path / "sizes.npy", sizes)
+    order, later = (ip.ShardShuffle(tmp_path / "sizes.npy", lanes=4) for _ in range(2))
+    order.take(0, 0, 9)
+    np.save(tmp_path / "sizes.npy", sizes[::-1])
+    assert ip.ShardShuffle(sizes, lanes=4).take(1, 0, 9).tolist() == order.take(1, 0, 9).tolist()
+    with pytest.raises(ip.IndexPlanError, match="must be the file that was opened; got 'one that"):
+        later.take(0, 0, 9)
