@@ -13,6 +13,7 @@ from accelerate.data_loader import (  # type: ignore[import-not-found,import-unt
 from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
     recursively_apply,
 )
+from torch.utils.data import default_collate
 
 from indexplan import IndexPlanError
 from indexplan_torch.loader import PlanLoader, handed_over
@@ -66,14 +67,11 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         return self.base_dataloader.batch_sampler
 
     def begin(self) -> None:
-        """Enter the gradient state, with the valid units of the last step as the remainder."""
+        """Enter the gradient state, with the valid rows of the last step as the remainder."""
         super().begin()
         loader = self.base_dataloader
         loader.set_epoch(self.iteration)
-        plan, _ = loader.feed.running()
-        # gather_for_metrics keeps so many rows of the last step: all of them but padding
-        last = len(loader) - 1
-        self.remainder = plan.step_size(*loader.feed.where, step=last) if last >= 0 else -1
+        self.remainder = _rows_of_last_step(loader)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of the steps that are left, on the device."""
@@ -86,6 +84,26 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, in batches the loop has received; the same on all ranks."""
         return self.base_dataloader.state_dict()
+
+
+def _rows_of_last_step(loader: PlanLoader) -> int:
+    """Return the rows that gather_for_metrics keeps of a pass's last step: all but padding.
+
+    0 is all of them; -1 too, but says that the loop has to drop what is padding.
+    """
+    feed, last = loader.feed, len(loader) - 1
+    if last < 0:
+        return -1
+    plan, _ = feed.running()
+    if not plan.order.deals_bins:
+        return plan.step_size(*feed.where, step=last)
+    if not plan.account(*feed.where).num_padded:
+        return 0
+    if not feed.form.keep_bins:  # rows are samples
+        return plan.step_total(None, *feed.where, step=last)
+    if loader.collate_fn is default_collate and not feed.form.nested:  # rows are bins
+        return plan.step_size(*feed.where, step=last)
+    return -1
 
 
 def prepare(accelerator: Any, *objects: Any) -> Any:

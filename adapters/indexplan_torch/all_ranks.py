@@ -112,12 +112,13 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         plan, _ = self.feed.running()
         account = plan.account(*self.feed.where)
         size = account.max_batch_size
-        if size != account.min_batch_size or len(plan.phases) > 1 or self.feed.form.nested:
+        uneven = size != account.min_batch_size or len(plan.phases) > 1
+        if uneven or self.feed.form.nested or plan.order.deals_bins:
             raise IndexPlanError(
-                "plan must have one batch size that all ranks share, and batches that are not "
-                "nested, for GlobalPlanBatchSampler with remainder='pad', as gather_for_metrics "
-                "counts padding by it; got others; use indexplan_torch.accelerate.prepare("
-                "accelerator, PlanLoader(dataset, plan))"
+                "plan must have one batch size that all ranks share, of samples that are neither "
+                "nested nor in bins, for GlobalPlanBatchSampler with remainder='pad', as "
+                "Accelerate counts batches and padding by it; got others; use "
+                "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))"
             )
         return None if size is None else _LastStep(size, self.feed)
 

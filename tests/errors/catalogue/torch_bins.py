@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 import indexplan as ip
-from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, join, varlen
+from indexplan_torch import Bins, GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, join, varlen
 from tests.errors.catalogue.made import Case
 from tests.support import bins
 
@@ -101,5 +101,13 @@ CASES: list[Case] = [
         lambda: list(PlanBatchSampler(PLAN, item=lambda index, _: [index, 128])),
         "item must return something other than a list, as lists are bins here; got [0, 128]; "
         "return a tuple",
+    ),
+    (
+        "padded bins of all ranks",
+        lambda: GlobalPlanBatchSampler(PLAN.replace(remainder="pad"), world_size=2).batch_size,
+        "plan must have one batch size that all ranks share, of samples that are neither nested "
+        "nor in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts batches"
+        " and padding by it; got others; use indexplan_torch.accelerate.prepare(accelerator, "
+        "PlanLoader(dataset, plan))",
     ),
 ]

@@ -359,9 +359,9 @@ CASES: list[Case] = [
                 OPEN.replace(remainder="pad", batch_size=None, global_batch_size=3), world_size=2
             ).batch_size
         ),
-        "plan must have one batch size that all ranks share, and batches that are not nested, for "
-        "GlobalPlanBatchSampler with remainder='pad', as gather_for_metrics counts padding by it; "
-        "got others; use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, "
-        "plan))",
+        "plan must have one batch size that all ranks share, of samples that are neither nested "
+        "nor in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts batches"
+        " and padding by it; got others; use indexplan_torch.accelerate.prepare(accelerator, "
+        "PlanLoader(dataset, plan))",
     ),
 ]
