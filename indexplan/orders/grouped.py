@@ -95,7 +95,7 @@ class Grouped(Strata):
         return tuple(map(str, self._present.tolist()))
 
     def _group_of(self, indices: Int64) -> Int64:
-        return np.searchsorted(self._present, self.groups.array[indices]).astype(np.int64)
+        return np.searchsorted(self._present, self._numbers(indices)).astype(np.int64)
 
     def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
         counts = np.diff(self._template.firsts).astype(np.float64)
@@ -111,7 +111,7 @@ def _sizes(given: Any, present: list[int], groups: Column) -> int | tuple[tuple[
         isinstance(each, list | tuple) and len(each) == 2 for each in given
     ):
         pairs = list(given)
-    elif isinstance(given, list | tuple | np.ndarray):
+    elif isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim):
         pairs = list(enumerate(given))
     else:
         return integer("batch_size", given, 1, SIZE_STOP, CURE)

@@ -138,13 +138,18 @@ class Strata(Order):
         each, key = self._template, key_words(self.seed, STRATA, epoch, 2)
         fill_bins(numbers, offsets, key, each.bins, each.firsts, each.sizes, each.rows, out)
 
+    def _numbers(self, samples: Int64) -> Int64:
+        """Return what the column says of some samples."""
+        numbers = self._column.array[samples].astype(np.int64)
+        self._column.check_file(gone=True)  # else it may say something else than when bins were cut
+        return numbers
+
     def _bins_of(self, epoch: int, samples: Int64) -> Int64:
         """Return the numbers of the bins that samples are in."""
         from indexplan.kernels.strata import find_bins
 
         each, key = self._template, key_words(self.seed, STRATA, epoch, 2)
-        values = self._column.array[samples].astype(np.int64)
-        run = np.searchsorted(each.keys, self._keys(values))
+        run = np.searchsorted(each.keys, self._keys(self._numbers(samples)))
         lows, highs = each.places[run], each.places[run + 1]
         out = np.empty(len(samples), np.int64)
         find_bins(samples, lows, highs, key, each.bins, each.firsts, each.sizes, each.rows, out)
@@ -220,7 +225,7 @@ class ByLength(Strata):
         stratum = np.searchsorted(each.bins, numbers, "right") - 1
         ahead = (numbers - each.bins[stratum]) * each.sizes[stratum]
         counts = np.minimum(each.sizes[stratum], np.diff(each.firsts)[stratum] - ahead)
-        lengths = self.lengths.array[samples].tolist()
+        lengths = self._numbers(samples).tolist()
         costs = [length * count for length, count in zip(lengths, counts.tolist(), strict=True)]
         return int(self._positions(epoch, numbers[[costs.index(max(costs))]])[0])
 

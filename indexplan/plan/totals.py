@@ -28,6 +28,8 @@ def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step:
             total += _sum(numbers[plan.order._take(*where)])  # noqa: SLF001 (runs of the plan's own)
         else:
             total += int(plan.order._offsets(*where)[-1])  # noqa: SLF001
+    if isinstance(column, Column):
+        column.check_file(gone=True)
     if not -(2**63) <= total < 2**63:
         cure = "count in larger units, or use smaller batches"
         raise wrong("the sum of a step", "from -2**63 to 2**63 - 1", total, cure)

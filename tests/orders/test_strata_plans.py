@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import pickle
 from collections import Counter
 from pathlib import Path
@@ -167,6 +168,37 @@ def test_equal_lengths_are_one_order(kind: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=names)
+def test_a_column_that_changes_in_its_file(order: Any, tmp_path: Path) -> None:
+    """Who asks for what the column says is told; of a file that is gone it stays mapped."""
+    name, *others = fields_of(order)
+    path = tmp_path / "a.npy"
+    np.save(path, getattr(order, name).array)
+    fields = {each: fields_of(order)[each] for each in others}
+    made = type(order)(path, **fields)
+    taken, found = made.take(1, 0).tolist(), order.locate(1, range(300)).tolist()
+    assert found == made.locate(1, range(300)).tolist()
+    asked = [
+        lambda: made.locate(1, 5),
+        lambda: ip.Plan(made, global_batch_size=1).step_total(getattr(made, name), 0, step=0),
+        (lambda: made.group_of(5)) if name == "groups" else (lambda: made.heaviest(1)),
+    ]
+    before = path.stat().st_mtime_ns
+    column = np.load(path, mmap_mode="r+")
+    column[:] = column[::-1].copy()
+    column.flush()
+    os.utime(path, ns=(before + 1, before + 1))  # clocks of files may be coarse
+    for ask in asked:
+        with pytest.raises(ip.IndexPlanError, match="got 'one that has changed'"):
+            ask()
+    assert taken == made.take(1, 0).tolist()  # bins were cut before it changed
+    np.save(path, getattr(order, name).array)
+    again = type(order)(path, **fields)
+    again.take(1, 0)
+    path.unlink()
+    assert found == again.locate(1, range(300)).tolist()
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=names)
 def test_plan_directories(order: Any, tmp_path: Path) -> None:
     """A directory keeps the column, and answers for epochs stored and not stored."""
     plan = ip.Plan(order, world_size=3, batch_size=(2, 2))
@@ -190,6 +222,7 @@ def test_sizes_of_groups_are_written_in_one_way() -> None:
     assert one == ip.Grouped(groups, np.array([4, 5, 8, 1]))
     assert [[0, 4], [2, 8], [3, 1]] == one.to_dict()["batch_size"]
     assert ip.Grouped(groups, 4) == ip.Grouped(groups, {0: 4, 2: 4, 3: 4})
+    assert ip.Grouped(groups, 4) == ip.Grouped(groups, np.array(4))
     assert json.loads(json.dumps(one.to_dict())) == one.to_dict()
 
 
