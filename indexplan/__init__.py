@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
     from indexplan.orders.curriculum import curriculum
+    from indexplan.orders.document_windows import DocumentWindows
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.grouped import Grouped
     from indexplan.orders.length_grouped import LengthGrouped
@@ -61,6 +62,7 @@ __all__ = [
     "Cursor",
     "Dataset",
     "Difference",
+    "DocumentWindows",
     "Draws",
     "Epochs",
     "Exported",
@@ -129,6 +131,7 @@ _AT_FIRST_USE = {
     "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",
     "curriculum": "indexplan.orders.curriculum",
+    "DocumentWindows": "indexplan.orders.document_windows",
     "Mixture": "indexplan.orders.mixture",
     "Grouped": "indexplan.orders.grouped",
     "LengthGrouped": "indexplan.orders.length_grouped",

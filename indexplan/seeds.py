@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from indexplan.errors import integer, wrong
 
-# Purposes: other streams of one seed. Those left out are kept for orders to come.
+# Purposes: other streams of one seed.
 SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)
 WEIGHTED, WEIGHTED_ROW, MIXTURE, CLASS_ROWS, CLASS_NUMBERS, MEMBERS, LOCAL = range(4, 11)
 SHARDS, PIECES, LANES = range(11, 14)
-BINS, STRATA, PHASES = range(14, 17)
-SPLITS = 18
+BINS, STRATA, PHASES, DOCUMENTS, SPLITS = range(14, 19)
 
 SEED_STOP = 2**128
 MOST_EPOCHS = 2**20  # that a call names, as it lists them

@@ -21,6 +21,7 @@ from indexplan.files.finishing import check_chunks, check_there, clear, complete
 from indexplan.files.format import (
     BUILD,
     CURE,
+    INDICES,
     UNITS_PER_CHUNK,
     Build,
     Chunk,
@@ -289,14 +290,14 @@ def _build_chunks(
     def chunks() -> Iterator[Chunk]:
         return islice(build.chunks(), numbers.start, numbers.stop)
 
-    total = sum(chunk.stop - chunk.start for chunk in chunks() if not chunk.offsets)
+    total = sum(chunk.stop - chunk.start for chunk in chunks() if chunk.kind == INDICES)
     done = 0
     results: dict[Chunk, _Built] = {}
 
     def take(chunk: Chunk, result: _Built) -> None:
         nonlocal done
         results[chunk] = result
-        done += 0 if chunk.offsets else chunk.stop - chunk.start
+        done += chunk.stop - chunk.start if chunk.kind == INDICES else 0
         if progress is not None:
             progress(done, total)
 

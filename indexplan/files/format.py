@@ -25,8 +25,9 @@ from indexplan.seeds import EPOCH_STOP, SEED_STOP
 FORMAT = "indexplan"
 FORMAT_VERSION = 1
 # Version 2 remembers what the order promises. Every reader of version 1 knows the promises of the
-# orders below, whose directories stay in it, with the bytes that they have always had.
-PROMISING_VERSION = 2
+# orders below, whose directories stay in it, with the bytes that they have always had. Version 3 is
+# for orders that cut samples, as a reader that knows nothing of spans would read these whole.
+PROMISING_VERSION, CUTTING_VERSION = 2, 3
 PROMISED = ("constant_num_units", "reads", "stream_key")
 PROMISES_KNOWN = (Sequential.algorithm, Shuffle.algorithm, BlockShuffle.algorithm)
 
@@ -38,6 +39,8 @@ SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in 
 CURE = "restore the file, or build the plan again at another path"
 
 BUILD, BLOCKS, MANIFEST = "build.json", "blocks.npy", "manifest.json"
+# what a chunk file holds of its units: their samples; where each unit's begin; which part of each
+INDICES, OFFSETS, SPANS = KINDS = "", ".offsets", ".spans"
 
 
 def header(dtype: str, length: int) -> bytes:
@@ -51,26 +54,25 @@ def header(dtype: str, length: int) -> bytes:
 
 
 class Chunk(NamedTuple):
-    """One file of an epoch's order: units [start, stop), their indices or their offsets."""
+    """One file of an epoch's order: units [start, stop), and which of `KINDS` it holds of them."""
 
     epoch: int
     number: int
     start: int
     stop: int
-    offsets: bool
+    kind: str
 
     @property
     def name(self) -> str:
         """The file's name below the plan directory."""
-        kind = ".offsets" if self.offsets else ""
-        return f"epoch-{self.epoch:05d}/chunk-{self.number:05d}{kind}.npy"
+        return f"epoch-{self.epoch:05d}/chunk-{self.number:05d}{self.kind}.npy"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
     """What a plan directory is a build of: the content of `build.json`.
 
-    The last three, what the order promises, are None in format version 1.
+    The last but one three, what the order promises, are None in format version 1.
     """
 
     order: dict[str, Any]
@@ -83,6 +85,7 @@ class Build:
     constant_num_units: bool | None = None
     reads: str | None = None
     stream_key: int | None = None
+    cuts_samples: bool = False
 
     @classmethod
     def of(
@@ -104,6 +107,7 @@ class Build:
             order=described,
             num_samples=order.num_samples,
             deals_bins=traits.deals_bins,
+            cuts_samples=traits.cuts_samples,
             epochs=tuple(epochs),
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
             units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
@@ -126,23 +130,32 @@ class Build:
         return int(self.dtype[-1])
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """What there are files of, for each chunk."""
+        return KINDS[: 3 if self.cuts_samples else 2 if self.deals_bins else 1]
+
+    def type_of(self, kind: str) -> tuple[str, int]:
+        """Return the type of the numbers in files of a kind, and how many of them a sample has."""
+        return (self.dtype, 1) if kind == INDICES else ("<i8", 2 if kind == SPANS else 1)
+
+    @property
     def num_chunks(self) -> int:
         """Number of chunk files."""
-        kinds = 2 if self.deals_bins else 1
-        return kinds * sum(-(-units // self.units_per_chunk) for units in self.num_units)
+        chunks = sum(-(-units // self.units_per_chunk) for units in self.num_units)
+        return len(self.kinds) * chunks
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunk files, in the order of the block table."""
         for epoch, units in zip(self.epochs, self.num_units, strict=True):
             for number, start in enumerate(range(0, units, self.units_per_chunk)):
                 stop = min(units, start + self.units_per_chunk)
-                for offsets in (False, True) if self.deals_bins else (False,):
-                    yield Chunk(epoch, number, start, stop, offsets)
+                for kind in self.kinds:
+                    yield Chunk(epoch, number, start, stop, kind)
 
     def num_bytes(self, chunk: Chunk) -> int | None:
         """Return the size of a chunk file; None where the bins in it decide."""
         units = chunk.stop - chunk.start
-        if chunk.offsets:
+        if chunk.kind == OFFSETS:
             return HEADER_BYTES + 8 * (units + 1)
         return None if self.deals_bins else HEADER_BYTES + self.itemsize * units
 
@@ -185,10 +198,11 @@ class Build:
 
     def _bins(self, order: Order, chunk: Chunk, block: NDArray[np.uint8]) -> Iterator[memoryview]:
         """Yield the blocks of a chunk of bins, whose samples start wherever the bins end."""
-        dtype = "<i8" if chunk.offsets else self.dtype
+        dtype, each = self.type_of(chunk.kind)
         length = chunk.stop - chunk.start + 1
-        if not chunk.offsets:
-            length = sum(int(order.offsets(chunk.epoch, *slab)[-1]) for slab in _slabs(chunk))
+        if chunk.kind != OFFSETS:
+            samples = (int(order.offsets(chunk.epoch, *slab)[-1]) for slab in _slabs(chunk))
+            length = each * sum(samples)
         filled = HEADER_BYTES
         block[:filled] = np.frombuffer(header(dtype, length), np.uint8)
         for array in _arrays(order, chunk):
@@ -206,10 +220,13 @@ class Build:
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `build.json`, as JSON types."""
         promised = {name: getattr(self, name) for name in PROMISED if self.reads is not None}
+        version = PROMISING_VERSION if promised else FORMAT_VERSION
+        if self.cuts_samples:
+            promised["cuts_samples"], version = True, CUTTING_VERSION
         return {
             **promised,
             "format": FORMAT,
-            "format_version": PROMISING_VERSION if promised else FORMAT_VERSION,
+            "format_version": version,
             "order": self.order,
             "num_samples": self.num_samples,
             "deals_bins": self.deals_bins,
@@ -222,8 +239,10 @@ class Build:
     @classmethod
     def names(cls, data: dict[str, Any]) -> list[str]:
         """Return the names of the fields that `build.json` has in the format version of `data`."""
-        old = data.get("format_version") == FORMAT_VERSION
-        own = (name for name in cls.__dataclass_fields__ if not (old and name in PROMISED))
+        version = data.get("format_version")
+        later = [*PROMISED] if version == FORMAT_VERSION else []
+        later += ["cuts_samples"] if version in (FORMAT_VERSION, PROMISING_VERSION) else []
+        own = (name for name in cls.__dataclass_fields__ if name not in later)
         return ["format", "format_version", *own]
 
     @classmethod
@@ -231,9 +250,9 @@ class Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
         if data.get("format") != FORMAT:
             raise wrong("format", repr(FORMAT), data.get("format"), CURE)
-        if data.get("format_version") not in (FORMAT_VERSION, PROMISING_VERSION):
+        if data.get("format_version") not in (FORMAT_VERSION, PROMISING_VERSION, CUTTING_VERSION):
             cure = "read it with a newer indexplan"
-            rule = f"{FORMAT_VERSION} or {PROMISING_VERSION}"
+            rule = f"from {FORMAT_VERSION} to {CUTTING_VERSION}"
             raise wrong("format_version", rule, data.get("format_version"), cure)
         check_fields("a build", data, cls.names(data), CURE)
         for name in ("epochs", "num_units"):
@@ -248,6 +267,11 @@ class Build:
         if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
             got = data["order"], data["deals_bins"]
             raise wrong("order and deals_bins", "an object and a boolean", got, CURE)
+        cuts = data["format_version"] == CUTTING_VERSION
+        if cuts and (data["cuts_samples"], data["deals_bins"]) != (True, True):
+            got = data["cuts_samples"], data["deals_bins"]
+            rule = f"true in format version {CUTTING_VERSION}"
+            raise wrong("cuts_samples and deals_bins", rule, got, CURE)
         if not isinstance(data["order"].get("algorithm"), str):
             raise wrong("an order's algorithm", "a string", data["order"].get("algorithm"), CURE)
         return cls(
@@ -255,6 +279,7 @@ class Build:
             order=data["order"],
             num_samples=integer("num_samples", data["num_samples"], 1, 2**63, CURE),
             deals_bins=data["deals_bins"],
+            cuts_samples=cuts,
             epochs=epochs,
             num_units=num_units,
             units_per_chunk=integer("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
@@ -280,13 +305,13 @@ def _slabs(chunk: Chunk) -> list[tuple[int, int]]:
 
 
 def _arrays(order: Order, chunk: Chunk) -> Iterator[Int64]:
-    """Yield the numbers of a chunk of bins, some at a time: samples, or offsets and the end."""
+    """Yield the numbers of a chunk of bins, some at a time; of offsets also the end."""
     total = 0
-    if chunk.offsets:
+    if chunk.kind == OFFSETS:
         yield np.zeros(1, np.int64)
     for start, stop in _slabs(chunk):
         offsets = order.offsets(chunk.epoch, start, stop)
-        if chunk.offsets:
+        if chunk.kind == OFFSETS:
             yield offsets[1:] + total
             total += int(offsets[-1])
             continue
@@ -294,7 +319,8 @@ def _arrays(order: Order, chunk: Chunk) -> Iterator[Int64]:
         while low < stop - start:  # bins may be large, and a slab of them larger than memory
             high = int(np.searchsorted(offsets, offsets[low] + SLAB_UNITS, side="right")) - 1
             high = max(high, low + 1)
-            yield order.take(chunk.epoch, start + low, start + high)
+            ask = order.spans if chunk.kind == SPANS else order.take
+            yield ask(chunk.epoch, start + low, start + high).reshape(-1)
             low = high
 
 
@@ -355,12 +381,18 @@ class Manifest:
         sizes = tuple(
             integer("a size", size, HEADER_BYTES, 2**63, CURE) for size in data["chunk_bytes"]
         )
+        samples = 0
         for chunk, size in zip(build.chunks(), sizes, strict=True):
             if size != (build.num_bytes(chunk) or size):
                 rule = f"{build.num_bytes(chunk)} bytes"
                 raise wrong(f"the size of {chunk.name}", rule, size, CURE)
-            if (size - HEADER_BYTES) % build.itemsize:
-                rule = f"{HEADER_BYTES} bytes, and {build.itemsize} for each index"
+            if chunk.kind == INDICES:
+                if (size - HEADER_BYTES) % build.itemsize:
+                    rule = f"{HEADER_BYTES} bytes, and {build.itemsize} for each index"
+                    raise wrong(f"the size of {chunk.name}", rule, size, CURE)
+                samples = (size - HEADER_BYTES) // build.itemsize
+            elif chunk.kind == SPANS and size != HEADER_BYTES + 16 * samples:
+                rule = f"{HEADER_BYTES} bytes, and 16 for each of {samples} indices"
                 raise wrong(f"the size of {chunk.name}", rule, size, CURE)
         manifest = cls(
             build=build,

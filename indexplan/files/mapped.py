@@ -32,7 +32,7 @@ CURE = "restore it, or delete it and manifest.json and run the same build again"
 # that there are. The first that was mapped goes first, which takes no lock.
 MAPS, OF_DESCRIPTORS = 64, 4
 
-Key = tuple[int, int, bool]  # epoch, number of the chunk in it, whether its offsets
+Key = tuple[int, int, str]  # epoch, number of the chunk in it, what the file holds of it
 
 
 Status = tuple[int, ...] | None
@@ -84,20 +84,20 @@ class Chunks:
         key = (root, manifest.sha256)
         return _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(root, manifest, status))
 
-    def numbers(self, epoch: int, number: int, offsets: bool) -> NDArray[Any]:
-        """Return a chunk file's numbers, mapped: the indices, or the bins' offsets."""
-        key = epoch, number, offsets
+    def numbers(self, epoch: int, number: int, kind: str) -> NDArray[Any]:
+        """Return a chunk file's numbers, mapped: the indices, or the bins' offsets, or spans."""
+        key = epoch, number, kind
         return (self._maps.get(key) or self._mapped(key))[1]
 
-    def read_ahead(self, epoch: int, number: int, offsets: bool, start: int, stop: int) -> None:
+    def read_ahead(self, epoch: int, number: int, kind: str, start: int, stop: int) -> None:
         """Have the kernel read the numbers [start, stop) at once, not page by page."""
-        mapped, numbers = self._mapped((epoch, number, offsets))
+        mapped, numbers = self._mapped((epoch, number, kind))
         first, last = (HEADER_BYTES + i * numbers.itemsize for i in (start, stop))
         if hasattr(mapped, "madvise"):
             first -= first % mmap.PAGESIZE
             mapped.madvise(mmap.MADV_WILLNEED, first, last - first)
 
-    def check(self, epoch: int, number: int, offsets: bool, starts: int | Int64, size: int) -> None:
+    def check(self, epoch: int, number: int, kind: str, starts: int | Int64, size: int) -> None:
         """Compare the blocks that hold `size` numbers from each start with the table, each once.
 
         Raises
@@ -107,12 +107,12 @@ class Chunks:
         """
         if size == 0:
             return
-        key = epoch, number, offsets
+        key = epoch, number, kind
         checked = self._checked.get(key)
         if checked is None:
             num_blocks = -(-self.sizes[key] // BLOCK_BYTES)
             checked = self._checked.setdefault(key, np.zeros(num_blocks, np.bool_))
-        each = 8 if offsets else self.manifest.build.itemsize
+        each = np.dtype(self.manifest.build.type_of(kind)[0]).itemsize
         if isinstance(starts, int):
             first = (HEADER_BYTES + starts * each) // BLOCK_BYTES
             last = (HEADER_BYTES + (starts + size - 1) * each) // BLOCK_BYTES
@@ -182,7 +182,7 @@ class Chunks:
         if hasattr(mapped, "madvise"):
             # Without this, ranks that each read a small slice make the kernel read everything.
             mapped.madvise(mmap.MADV_RANDOM)
-        dtype = np.dtype("<i8" if key[2] else self.manifest.build.dtype)
+        dtype = np.dtype(self.manifest.build.type_of(key[2])[0])
         length = (size - HEADER_BYTES) // dtype.itemsize
         if mapped[:HEADER_BYTES] != header(dtype.str, length):
             raise PlanFileError(
@@ -202,10 +202,10 @@ class Chunks:
                 check_digest(self.store, self.manifest.sha256)
                 self._status = status
 
-    def _chunk(self, epoch: int, number: int, offsets: bool) -> Chunk:
+    def _chunk(self, epoch: int, number: int, kind: str) -> Chunk:
         each = self.manifest.build.units_per_chunk
         start = number * each
-        return Chunk(epoch, number, start, min(start + each, self.units[epoch]), offsets)
+        return Chunk(epoch, number, start, min(start + each, self.units[epoch]), kind)
 
 
 def _most_maps() -> int:
@@ -222,4 +222,4 @@ _CHUNKS: WeakValueDictionary[tuple[str, str], Chunks] = WeakValueDictionary()
 
 
 def _key(chunk: Chunk) -> Key:
-    return chunk.epoch, chunk.number, chunk.offsets
+    return chunk.epoch, chunk.number, chunk.kind

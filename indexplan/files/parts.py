@@ -286,7 +286,7 @@ def missing(root: Store, build: Build, error: UnfinishedError) -> PlanFileError:
 def _named(build: Build, lost: list[range]) -> str:
     """Return 'chunks 3, 4 and 7 of epoch 0', for as many epochs as one can read."""
     words, stop = [], 0
-    kinds = 2 if build.deals_bins else 1
+    kinds = len(build.kinds)
     starts, stops = [one.start for one in lost], [one.stop for one in lost]
     for epoch, units in zip(build.epochs, build.num_units, strict=True):
         start, stop = stop, stop + kinds * -(-units // build.units_per_chunk)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from indexplan.dataset import Dataset, check_dataset
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.columns import finder, identities
+from indexplan.files.format import INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.stores.open import store_of
 from indexplan.files.table import check_digest, read_manifest
@@ -119,7 +120,12 @@ class Stored(Order):
                 constant, reads = source.traits.constant_num_units, source.traits.reads
         else:
             constant, reads = build.constant_num_units, build.reads
-        return Traits(deals_bins=build.deals_bins, constant_num_units=constant, reads=reads)
+        return Traits(
+            deals_bins=build.deals_bins,
+            constant_num_units=constant,
+            reads=reads,
+            cuts_samples=build.cuts_samples,
+        )
 
     @property
     def stream_key(self) -> int:
@@ -167,7 +173,7 @@ class Stored(Order):
             size = stops.item() - start
             number, low = divmod(start, each)
             if 0 < size <= each - low and size < AHEAD_UNITS:
-                numbers = self._numbers(epoch, number, False, low, size)
+                numbers = self._numbers(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
         return super()._take(epoch, starts, stops)
 
@@ -195,12 +201,12 @@ class Stored(Order):
         """Return the indices at single positions."""
         chunks, lows = self._places(positions)
         if (chunks == chunks[0]).all():
-            return self._numbers(epoch, chunks[0].item(), False, lows, 1)[lows]
+            return self._numbers(epoch, chunks[0].item(), INDICES, lows, 1)[lows]
         out = np.empty(len(positions), np.int64)
         by_chunk = np.argsort(chunks, kind="stable")
         for group in np.split(by_chunk, np.flatnonzero(np.diff(chunks[by_chunk])) + 1):
             some = lows[group]
-            out[group] = self._numbers(epoch, chunks[group[0]].item(), False, some, 1)[some]
+            out[group] = self._numbers(epoch, chunks[group[0]].item(), INDICES, some, 1)[some]
         return out
 
     def _places(self, positions: Int64) -> tuple[Int64, Int64]:
@@ -239,7 +245,7 @@ class Stored(Order):
     ) -> None:
         """Copy runs of `size` units, from `lows` of a chunk to `begins` of `out`, which rise."""
         # row i of a window view is what lies from i on
-        there = sliding_window_view(self._numbers(epoch, chunk, False, lows, size), size)
+        there = sliding_window_view(self._numbers(epoch, chunk, INDICES, lows, size), size)
         here = sliding_window_view(out, size, writeable=True)
         step = max(1, GROUP_UNITS // size)
         for low in range(0, len(lows), step):
@@ -252,7 +258,7 @@ class Stored(Order):
         if not self.deals_bins:
             return super()._offsets(epoch, starts, stops)
         sizes = [
-            np.diff(self._read(epoch, number, True, start, stop + 1))
+            np.diff(self._read(epoch, number, OFFSETS, start, stop + 1))
             for number, start, stop in self._cut(starts, stops)
         ]
         if any((units < 0).any() for units in sizes):
@@ -295,30 +301,48 @@ class Stored(Order):
     def _samples(self, epoch: int, number: int, start: int, stop: int) -> NDArray[Any]:
         """Return the samples of the units [start, stop) of a chunk."""
         if not self.deals_bins:
-            return self._read(epoch, number, False, start, stop)
-        low, high = self._read(epoch, number, True, start, stop + 1)[[0, -1]].tolist()
-        if not 0 <= low <= high <= len(self._chunks.numbers(epoch, number, False)):
+            return self._read(epoch, number, INDICES, start, stop)
+        return self._read(epoch, number, INDICES, *self._held(epoch, number, start, stop))
+
+    def _held(self, epoch: int, number: int, start: int, stop: int) -> tuple[int, int]:
+        """Return where the samples of the bins [start, stop) of a chunk begin and end in it."""
+        low, high = self._read(epoch, number, OFFSETS, start, stop + 1)[[0, -1]].tolist()
+        if not 0 <= low <= high <= len(self._chunks.numbers(epoch, number, INDICES)):
             raise self._impossible(epoch)
-        return self._read(epoch, number, False, low, high)
+        return low, high
+
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if epoch not in self._units:
+            return self._computed(epoch).spans(epoch, starts, stops)
+        parts = [np.empty(0, np.int64)]
+        for number, start, stop in self._cut(starts, stops):
+            low, high = self._held(epoch, number, start, stop)
+            parts.append(self._read(epoch, number, SPANS, 2 * low, 2 * high))
+        spans = np.concatenate(parts).reshape(-1, 2)
+        if ((spans[:, 0] < 0) | (spans[:, 0] >= spans[:, 1])).any():
+            rule = f"the spans of epoch {epoch} must be of some tokens; they are not"
+            cure = "see what is wrong with `indexplan verify`"
+            raise PlanFileError(f"{self.path}: {rule}; {cure}")
+        return spans
 
     def _impossible(self, epoch: int) -> PlanFileError:
         rule = f"the offsets of epoch {epoch} must rise, inside their chunk; they do not"
         return PlanFileError(f"{self.path}: {rule}; see what is wrong with `indexplan verify`")
 
-    def _read(self, epoch: int, number: int, offsets: bool, start: int, stop: int) -> NDArray[Any]:
+    def _read(self, epoch: int, number: int, kind: str, start: int, stop: int) -> NDArray[Any]:
         """Return the numbers [start, stop) of a chunk file."""
-        numbers = self._numbers(epoch, number, offsets, start, stop - start)
+        numbers = self._numbers(epoch, number, kind, start, stop - start)
         if stop - start >= AHEAD_UNITS:
-            self._chunks.read_ahead(epoch, number, offsets, start, stop)
+            self._chunks.read_ahead(epoch, number, kind, start, stop)
         return numbers[start:stop]
 
     def _numbers(
-        self, epoch: int, number: int, offsets: bool, starts: int | Int64, size: int
+        self, epoch: int, number: int, kind: str, starts: int | Int64, size: int
     ) -> NDArray[Any]:
         """Return all numbers of a chunk file, of which `size` from each start will be read."""
         if self.check == "touched":
-            self._chunks.check(epoch, number, offsets, starts, size)
-        return self._chunks.numbers(epoch, number, offsets)
+            self._chunks.check(epoch, number, kind, starts, size)
+        return self._chunks.numbers(epoch, number, kind)
 
 
 def _opened_again(path: str, check: str, sha256: str) -> Stored:

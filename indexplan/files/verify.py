@@ -19,6 +19,7 @@ from indexplan.files.columns import damage
 from indexplan.files.format import (
     BLOCK_BYTES,
     HEADER_BYTES,
+    INDICES,
     PROMISED,
     Build,
     Chunk,
@@ -50,7 +51,7 @@ class Problem(NamedTuple):
 
     epoch: int
     chunk: int
-    offsets: bool
+    kind: str
     block: int
     said: str
 
@@ -144,6 +145,7 @@ def _disagreements(build: Build, source: Order) -> list[str]:
     facts: dict[str, tuple[object, object]] = {
         "num_samples": (build.num_samples, source.num_samples),
         "deals_bins": (build.deals_bins, source.deals_bins),
+        "cuts_samples": (build.cuts_samples, source.traits.cuts_samples),
         "num_units": (list(build.num_units), [source.num_units(epoch) for epoch in build.epochs]),
     }
     if build.reads is not None:
@@ -177,7 +179,7 @@ def _num_reads(manifest: Manifest) -> dict[int, int]:
     """Return how many indices the files of each epoch hold."""
     reads = dict.fromkeys(manifest.build.epochs, 0)
     for chunk, size in zip(manifest.build.chunks(), manifest.chunk_bytes, strict=True):
-        if not chunk.offsets:
+        if chunk.kind == INDICES:
             reads[chunk.epoch] += (size - HEADER_BYTES) // manifest.build.itemsize
     return reads
 
@@ -226,7 +228,7 @@ class _Looking:
 
         def note(block: int, said: str) -> None:
             said = f"{chunk.name}, block {block}: {said}"
-            problems.append(Problem(chunk.epoch, chunk.number, chunk.offsets, block, said))
+            problems.append(Problem(chunk.epoch, chunk.number, chunk.kind, block, said))
 
         path = f"{self.root.path}/{chunk.name}"
         with explained("readable", path), self.root.open(chunk.name) as stream:
@@ -259,15 +261,13 @@ class _Looking:
                 continue
             must = data[: min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)]
             if number == 0:  # the .npy header at least is known
-                dtype, each = (
-                    ("<i8", 8) if chunk.offsets else (self.build.dtype, self.build.itemsize)
-                )
-                text = header(dtype, (task.size - HEADER_BYTES) // each)
+                dtype, _ = self.build.type_of(chunk.kind)
+                text = header(dtype, (task.size - HEADER_BYTES) // np.dtype(dtype).itemsize)
                 must = np.concatenate([np.frombuffer(text, np.uint8), must[HEADER_BYTES:]])
             yield must
 
     def _mark(self, chunk: Chunk, number: int, got: Octets) -> None:
-        if self.seen is not None and not chunk.offsets:
+        if self.seen is not None and chunk.kind == INDICES:
             numbers = got[0 if number else HEADER_BYTES :]
             each = self.build.itemsize
             with self._marking:
@@ -279,7 +279,7 @@ def _first_difference(build: Build, chunk: Chunk, block: int, got: Octets, must:
     skip = HEADER_BYTES if block == 0 else 0
     if (got[:skip] != must[:skip]).any():
         return "the .npy header is wrong"
-    dtype = np.dtype("<i8" if chunk.offsets else build.dtype)
+    dtype = np.dtype(build.type_of(chunk.kind)[0])
     there = got[skip : len(got) // dtype.itemsize * dtype.itemsize].view(dtype)
     right = must[skip:].view(dtype)
     if len(there) != len(right):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @helper
-def _last_up_to(edges: Int64s, number: int) -> int:
+def last_up_to(edges: Int64s, number: int) -> int:
     """Return the interval that a number lies in: the last i with edges[i] <= number."""
     low, high = 0, len(edges) - 2
     while low < high:
@@ -71,7 +71,7 @@ def cut_bins(numbers: Int64s, bins: Int64s, firsts: Int64s, sizes: Int64s, offse
     """
     offsets[0] = 0
     for k in range(len(numbers)):
-        c = _last_up_to(bins, numbers[k])
+        c = last_up_to(bins, numbers[k])
         left = firsts[c + 1] - firsts[c] - (numbers[k] - bins[c]) * sizes[c]
         offsets[k + 1] = offsets[k] + min(left, sizes[c])
 
@@ -138,7 +138,7 @@ def fill_bins(
     begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
     strata = np.empty(len(numbers), np.int64)
     for k in range(len(numbers)):
-        strata[k] = _last_up_to(bins, numbers[k])
+        strata[k] = last_up_to(bins, numbers[k])
     lane = 0
     for k in _by_stratum(strata, len(sizes)):
         c = strata[k]
@@ -206,7 +206,7 @@ def find_bins(
     strata = np.empty(len(samples), np.int64)
     for k in range(len(samples)):
         out[k] = _place_of(rows, lows[k], highs[k] - 1, samples[k])
-        strata[k] = _last_up_to(firsts, out[k])
+        strata[k] = last_up_to(firsts, out[k])
     order = _by_stratum(strata, len(sizes))
     for done in range(0, len(order), NUM_LANES):
         where = order[done : done + NUM_LANES]

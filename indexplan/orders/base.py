@@ -42,6 +42,9 @@ class Traits:
         Whether all epochs have the same number of units, which "carry" needs.
     reads : {"once", "at most once", "any"}, default "once"
         How often an epoch reads each sample. `verify` holds an order to it.
+    cuts_samples : bool, default False
+        Whether units may hold pieces of samples; then `spans` says which. Only for orders that
+        deal bins.
 
     Raises
     ------
@@ -52,21 +55,25 @@ class Traits:
     --------
     >>> import indexplan as ip
     >>> ip.Shuffle(10).traits
-    Traits(deals_bins=False, constant_num_units=True, reads='once')
+    Traits(deals_bins=False, constant_num_units=True, reads='once', cuts_samples=False)
     """
 
     deals_bins: bool = False
     constant_num_units: bool = True
     reads: str = "once"
+    cuts_samples: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("deals_bins", "constant_num_units"):
+        for name in ("deals_bins", "constant_num_units", "cuts_samples"):
             if not isinstance(getattr(self, name), bool):
                 cure = f"leave it out for {getattr(Traits, name)}"
                 raise wrong(f"a trait, {name},", "a boolean", getattr(self, name), cure)
         if self.reads not in READS:
             rule = f"one of {', '.join(READS)}"
             raise wrong("a trait, reads,", rule, self.reads, "leave it out for once")
+        if self.cuts_samples and not self.deals_bins:
+            cure = "set deals_bins=True too"
+            raise wrong("a trait, cuts_samples,", "False of single samples", True, cure)
 
 
 PLAIN = Traits()
@@ -301,6 +308,37 @@ class Order(abc.ABC):
         epoch = check_epoch(epoch)
         return self._offsets(epoch, *self._check_runs(epoch, starts, stops))
 
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
+        """Return which part of each sample of valid intervals is read."""
+        rule = f"{type(self).__name__} must write _spans, as it cuts samples"
+        raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
+
+    def spans(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
+        """Return which part is read of each sample that `take` returns, if the order cuts samples.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, shape (samples, 2): of each sample the tokens [start, stop), or of whatever its
+            length was counted in.
+
+        Raises
+        ------
+        IndexPlanError
+            As `take` does; also if the order reads whole samples, whose lengths it does not know.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> order = ip.DocumentWindows([5, 3, 9, 4], length=10)
+        >>> order.take(0, 0), order.spans(0, 0).tolist()
+        (array([2, 3, 1]), [[5, 9], [0, 4], [0, 3]])
+        """
+        epoch = check_epoch(epoch)
+        runs = self._check_runs(epoch, starts, stops)
+        check_cuts_samples(self)
+        return self._spans(epoch, *runs)
+
     def locate(self, epoch: int, indices: ArrayLike) -> Int64:
         """Return the positions at which an epoch first reads some samples: the inverse of `take`.
 
@@ -524,6 +562,25 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.max() >= 2**63):
         raise wrong(what, rule, values, cure)
     return array.astype(np.int64)
+
+
+def check_cuts_samples(order: Order) -> None:
+    """Raise `IndexPlanError` if there is nothing to say of which part of a sample is read."""
+    if not order.traits.cuts_samples:
+        rule = "one that cuts samples, such as DocumentWindows, to have spans"
+        cure = "read its samples whole"
+        raise wrong("an order", rule, order.algorithm, cure)
+
+
+def check_parts_known(order: Order) -> None:
+    """Raise `IndexPlanError` of an order over one that cuts samples, which knows nothing of it."""
+    for name in getattr(type(order), "__dataclass_fields__", ()):
+        inside = getattr(order, name, None)
+        if not isinstance(inside, Order) or not inside.traits.cuts_samples:
+            continue
+        if not order.traits.cuts_samples:
+            rule = f"True in {type(order).__name__}, as {inside.algorithm} inside it cuts some"
+            raise wrong("cuts_samples", rule, False, "write _spans too, and say so in its traits")
 
 
 def too_many(reads: int) -> IndexPlanError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -79,7 +79,7 @@ class Epochs(Layer):
         if self.epoch_size != self._period:
             once_at_most = self._period % self.epoch_size == 0 and reads != "any"
             reads = "at most once" if once_at_most else "any"
-        return Traits(deals_bins=inner.deals_bins, reads=reads)
+        return replace(inner, reads=reads)
 
     @once
     def _period(self) -> int:
@@ -149,6 +149,11 @@ class Epochs(Layer):
             return super()._offsets(epoch, starts, stops)
         sizes = [np.diff(self.order._offsets(*runs)) for runs in self._inside(epoch, starts, stops)]  # noqa: SLF001
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
+
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        runs = self._inside(epoch, starts, stops)
+        spans = [self.order._spans(*each) for each in runs]  # noqa: SLF001
+        return np.concatenate([np.empty((0, 2), np.int64), *spans])
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         begin = self._begin(epoch)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
+from indexplan.orders import mixed_bins
 from indexplan.orders.base import (
     NUM_SAMPLES_STOP,
     READS,
@@ -25,7 +26,7 @@ from indexplan.orders.base import (
 from indexplan.orders.layers import nest, sorted_reads
 from indexplan.orders.phases import PLACE_STOP, Int32, Phases
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import cut_runs, expand
+from indexplan.orders.sequential import cut_runs
 from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, first_between, reads_between
@@ -186,7 +187,11 @@ class Mixture(Order):
         reads = max((each.reads for each in inner), key=READS.index)
         if reads != "any":
             reads = max(reads, self._reads, key=READS.index)
-        return Traits(deals_bins=any(each.deals_bins for each in inner), reads=reads)
+        return Traits(
+            deals_bins=any(each.deals_bins for each in inner),
+            reads=reads,
+            cuts_samples=inner[0].cuts_samples,  # as that of all others
+        )
 
     @property
     def _reads(self) -> str:
@@ -367,7 +372,8 @@ class Mixture(Order):
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         if self.deals_bins:
-            self._fill_bins(epoch, starts, stops, out)
+            sources, _, asked = self._sorted(epoch, starts, stops)
+            mixed_bins.fill(sources, asked, self._begins, out)
             return
         from indexplan.kernels import mixture
 
@@ -380,35 +386,15 @@ class Mixture(Order):
             mixture.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 
-    def _fill_bins(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         sources, _, asked = self._sorted(epoch, starts, stops)
-        sizes = self._unit_sizes(asked, len(sources))
-        ends = np.append(0, np.cumsum(sizes))
-        drawn = np.empty(int(ends[-1]), np.int64)
-        for source, j, inside, lows, highs, first, last in asked:
-            part = drawn[ends[first] : ends[last]]
-            source._fill(inside, lows, highs, part)  # noqa: SLF001 (of an order too)
-            part += self._begins[j]
-        where = np.argsort(sources, kind="stable")  # unit i of those by source is unit where[i]
-        at = np.empty(len(sources), np.int64)
-        at[where] = sizes
-        begin = (np.cumsum(at) - at)[where]
-        out[expand(begin, begin + sizes)] = drawn
-
-    def _unit_sizes(self, asked: list[Any], num: int) -> Int64:
-        """Return the samples in each unit of those sorted by source."""
-        sizes = np.empty(num, np.int64)
-        for source, _, inside, lows, highs, first, last in asked:
-            sizes[first:last] = np.diff(source._offsets(inside, lows, highs))  # noqa: SLF001
-        return sizes
+        return mixed_bins.spans(sources, asked)
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if not self.deals_bins:
             return super()._offsets(epoch, starts, stops)
         sources, _, asked = self._sorted(epoch, starts, stops)
-        sizes = np.empty(len(sources), np.int64)
-        sizes[np.argsort(sources, kind="stable")] = self._unit_sizes(asked, len(sources))
-        return np.append(0, np.cumsum(sizes))
+        return mixed_bins.offsets(sources, asked)
 
     def _read_of(self, epoch: int, indices: Int64) -> Iterator[tuple[int, Int64, int, int, Int64]]:
         """Yield sources, which of some samples are theirs, and the units that an epoch reads.

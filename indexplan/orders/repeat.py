@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -74,9 +74,7 @@ class Repeat(Layer):
         """More than one copy is more than one read."""
         inner = self.order.traits
         reads = inner.reads if self.copies == 1 else "any"
-        return Traits(
-            deals_bins=inner.deals_bins, constant_num_units=inner.constant_num_units, reads=reads
-        )
+        return replace(inner, reads=reads)
 
     def num_units(self, epoch: int) -> int:
         """Return the units of the order inside, times the copies."""
@@ -130,6 +128,10 @@ class Repeat(Layer):
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         inside = self._inside(epoch, starts, stops)
         return self.order._offsets(epoch, inside, inside + 1)  # noqa: SLF001
+
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        inside = self._inside(epoch, starts, stops)
+        return self.order._spans(epoch, inside, inside + 1)  # noqa: SLF001
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         positions = self.order._locate(epoch, indices)  # noqa: SLF001

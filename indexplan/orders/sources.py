@@ -29,7 +29,18 @@ def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
         if not order.constant_num_units:
             rule = "Mixture needs sources with the same number of units in every epoch"
             raise IndexPlanError(f"{rule}; got {order.algorithm}; leave {name!r} out")
+    check_alike(named)
     return named
+
+
+def check_alike(sources: tuple[tuple[str, Order], ...]) -> None:
+    """Refuse some that cut samples beside others, of whose samples nobody knows the lengths."""
+    cut = {order.traits.cuts_samples: name for name, order in sources}
+    if len(cut) > 1:
+        rule = "sources that all cut samples, or none of them"
+        got = f"{cut[True]!r}, which does, and {cut[False]!r}"
+        cure = "read all of them in DocumentWindows"
+        raise IndexPlanError(f"Mixture needs {rule}; got {got}; {cure}")
 
 
 def check_different(sources: tuple[tuple[str, Order], ...]) -> None:

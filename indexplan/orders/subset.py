@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,9 +137,7 @@ class Subset(Layer):
             reads = "any"
         elif reads == "once" and self.order.num_samples < self.num_samples:
             reads = "at most once"
-        return Traits(
-            deals_bins=inner.deals_bins, constant_num_units=inner.constant_num_units, reads=reads
-        )
+        return replace(inner, reads=reads)
 
     @once
     def _different(self) -> bool:
@@ -183,6 +181,9 @@ class Subset(Layer):
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return self.order._offsets(epoch, starts, stops)  # noqa: SLF001
+
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return self.order._spans(epoch, starts, stops)  # noqa: SLF001
 
     def _named(self, indices: Int64) -> tuple[Int64, Int64]:
         """Return which of some samples are kept, and as which numbers; as often as they are."""

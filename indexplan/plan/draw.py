@@ -91,6 +91,12 @@ def deal_offsets(order: Order, where: Runs) -> Int64:
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 
+def deal_spans(order: Order, where: Runs) -> Int64:
+    """Return which part is read of each sample of some runs; int64 (samples, 2)."""
+    spans = [order._spans(*run) for run in where]  # noqa: SLF001
+    return np.concatenate([np.empty((0, 2), np.int64), *spans])
+
+
 def deal_bins(order: Order, where: Runs) -> tuple[Int64, Int64]:
     """Return the indices of some runs, and where each unit starts among them, and the end."""
     offsets = [order._offsets(*run) for run in where]  # noqa: SLF001
@@ -120,11 +126,19 @@ def draw(
 
 
 def draw_bins(
-    order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
+    order: Order,
+    steps: Steps,
+    world_size: int,
+    rank: int,
+    start: int,
+    stop: int,
+    spans: bool = False,
 ) -> Iterator[list[Int64]]:
-    """Yield what `draw` does, each batch as a list of its units."""
+    """Yield what `draw` does, each batch as a list of its units, with or without spans."""
     for drawn, ends in _stretches(steps, world_size, rank, start, stop):
         indices, offsets = deal_bins(order, drawn)
+        if spans:
+            indices = np.column_stack([indices, deal_spans(order, drawn)])
         units = [indices[low:high] for low, high in pairwise(offsets.tolist())]
         begin = 0
         for end in ends.tolist():

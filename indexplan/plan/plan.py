@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Order, as_int64
+from indexplan.orders.base import Order, as_int64, check_cuts_samples
 from indexplan.orders.columns import Columns
 from indexplan.partition.account import Account, account
 from indexplan.partition.locate import Location, find
@@ -38,6 +38,7 @@ from indexplan.plan.draw import (
     deal_bins,
     deal_in_threads,
     deal_offsets,
+    deal_spans,
     draw,
     draw_bins,
     nest,
@@ -197,6 +198,29 @@ class Plan:
         """
         return deal_offsets(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
 
+    def spans(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
+        """Return which part is read of each sample of a batch, if the order cuts samples.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, shape (samples, 2): of each sample in `batch` the tokens [start, stop).
+
+        Raises
+        ------
+        IndexPlanError
+            If the order reads whole samples, whose lengths it does not know.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], 10), world_size=2, batch_size=1)
+        >>> plan.spans(epoch=0, step=0, rank=1).tolist()
+        [[0, 5], [0, 6]]
+        """
+        check_cuts_samples(self.order)
+        return deal_spans(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
+
     def micro_batches(
         self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int
     ) -> MicroBatches:
@@ -322,6 +346,7 @@ class Plan:
         start_step: int | None = None,
         stop_step: int | None = None,
         nested: bool = False,
+        spans: bool = False,
     ) -> Iterator[Bins]:
         """Return an iterator over a rank's batches, each a list of its units: bins stay whole.
 
@@ -329,11 +354,14 @@ class Plan:
         ----------
         nested : bool, default False
             Cut each batch into its inner batches, as `micro_batches` does: lists of bins.
+        spans : bool, default False
+            Say of each sample which part is read too; the order has to cut samples.
 
         Yields
         ------
         list of numpy.ndarray
-            For each step, int64 arrays of shape (samples,): one for each unit.
+            For each step, int64 arrays of shape (samples,): one for each unit. With `spans` of
+            shape (samples, 3): in each row a sample, and the start and stop of its part.
 
         Examples
         --------
@@ -345,7 +373,9 @@ class Plan:
         """
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
         start, stop = stretch_of(self, steps, start_step, stop_step)
-        batches = draw_bins(self.order, steps, world_of(self), rank, start, stop)
+        if spans:
+            check_cuts_samples(self.order)
+        batches = draw_bins(self.order, steps, world_of(self), rank, start, stop, spans)
         if not nested:
             return batches
         return (
@@ -392,12 +422,15 @@ class Plan:
         ----------
         column : Column, array_like of int, shape (num_samples,), path or None
             A number of each sample, such as its tokens. A list is copied at each call, a Column or
-            an array is not. None counts samples, which are units where the order deals no bins.
+            an array is not. None counts samples, which are units where the order deals no bins; of
+            an order that cuts samples, the pieces.
 
         Raises
         ------
         IndexPlanError
-            If the column is of other numbers or another length, or the sum is no int64.
+            If the column is of other numbers or another length, or the sum is no int64; or the
+            order cuts samples, as nobody knows how a number is shared out among pieces. Windows
+            of tokens have as many each: multiply `step_size`.
 
         Examples
         --------

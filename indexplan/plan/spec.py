@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
-from indexplan.orders.base import Order
+from indexplan.orders.base import Order, check_parts_known
 from indexplan.orders.columns import Columns
 from indexplan.orders.registry import order_from_dict
 from indexplan.partition.remainders import REMAINDERS
@@ -35,6 +35,7 @@ def check_spec(plan: Plan) -> dict[str, Any]:
     """
     if not isinstance(plan.order, Order):
         raise wrong("order", "an Order", plan.order, "pass indexplan.Shuffle(len(dataset))")
+    check_parts_known(plan.order)
     written: dict[str, Any] = {}
     if plan.world_size is not None:
         cure = "leave it out to keep it open"

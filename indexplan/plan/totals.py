@@ -20,6 +20,10 @@ AT_ONCE = 2**16  # units that are drawn at a time
 
 def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step: int) -> int:
     """Return what `Plan.step_total` does."""
+    if column is not None and plan.order.traits.cuts_samples:
+        rule = "None where the order cuts samples, of which a step reads parts"
+        cure = "multiply step_size by the order's length for tokens, or add up plan.spans"
+        raise wrong("a column to sum", rule, column, cure)
     numbers = None if column is None else _numbers(column, plan.order.num_samples)
     steps = steps_of(plan, epoch, sub_epoch)
     total = 0

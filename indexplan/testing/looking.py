@@ -117,6 +117,11 @@ class Row:
         return self.order.take(self.epoch, self.positions.copy())
 
     @once
+    def spans(self) -> Int64:
+        """Which part is read of each of `indices`, if the order cuts samples."""
+        return self.order.spans(self.epoch, self.positions.copy())
+
+    @once
     def candidates(self) -> tuple[Int64, NDArray[np.bool_]]:
         """Samples, rising: all of few, or those read and others; and which are read too often."""
         n = self.order.num_samples
@@ -223,6 +228,8 @@ def answers(order: Order, asked: Asked) -> dict[str, Any]:
             f"locate_all({epoch}, ...)": [*found.tolist(), *where.tolist()],
             f"count({epoch}, ...)": order.count(epoch, samples).tolist(),
         }
+        if order.traits.cuts_samples:
+            said[f"spans({epoch}, ...)"] = order.spans(epoch, positions).tolist()
     return said
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from indexplan.errors import shown
+from indexplan.errors import IndexPlanError, shown
 from indexplan.orders.base import NUM_SAMPLES_STOP, Int64, Traits
 from indexplan.seeds import SEED_STOP
 from indexplan.testing.looking import SINGLES, STRETCHES, Found, Law, Look, Row, ends, few
@@ -99,6 +99,41 @@ def _in_range(look: Look) -> Found:
             yield 0, f"{said}, for {row.offsets[-1]} samples"
         bad = np.flatnonzero((indices < 0) | (indices >= n))
         yield len(indices), f"{indices[bad[0]]} in epoch {row.epoch}" if len(bad) else ""
+
+
+def _spanned(look: Look) -> Found:
+    for row in look.each():
+        if not look.order.traits.cuts_samples:
+            yield 1, _said_of_whole(row)
+            continue
+        spans, num = row.spans, len(row.indices)
+        if spans.dtype != np.int64 or spans.shape != (num, 2):
+            said = f"{spans.dtype} of shape {spans.shape} from spans in epoch {row.epoch}"
+            yield 0, f"{said}, for {num} samples"
+        bad = np.flatnonzero((spans[:, 0] < 0) | (spans[:, 0] >= spans[:, 1]))
+        yield num, f"{few(spans[bad[0]])} in epoch {row.epoch}" if len(bad) else ""
+        for cuts in _cuts(row):
+            said = _other_spans(row, cuts)
+            yield len(cuts), said
+
+
+def _said_of_whole(row: Row) -> str:
+    """Return what an order says of parts, though it reads whole samples; nothing if it refuses."""
+    try:
+        row.order.spans(row.epoch, row.positions)
+    except IndexPlanError:
+        return ""
+    return f"an answer in epoch {row.epoch}, though its traits do not say cuts_samples"
+
+
+def _other_spans(row: Row, cuts: list[tuple[int, int]]) -> str:
+    """Return how spans of intervals differ from those of each position; nothing if not."""
+    starts, stops = row.runs(cuts)
+    parts = [row.spans[row.offsets[low] : row.offsets[high]] for low, high in cuts]
+    expected = np.concatenate([row.spans[:0], *parts])
+    got = row.order.spans(row.epoch, starts.copy(), stops.copy())
+    call = f"spans({row.epoch}, {few(starts)}, {few(stops)})"
+    return "" if np.array_equal(got, expected) else f"others from {call} than one by one"
 
 
 def _again(look: Look) -> Found:
@@ -271,6 +306,11 @@ LAWS = (
         "read samples from 0 to num_samples - 1",
         _in_range,
         "let _fill write int64 indices of samples",
+    ),
+    Law(
+        "say which part of each sample it reads, if it cuts some",
+        _spanned,
+        "write _spans and set cuts_samples=True in traits, or leave both out",
     ),
     Law(
         "answer the same when it is asked again",

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.files.format import Build, Chunk, header
+from indexplan.files.format import INDICES, Build, Chunk, header
 from indexplan.files.mapped import Chunks
 from tests.support.bins import Bins
 from tests.support.trees import PLAN, tree
@@ -361,7 +361,7 @@ def test_size_of_an_index(num_samples: int) -> None:
 
 def test_names_grow_with_their_numbers() -> None:
     """Numbers of more than five digits are written in full."""
-    assert "epoch-4294967295/chunk-123456.npy" == Chunk(2**32 - 1, 123456, 0, 1, False).name
+    assert "epoch-4294967295/chunk-123456.npy" == Chunk(2**32 - 1, 123456, 0, 1, INDICES).name
 
 
 def test_moved_plan_is_the_same(saved: Path, tmp_path: Path) -> None:

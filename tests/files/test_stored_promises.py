@@ -23,7 +23,7 @@ from matplotlib.offsetbox import TextArea
 import indexplan as ip
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
-from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.bins import Bins, ChangingBins, Drawn, Pieces
 from tests.support.forging import rewritten
 from tests.support.trees import tree
 
@@ -35,6 +35,7 @@ ORDERS = [
     Bins(20),
     ChangingBins(20),
     Drawn(20, seed=9),
+    Pieces(20),
 ]
 INVERSE = "locate is the inverse of batch"
 COUNTS = "counts of samples add up to the reads"
@@ -112,13 +113,19 @@ QUESTIONS: dict[str, Question] = {
     "Plan.first_step": each(lambda plan, epoch, _: plan.first_step(epoch)),
     "Plan.batch": each(lambda plan, epoch, rank: plan.batch(epoch, step=0, rank=rank)),
     "Plan.offsets": each(lambda plan, epoch, rank: plan.offsets(epoch, step=0, rank=rank)),
+    "Plan.spans": each(lambda plan, epoch, rank: plan.spans(epoch, step=0, rank=rank)),
     "Plan.micro_batches": each(
         lambda plan, epoch, rank: plan.micro_batches(epoch, step=0, rank=rank)
     ),
     "Plan.indices": each(lambda plan, epoch, rank: plan.indices(epoch, rank=rank)),
     "Plan.batch_sizes": each(lambda plan, epoch, rank: plan.batch_sizes(epoch, rank=rank)),
     "Plan.batches": each(lambda plan, epoch, rank: list(plan.batches(epoch, rank=rank))),
-    "Plan.bins": each(lambda plan, epoch, rank: list(plan.bins(epoch, rank=rank))),
+    "Plan.bins": each(
+        lambda plan, epoch, rank: [
+            list(plan.bins(epoch, rank=rank, spans=spans))
+            for spans in {False, plan.order.traits.cuts_samples}
+        ]
+    ),
     "Plan.step_total": each(lambda plan, epoch, _: plan.step_total(range(1, 21), epoch, step=0)),
     "Plan.num_valid": each(lambda plan, epoch, rank: plan.num_valid(epoch, step=0, rank=rank)),
     "Plan.step_size": each(lambda plan, epoch, _: plan.step_size(epoch, step=0)),
@@ -137,6 +144,7 @@ QUESTIONS: dict[str, Question] = {
     "Plan.from_json": lambda plan: ip.Plan.from_json(plan.to_json()).account(0),
     "Order.take": lambda plan: [plan.order.take(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
     "Order.offsets": lambda plan: [plan.order.offsets(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
+    "Order.spans": lambda plan: [plan.order.spans(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
     "Order.locate": lambda plan: [plan.order.locate(epoch, range(20)) for epoch in EPOCHS],
     "Order.locate_all": lambda plan: [plan.order.locate_all(e, range(20)) for e in EPOCHS],
     "Order.count": lambda plan: [plan.order.count(epoch, range(20)) for epoch in EPOCHS],

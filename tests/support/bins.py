@@ -85,6 +85,21 @@ class ChangingBins(Bins):
 
 @ip.register
 @dataclass(frozen=True, eq=False)
+class Pieces(Bins):
+    """Bins of pieces: of sample s at position p the tokens [p, p + s + 1)."""
+
+    algorithm = "test-pieces-v1"
+    traits = ip.Traits(deals_bins=True, cuts_samples=True)
+
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        positions = np.concatenate([np.arange(0), *map(np.arange, starts, stops)])
+        dealt = zip(positions.tolist(), self._dealt(epoch, starts, stops), strict=True)
+        spans = [(p, p + sample + 1) for p, unit in dealt for sample in unit]
+        return np.array(spans, np.int64).reshape(-1, 2)
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
 class Drawn(ip.Order):
     """Single samples, drawn with replacement: some twice, some never, and by a seed."""
 

@@ -185,6 +185,50 @@ class OneMore(Good):
         out += 1
 
 
+SPANS = "say which part of each sample it reads, if it cuts some"
+CUTS = ip.Traits(deals_bins=True, cuts_samples=True)
+
+
+@planted(
+    SPANS, "IndexPlanError in epoch 0 (NoSpans must write _spans, as it cuts samples; got none"
+)
+class NoSpans(Good):
+    traits = CUTS
+
+
+@planted(SPANS, "an answer in epoch 0, though its traits do not say cuts_samples")
+class SecretSpans(Good):
+    def spans(self, epoch: int, starts: Any, stops: Any = None) -> Int64:
+        return np.array([[0, 1]])
+
+
+class Halves(Good):
+    """Reads the tokens [position, position + 2) of each sample."""
+
+    traits = CUTS
+
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return np.add.outer(expand(starts, stops), [0, 2])
+
+
+@planted(SPANS, "[0, 0] in epoch 0")
+class NoTokens(Halves):
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super()._spans(epoch, starts, stops) // [1, 3]
+
+
+@planted(SPANS, "int64 of shape (60,) from spans in epoch 0, for 30 samples")
+class FlatSpans(Halves):
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super()._spans(epoch, starts, stops).ravel()
+
+
+@planted(SPANS, "others from spans(0, [0], [30]) than one by one")
+class SpansOfTheFirst(Halves):
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super()._spans(epoch, starts, stops) * 0 + [0, len(starts)]
+
+
 AGAIN = "answer the same when it is asked again"
 
 

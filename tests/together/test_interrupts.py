@@ -97,7 +97,7 @@ def write(plan: Path) -> None:
 
 
 def map_it(plan: Path) -> None:
-    Chunks(str(plan), MANIFESTS[plan]).numbers(0, 0, False)
+    Chunks(str(plan), MANIFESTS[plan]).numbers(0, 0, "")
 
 
 def keep(plan: Path) -> None:

@@ -13,6 +13,7 @@ from tests.errors.catalogue import (
     commands,
     commands_about_files,
     commands_about_plans,
+    documents,
     exports,
     finishes,
     layers,
@@ -57,6 +58,7 @@ _MODULES = (
     weights,
     windows,
     shards,
+    documents,
 )
 
 CASES: dict[str, tuple[Provoke, str]] = {

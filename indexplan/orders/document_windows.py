@@ -1,0 +1,297 @@
+"""Windows of whole documents that are shuffled in blocks: document-windows-v1."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.errors import integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.layers import sorted_reads
+from indexplan.orders.registry import register
+from indexplan.orders.sequential import expand
+from indexplan.orders.strata import lengths_of
+from indexplan.seeds import BINS, DOCUMENTS, check_seed, key_words
+
+TOKENS_STOP = 2**63
+AT_ONCE = 2**20  # pieces that are drawn at a time: 24 MB
+KEPT_EPOCHS = 2  # as a run reads the end of one and the start of the next
+
+
+class Blocks(NamedTuple):
+    """The blocks of an epoch in the order of its stream, where each begins there, and the end."""
+
+    order: Int64
+    begins: Int64
+
+
+class Pieces(NamedTuple):
+    """What windows read: how many pieces each, of which documents, and which tokens of those."""
+
+    sizes: Int64
+    documents: Int64
+    spans: Int64
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class DocumentWindows(Order):
+    """Windows of documents that are shuffled whole, for pre-training: Megatron's way to cut text.
+
+    In each epoch the documents are shuffled, written one after another, and cut into windows of
+    `length` tokens, which are shuffled too. A unit is a window: a bin of the documents that it
+    reads, and `spans` says which tokens of each.
+
+    Parameters
+    ----------
+    lengths : Column, array_like of int or path
+        The tokens of each document, 1 <= tokens <= 2**40; their sum is below 2**63.
+    length : int
+        Tokens of a window that are a target, 1 <= length < 2**63: the context length of a model
+        that predicts each next token.
+    overlap : int, default 1
+        Tokens before these, which the window before reads too; length + overlap is at most the sum
+        of lengths. A model's targets are its inputs one token later, so 1 gives `length` inputs and
+        as many targets.
+    block_size : int, default 1024
+        Neighbouring documents that stay together, 1 <= block_size < 2**63: blocks are shuffled, and
+        documents in each. A window costs as much as a block; a block of all documents is one
+        shuffle.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else, or not even one window fits.
+
+    Notes
+    -----
+    Every epoch has (sum(lengths) - overlap) // length windows. Its stream has all documents, each
+    whole and once, so no document comes again before all have come; fewer than length + overlap
+    tokens at its end are no target. A document may lie in several windows, or in none.
+
+    Kept are 16 bytes a block for each of the last 2 epochs that were read.
+
+    Examples
+    --------
+    >>> order = DocumentWindows([5, 3, 9, 4], length=10)
+    >>> order.num_units(epoch=0)
+    2
+    >>> order.take(0, 0, 2), order.offsets(0, 0, 2)
+    (array([2, 3, 1, 0, 2]), array([0, 3, 5]))
+    >>> order.spans(0, 0, 2).tolist()
+    [[5, 9], [0, 4], [0, 3], [0, 5], [0, 6]]
+    """
+
+    lengths: Column
+    length: int
+    _: KW_ONLY
+    overlap: int = 1
+    block_size: int = 1024
+    seed: int = 0
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            lengths: Numbers,
+            length: int,
+            *,
+            overlap: int = 1,
+            block_size: int = 1024,
+            seed: int = 0,
+        ) -> None: ...
+
+    algorithm = "document-windows-v1"
+    traits = Traits(deals_bins=True, reads="any", cuts_samples=True)
+
+    def __post_init__(self) -> None:
+        lengths = lengths_of(self.lengths)
+        cure = "pass the model's context length"
+        checked = {
+            "length": integer("length", self.length, 1, TOKENS_STOP, cure),
+            "overlap": integer("overlap", self.overlap, 0, TOKENS_STOP, "leave it out for 1"),
+            "block_size": integer("block_size", self.block_size, 1, 2**63, "leave it out for 1024"),
+            "seed": check_seed(self.seed),
+        }
+        for name, value in {**checked, "lengths": lengths, "num_samples": len(lengths)}.items():
+            object.__setattr__(self, name, value)
+        if (most := self._num_tokens) >= TOKENS_STOP:
+            raise wrong("the sum of lengths", "below 2**63", most, "count in larger units")
+        if self.length + self.overlap > most:
+            got = self.length + self.overlap
+            cure = "use shorter windows, or more documents"
+            raise wrong("length + overlap", f"at most {most}, the sum of lengths", got, cure)
+
+    @once
+    def _num_tokens(self) -> int:
+        """The tokens of all documents, exactly."""
+        array = self.lengths.array
+        starts = range(0, len(array), BLOCK)
+        return sum(int(array[start : start + BLOCK].sum(dtype=np.int64)) for start in starts)
+
+    @property
+    def _size(self) -> int:
+        """Documents in a block, of which there may be fewer than one has room for."""
+        return min(self.block_size, self.num_samples)
+
+    @once
+    def _totals(self) -> Int64:
+        """The tokens of each block; int64 (num_blocks,)."""
+        starts = np.arange(0, self.num_samples, self._size)
+        totals = np.add.reduceat(self.lengths.array, starts, dtype=np.int64)
+        self.lengths.check_file()
+        return totals
+
+    @once
+    def _epochs(self) -> OrderedDict[int, tuple[NDArray[np.uint32], Blocks]]:
+        """The key and the blocks of the last epochs that were read."""
+        return OrderedDict()
+
+    def _stream(self, epoch: int) -> tuple[NDArray[np.uint32], Blocks]:
+        """Return the key of an epoch's blocks, and where they lie in its stream."""
+        found = self._epochs.get(epoch)
+        if found is None:
+            words = self._block_words(epoch)
+            from indexplan.kernels import permutation
+
+            num = len(self._totals)
+            order = np.empty(num, np.int64)
+            every = np.zeros(1, np.int64), np.full(1, num)
+            permutation.permute_runs(num, words[:-2], *every, order)
+            begins = np.append(0, np.cumsum(self._totals[order]))
+            found = self._epochs[epoch] = words[-2:], Blocks(order, begins)
+            while (
+                len(self._epochs) > KEPT_EPOCHS
+            ):  # without a lock, which a fork could leave locked
+                self._epochs.popitem(last=False)
+        return found
+
+    def _block_words(self, epoch: int) -> NDArray[np.uint32]:
+        """Return the key words of the order of an epoch's blocks, and the key of those in them."""
+        from indexplan.kernels.feistel import num_rounds  # the first order that computes
+
+        return key_words(self.seed, DOCUMENTS, epoch, 2 * num_rounds(len(self._totals)) + 2)
+
+    @property
+    def _words_of_lengths(self) -> NDArray[np.uint32]:
+        """The lengths in words of 32 bits, one or two for each."""
+        self.lengths.check_file(gone=True)  # 4 us; else other tokens might be read in silence
+        return self.lengths.array.view(np.uint32)
+
+    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+        """Return the windows of an epoch."""
+        return (self._num_tokens - self.overlap) // self.length
+
+    def _shuffle(self, epoch: int) -> tuple[int, NDArray[np.uint32]]:
+        """Return the windows of an epoch, and the key words of their order."""
+        from indexplan.kernels.feistel import num_rounds
+
+        num = self.num_units(epoch)
+        return num, key_words(self.seed, BINS, epoch, 2 * num_rounds(num))
+
+    def _read(self, epoch: int, starts: Int64, stops: Int64, part: str = "") -> tuple[Int64, Int64]:
+        """Return where the pieces of the windows at some runs of positions begin, and a part."""
+        from indexplan.kernels import permutation
+
+        numbers = np.empty(int((stops - starts).sum()), np.int64)
+        permutation.permute_runs(*self._shuffle(epoch), starts, stops, numbers)
+        rising = np.argsort(numbers)  # so that each block is opened once
+        sizes, parts = np.empty(len(numbers), np.int64), []
+        done = 0
+        for pieces in self._pieces(epoch, numbers[rising]):
+            num = len(pieces.sizes)
+            sizes[rising[done : done + num]] = pieces.sizes
+            done += num
+            parts += [getattr(pieces, part)] if part else []
+        offsets = np.append(0, np.cumsum(sizes))
+        if not parts:
+            return offsets, np.empty((0, 2) if part == "spans" else 0, np.int64)
+        ends, firsts = np.cumsum(sizes[rising]), np.empty(len(numbers), np.int64)
+        firsts[rising] = ends - sizes[rising]
+        return offsets, np.concatenate(parts)[expand(firsts, firsts + sizes)]
+
+    def _pieces(self, epoch: int, numbers: Int64) -> Iterator[Pieces]:
+        """Yield what some windows read, some of them at a time."""
+        from indexplan.kernels.documents import read_windows
+
+        key, blocks = self._stream(epoch)
+        each = (self.length + self.overlap) * self.num_samples / self._num_tokens + 2
+        room = int(min(len(numbers) * each, AT_ONCE)) + 1
+        lengths = self._words_of_lengths
+        while len(numbers):
+            offsets = np.empty(len(numbers) + 1, np.int64)
+            documents, spans = np.empty(room, np.int64), np.empty((room, 2), np.int64)
+            done = read_windows(
+                numbers,
+                self.length,
+                self.overlap,
+                *blocks,
+                self._size,
+                self.num_samples,
+                lengths,
+                key,
+                offsets,
+                documents,
+                spans.reshape(-1),
+            )
+            end = int(offsets[done])
+            yield Pieces(np.diff(offsets[: done + 1]), documents[:end], spans[:end])
+            numbers = numbers[done:]
+            room = room if done else 2 * room
+        self.lengths.check_file(gone=True)
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return self._read(epoch, starts, stops)[0]
+
+    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return self._read(epoch, starts, stops, "documents")[1]
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        out[:] = self._take(epoch, starts, stops)
+
+    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return self._read(epoch, starts, stops, "spans")[1]
+
+    def _windows_of(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        """Return the windows [first, stop) of the stream that read some documents."""
+        from indexplan.kernels.documents import find_documents
+        from indexplan.kernels.permutation import invert
+
+        key, (_, begins) = self._stream(epoch)
+        words = self._words_of_lengths
+        by_block = np.argsort(indices, kind="stable")
+        before, places = np.empty((2, len(indices)), np.int64)
+        find_documents(indices[by_block], self._size, self.num_samples, words, key, before)
+        self.lengths.check_file(gone=True)
+        blocks = indices[by_block] // self._size
+        invert(len(self._totals), self._block_words(epoch)[:-2], blocks, places)
+        start = np.empty(len(indices), np.int64)
+        start[by_block] = begins[places] + before
+        stop = start + self.lengths.array[indices]
+        # window i reads [i * length, i * length + length + overlap)
+        first = np.maximum((start - self.overlap) // self.length, 0)
+        last = np.minimum((stop - 1) // self.length, self.num_units(epoch) - 1)
+        return first, np.maximum(first, last + 1)
+
+    def _count(self, epoch: int, indices: Int64) -> Int64:
+        first, stop = self._windows_of(epoch, indices)
+        return stop - first
+
+    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+        from indexplan.kernels.permutation import invert
+
+        first, stop = self._windows_of(epoch, indices)
+        windows = expand(first, stop)
+        positions = np.empty(len(windows), np.int64)
+        invert(*self._shuffle(epoch), windows, positions)
+        which = np.repeat(np.arange(len(indices)), stop - first)
+        return sorted_reads(which, positions, len(indices))

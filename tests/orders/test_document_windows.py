@@ -1,0 +1,315 @@
+"""document-windows-v1: known answers, the oracle, and which tokens an epoch reads and predicts."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shlex
+import zlib
+from itertools import combinations, groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.support.documents_oracle import Documents, Piece
+from tests.support.strategies import plans, seeds
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "document_windows_v1.json"
+CASES = json.loads(GOLDEN.read_text())["cases"]
+
+epochs = st.integers(0, 2**32 - 1)
+# of few tokens or many; single tokens, which make windows of many documents; one giant among them
+rows = st.one_of(
+    st.lists(st.integers(1, 9), min_size=1, max_size=40),
+    st.lists(st.just(1), min_size=1, max_size=60),
+    st.lists(st.sampled_from([1, 2, 70, 150]), min_size=1, max_size=6),
+)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Documents:
+    """Draw the fields of an order; windows longer and shorter than documents, blocks of any."""
+    lengths = draw(rows)
+    length = draw(st.integers(1, min(sum(lengths), draw(st.sampled_from([3, 12, 200])))))
+    overlap = draw(st.integers(0, sum(lengths) - length))
+    size = draw(st.one_of(st.integers(1, len(lengths) + 1), st.sampled_from([1, 7, 2**62])))
+    if draw(st.booleans()):
+        overlap = min(overlap, 1)
+    return Documents(tuple(lengths), length, overlap, size, draw(seeds))
+
+
+def made(fields: Documents) -> ip.DocumentWindows:
+    """Return the order of these fields."""
+    lengths, length, *more = fields
+    return ip.DocumentWindows(
+        list(lengths), length, overlap=more[0], block_size=more[1], seed=more[2]
+    )
+
+
+def units_of(order: ip.Order, epoch: int, positions: Any = None) -> list[list[Piece]]:
+    """Return what an order reads at some positions, as the oracle writes it."""
+    if positions is None:
+        positions = np.arange(order.num_units(epoch))
+    rows = np.column_stack([order.take(epoch, positions), order.spans(epoch, positions)])
+    offsets = order.offsets(epoch, positions).tolist()
+    return [[tuple(row) for row in rows[a:b].tolist()] for a, b in pairwise(offsets)]
+
+
+def tokens_of(order: ip.Order, epoch: int) -> list[list[tuple[int, int]]]:
+    """Return the tokens that each unit reads: of each its document, and its number there."""
+    units = units_of(order, epoch)
+    return [[(d, i) for d, start, stop in unit for i in range(start, stop)] for unit in units]
+
+
+small = documents().map(made)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_known_answers(case: dict[str, Any]) -> None:
+    """Bits that never change, of the order and of the oracle."""
+    fields = Documents(*(case[name] for name in Documents._fields))
+    order, epoch, positions = made(fields), case["epoch"], case["positions"]
+    units = [[tuple(piece) for piece in unit] for unit in case["units"]]
+    assert case["num_units"] == order.num_units(epoch) == fields.num
+    assert units == units_of(order, epoch, positions)
+    assert units[:2] == [fields.far(epoch, position) for position in positions[:2]]
+    if "crc32_of_all_as_little_endian_int64" in case:
+        every = np.arange(fields.num)
+        rows = np.column_stack([order.take(epoch, every), order.spans(epoch, every)])
+        crc = zlib.crc32(rows.astype("<i8").tobytes())
+        assert case["crc32_of_all_as_little_endian_int64"] == crc
+
+
+@given(documents(), epochs, st.data())
+def test_the_oracle(fields: Documents, epoch: int, data: st.DataObject) -> None:
+    """All units of an epoch, and any of them in any order, are cut out of the plain list."""
+    order, units = made(fields), fields.units(epoch)
+    assert fields.num == order.num_units(epoch) == len(units)
+    assert units == units_of(order, epoch)
+    positions = data.draw(st.lists(st.integers(0, fields.num - 1), max_size=6))
+    assert [units[p] for p in positions] == units_of(order, epoch, positions)
+    assert [units[p] for p in positions] == [fields.far(epoch, p) for p in positions]
+
+
+@given(documents(), epochs)
+def test_where_a_document_is_read(fields: Documents, epoch: int) -> None:
+    """In all windows that hold some of it, which may be none: found, and counted."""
+    order, units = made(fields), fields.units(epoch)
+    places: list[list[int]] = [[] for _ in fields.lengths]
+    for position, unit in enumerate(units):
+        for document, _, _ in unit:
+            places[document].append(position)
+    every = np.arange(len(places))
+    found, offsets = order.locate_all(epoch, every)
+    assert places == [found[a:b].tolist() for a, b in pairwise(offsets.tolist())]
+    assert list(map(len, places)) == order.count(epoch, every).tolist()
+    assert [min(some, default=-1) for some in places] == order.locate(epoch, every).tolist()
+    backwards = order.locate_all(epoch, every[::-1])
+    assert sum(reversed(places), []) == backwards[0].tolist()
+
+
+@given(small, epochs)
+def test_laws(order: ip.DocumentWindows, epoch: int) -> None:
+    """Windows are of one size, and their number too; each token is a target at most once."""
+    num, lengths = order.num_units(epoch), order.lengths.array.tolist()
+    assert (sum(lengths) - order.overlap) // order.length == num == order.num_units(0)
+    tokens = tokens_of(order, epoch)
+    assert {order.length + order.overlap} == set(map(len, tokens))
+    targets = [token for unit in tokens for token in unit[order.overlap :]]
+    assert len(targets) == len(set(targets)) == num * order.length
+    assert sum(lengths) - len(targets) < order.length + order.overlap
+
+
+@given(documents(), epochs)
+def test_documents_are_whole(fields: Documents, epoch: int) -> None:
+    """Windows that overlap by one token follow each other to a stream of whole documents."""
+    total = sum(fields.lengths)
+    assume(total > 1)
+    order = made(fields._replace(overlap=1, length=min(fields.length, total - 1)))
+    after = {unit[0]: unit[1:] for unit in tokens_of(order, epoch)}
+    (token,) = after.keys() - {unit[-1] for unit in after.values()}
+    stream = [token]
+    while token in after:
+        stream += after[token]
+        token = stream[-1]
+    assert order.num_units(epoch) * order.length + 1 == len(stream)
+    read = [document for document, number in stream if number == 0]
+    assert len(read) == len(set(read))
+    assert stream == [(d, i) for d in read for i in range(fields.lengths[d])][: len(stream)]
+    blocks = [block for block, _ in groupby(read, lambda d: d // fields.block_size)]
+    assert len(blocks) == len(set(blocks))
+
+
+@pytest.mark.parametrize("block_size", [1, 4, 100])
+def test_everything_is_shuffled(block_size: int) -> None:
+    """By seed and epoch: the documents, and the windows; blocks of one, and of all documents."""
+    lengths = np.arange(1, 101)
+    orders = [ip.DocumentWindows(lengths, 7, block_size=block_size, seed=s) for s in (1, 2)]
+    rows = [order.take(epoch, 0, 721) for order in orders for epoch in (0, 1)]
+    for one, two in combinations(rows, 2):
+        assert not np.array_equal(one, two)
+    cuts = [np.sort(order.spans(epoch, 0, 721), axis=0) for order in orders for epoch in (0, 1)]
+    for one, two in combinations(cuts, 2):  # elsewhere, as other documents come first
+        assert not np.array_equal(one, two)
+
+
+def test_equal_lengths_are_one_order(tmp_path: Path) -> None:
+    """Lengths in 4 bytes or 8, in memory or in a file, which may not change meanwhile."""
+    lengths = np.arange(1, 300) % 17 + 1
+    row = units_of(ip.DocumentWindows(lengths.tolist(), 12, block_size=10), 3)
+    for dtype in (np.uint8, "<u4", "<i8"):
+        np.save(tmp_path / "a.npy", lengths.astype(dtype))
+        order = ip.DocumentWindows(tmp_path / "a.npy", 12, block_size=10)
+        assert row == units_of(order, 3)
+        assert row == units_of(pickle.loads(pickle.dumps(order)), 3)  # noqa: S301 (ours)
+    np.save(tmp_path / "a.npy", lengths[::-1])
+    with pytest.raises(ip.IndexPlanError, match="got 'one that has changed'"):
+        order.take(3, 0)
+
+
+FAR = [
+    Documents((2**40,) * 40, 2**30 + 1, 2**41, 7, 3),
+    Documents((2**40, 1, 1, 2**33, 5) * 9, 2**38, 1, 4, 5),
+]
+
+
+@pytest.mark.parametrize("fields", FAR, ids=["long", "longer"])
+def test_far(fields: Documents) -> None:
+    """Long documents are cut by sums of 64 bits."""
+    order, last = made(fields), fields.num - 1
+    for p in (0, last // 3, last):
+        assert [fields.far(7, p)] == units_of(order, 7, [p])
+        for document, *_ in fields.far(7, p)[:2]:
+            found, _ = order.locate_all(7, [document])
+            assert p in found
+
+
+def test_a_window_of_many_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn a few pieces at a time, whatever a window has: the same."""
+    fields = Documents((1,) * 300 + (90,) * 5 + (1,) * 100, 70, 5, 16, 1)
+    monkeypatch.setattr("indexplan.orders.document_windows.AT_ONCE", 3)
+    assert fields.units(1) == units_of(made(fields), 1)
+
+
+def over(order: ip.Order) -> dict[str, ip.Order]:
+    """Return orders over one that cuts samples."""
+    n, num = order.num_samples, order.num_units(0)
+    other = ip.DocumentWindows([4, 9, 2, 7], 5, seed=9)
+    return {
+        "itself": order,
+        "subset": ip.Subset(order, np.arange(n) * 2 + 1, 2 * n + 1),
+        "epochs": ip.Epochs(order, 2 * num // 3 + 1),
+        "repeat": ip.Repeat(order, 2, span=4),
+        "mixture": ip.Mixture({"a": order, "b": other}, {"a": 0.6, "b": 0.4}),
+    }
+
+
+@pytest.mark.parametrize("name", over(ip.DocumentWindows([3], 1)))
+def test_the_kit(name: str) -> None:
+    """Everything that plans, files and resuming rely on, also inside other orders."""
+    lengths = [5, 1, 1, 30, 2, 8, 1, 4, 4, 9, 3]
+    order = over(ip.DocumentWindows(lengths, 6, block_size=4, seed=1))[name]
+    assert order.traits.cuts_samples
+    assert check_order(order, epochs=[0, 1], fresh_process=False).ok
+
+
+@given(documents(), st.integers(0, 2))
+@settings(max_examples=25)
+def test_spans_inside_other_orders(fields: Documents, epoch: int) -> None:
+    """They are those of the order inside, unit by unit, whatever has become of the documents."""
+    inner = made(fields)
+    num, orders = fields.num, over(inner)
+    units = [units_of(inner, each) for each in range(epoch + 2)]
+    shifted = [[(2 * d + 1, a, b) for d, a, b in unit] for unit in units[epoch]]
+    assert shifted == units_of(orders["subset"], epoch)
+    size = orders["epochs"].num_units(0)
+    stream = [unit for some in units for unit in some]
+    assert stream[epoch * size : (epoch + 1) * size] == units_of(orders["epochs"], epoch)
+    inside = ip.Repeat(ip.Sequential(num), 2, span=4).take(0, 0, 2 * num).tolist()
+    assert [units[epoch][i] for i in inside] == units_of(orders["repeat"], epoch)
+    plain = ip.Mixture(  # whose numbers are those of the units
+        {"a": ip.Sequential(num), "b": ip.Sequential(4)}, {"a": 0.6, "b": 0.4}
+    )
+    mixture = orders["mixture"]
+    assert isinstance(mixture, ip.Mixture)
+    other = mixture.sources[1][1]
+    seen = [0, 0]
+    for earlier in range(epoch + 1):
+        expected = []
+        for unit in plain.take(earlier, 0, num + 4).tolist():
+            source = int(unit >= num)
+            order, n = (inner, num) if source == 0 else (other, 4)
+            (pieces,) = units_of(order, seen[source] // n, [seen[source] % n])
+            expected.append([(d + source * inner.num_samples, a, b) for d, a, b in pieces])
+            seen[source] += 1
+        assert expected == units_of(mixture, earlier)
+
+
+def test_layers_refuse_what_they_cannot_say() -> None:
+    """Whole documents beside windows of some: nobody would know which."""
+    windows = ip.DocumentWindows([5, 3, 9, 4], 10)
+    sources = {"a": windows, "b": ip.Shuffle(7)}
+    with pytest.raises(ip.IndexPlanError, match="sources that all cut samples, or none of them"):
+        ip.Mixture(sources, {"a": 1, "b": 1})
+    with pytest.raises(ip.IndexPlanError, match="to have spans; got 'shuffle-v1'"):
+        ip.Shuffle(7).spans(0, 1)
+
+
+@given(plans(small))
+@settings(max_examples=30)
+def test_plans(plan: ip.Plan) -> None:
+    """A plan over it is one as any other, resumed ones too; JSON brings it back."""
+    assert ip.verify(plan).ok
+    assert ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values())) == plan
+
+
+@pytest.mark.parametrize("remainder", ["spread", "carry"])
+@given(small, st.integers(1, 5), st.integers(1, 5), st.data())
+@settings(max_examples=15)
+def test_a_resume_loses_no_target(
+    remainder: str, order: ip.DocumentWindows, world: int, other: int, data: st.DataObject
+) -> None:
+    """Two epochs, cut in the first: each window of each is read once, whatever the worlds."""
+    plan = ip.Plan(order, world_size=world, batch_size=3, remainder=remainder)
+    cut = plan.cursor(0, step=data.draw(st.integers(0, plan.num_steps(0))))
+    rest = plan.replace(world_size=other, batch_size=2).resume(cut)
+    parts = [(plan, 0, cut.step if cut.epoch == 0 else plan.num_steps(0))]
+    parts += [(rest, epoch, rest.num_steps(epoch)) for epoch in range(cut.epoch, 3)]
+    read = [
+        unit
+        for plan, epoch, stop in parts
+        for step in range(plan.first_step(epoch), stop)
+        for rank in range(plan.world_size or 1)
+        for unit in batch_of(plan, epoch, step, rank)
+    ]
+    num = order.num_units(0)
+    for epoch in range(2):
+        assert sorted(units_of(order, epoch)) == sorted(read[epoch * num : epoch * num + num])
+
+
+def batch_of(plan: ip.Plan, epoch: int, step: int, rank: int) -> list[list[Piece]]:
+    """Return what each unit of a batch reads."""
+    batch = plan.batch(epoch, step=step, rank=rank)
+    rows = np.column_stack([batch, plan.spans(epoch, step=step, rank=rank)]).tolist()
+    offsets = plan.offsets(epoch, step=step, rank=rank).tolist()
+    return [[tuple(row) for row in rows[a:b]] for a, b in pairwise(offsets)]
+
+
+def test_written_as_text(tmp_path: Path) -> None:
+    """`--order` takes it in both ways, with its lengths in a file or, if they are few, in words."""
+    from indexplan.orders.kinds import order_from_text
+    from indexplan.orders.written import order_as_written
+
+    order = ip.DocumentWindows([5, 3, 9, 4], 10, seed=2)
+    np.save(tmp_path / "a.npy", np.array([5, 3, 9, 4]))
+    path = str(tmp_path / "a.npy")
+    text = f"document-windows lengths={shlex.quote(path)} length=10 seed=2"
+    assert order == order_from_text(text, 4)
+    assert order == order_as_written(f"DocumentWindows({path!r}, 10, seed=2)")
+    assert order == order_as_written("DocumentWindows([5, 3, 9, 4], length=10, seed=2)")
