@@ -233,9 +233,8 @@ def test_spans_inside_other_orders(fields: Documents, epoch: int) -> None:
     assert stream[epoch * size : (epoch + 1) * size] == units_of(orders["epochs"], epoch)
     inside = ip.Repeat(ip.Sequential(num), 2, span=4).take(0, 0, 2 * num).tolist()
     assert [units[epoch][i] for i in inside] == units_of(orders["repeat"], epoch)
-    plain = ip.Mixture(  # whose numbers are those of the units
-        {"a": ip.Sequential(num), "b": ip.Sequential(4)}, {"a": 0.6, "b": 0.4}
-    )
+    units_alone = {"a": ip.Sequential(num), "b": ip.Epochs(ip.Sequential(4), 4)}
+    plain = ip.Mixture(units_alone, {"a": 0.6, "b": 0.4})
     mixture = orders["mixture"]
     assert isinstance(mixture, ip.Mixture)
     other = mixture.sources[1][1]
