@@ -206,6 +206,27 @@ class PlanLoader(DataLoader[Any]):
         """
         return self.feed.step_size()
 
+    def step_total(self, column: Any = None) -> int:
+        """Return the sum of a column over all ranks' samples of the batch received last.
+
+        What a loss over tokens is divided by, as ranks' batches hold different numbers of them:
+        DDP's mean over ranks of `world_size / step_total(tokens)` times each rank's summed loss is
+        the mean over the step's tokens.
+
+        Parameters
+        ----------
+        column : array_like of int, shape (num_samples,), optional
+            A number for each sample of the dataset, such as its tokens; None counts samples.
+
+        Raises
+        ------
+        IndexPlanError
+            Outside a loop, or as `Plan.step_total` does.
+        """
+        cure = "plan.step_total(column, epoch, sub_epoch, step=...) tells of any step"
+        received = self.feed.received("step_total", cure)
+        return received.plan.step_total(column, *received.where, step=received.step)
+
     @property
     def groups(self) -> Any:
         """The group of each sample of the batch that the loop received last: its source or class.

@@ -233,7 +233,8 @@ def test_default_collation() -> None:
 @pytest.mark.parametrize("remainder", ["spread", "pad", "drop", "carry"])
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int) -> None:
-    """Inside the loop, step_size is that of the batch received, and cursor stands after it."""
+    """Inside the loop, size and totals are of the batch received, and cursor stands after it."""
+    column = [sample**2 for sample in range(103)]
     plan = ip.Plan(
         ip.Shuffle(103, seed=3), world_size=2, batch_size=5, sub_epochs=3, remainder=remainder
     )
@@ -242,7 +243,8 @@ def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int) ->
     for number in (1, 2):
         first = loader.cursor.step
         for step, _ in enumerate(loader, first):
-            assert plan.step_size(0, number, step=step) == loader.step_size
+            assert plan.step_size(0, number, step=step) == loader.step_size == loader.step_total()
+            assert plan.step_total(column, 0, number, step=step) == loader.step_total(column)
             assert plan.cursor(0, number, step=step + 1) == loader.cursor
 
 
@@ -254,3 +256,5 @@ def test_step_size_before_any_batch() -> None:
         "step_size must be asked for inside the loop; got no batch before it; "
         "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
     ) == str(error.value)
+    with pytest.raises(ip.IndexPlanError, match="step_total must be asked for inside the loop"):
+        loader_of(PLAN, rank=0, world_size=2).step_total()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 import indexplan as ip
@@ -210,3 +211,23 @@ def test_token_windows(tmp_path: Path) -> None:
         assert list(order.targets(epoch)) == times[epoch].nonzero().flatten().tolist()
     (loss,) = found(r"^epoch 1: loss (\S+) after", lines)
     assert float(loss[0]) < 2  # of 50 tokens, ln 50 = 3.9 at first, and ln 3 = 1.1 at best
+
+
+@pytest.mark.parametrize(
+    ("name", "stop", "num"), [("speech_buckets.py", 9, 500), ("aspect_ratios.py", 20, 601)]
+)
+def test_bins(tmp_path: Path, name: str, stop: int, num: int) -> None:
+    """Stopped on two ranks, resumed on three: to rounding, what one process learns."""
+    alone, checkpoint = tmp_path / "alone.pt", tmp_path / "run.pt"
+    run(tmp_path, torchrun(1), name, "--checkpoint", alone)
+    run(tmp_path, torchrun(2), name, "--checkpoint", checkpoint, "--max-steps", stop)
+    times = torch.load(checkpoint)["times"]
+    assert (num, 1) == (times[0].sum(), times.max())
+    assert 0 < times[1].sum() < num
+    lines = run(tmp_path, torchrun(3), name, "--checkpoint", checkpoint)
+    assert found(r"^3 ranks start at epoch 1, step \d+()$", lines)
+    expected, read = torch.load(alone), torch.load(checkpoint)
+    assert torch.equal(torch.ones(2, num, dtype=torch.int64), read["times"])
+    assert torch.equal(expected["times"], read["times"])
+    for weights, other in zip(expected["model"].values(), read["model"].values(), strict=True):
+        torch.testing.assert_close(weights, other, rtol=1e-9, atol=1e-12)
