@@ -15,9 +15,10 @@ from indexplan.orders.sequential import cut_runs
 from indexplan.partition.ranks import Runs, runs, shares
 from indexplan.partition.steps import Int64, Steps, split
 
-# Units per kernel call of `draw`: few at first, as somebody waits for the first batch, and then
-# twice as many each time, up to some 40 microseconds of work.
-FIRST_DRAW, DRAW_AHEAD = 2**9, 2**14
+# Samples per kernel call of `draw`, about: few at first, as somebody waits for the first batch, and
+# then twice as many each time, up to some 40 microseconds of work; of bins, which cost more each
+# time, up to a mebibyte.
+FIRST_DRAW, DRAW_AHEAD, DRAW_BINS_AHEAD = 2**9, 2**14, 2**17
 PER_THREAD = 2**17  # units that a thread is given at a time: some 200 microseconds of work
 
 MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
@@ -113,7 +114,7 @@ def draw(
     order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
 ) -> Iterator[Int64]:
     """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
-    for drawn, ends in _stretches(steps, world_size, rank, start, stop):
+    for drawn, ends in _stretches(order, steps, world_size, rank, start, stop):
         if order.deals_bins:
             indices, offsets = deal_bins(order, drawn)
             ends = offsets[ends]  # noqa: PLW2901
@@ -135,7 +136,7 @@ def draw_bins(
     spans: bool = False,
 ) -> Iterator[list[Int64]]:
     """Yield what `draw` does, each batch as a list of its units, with or without spans."""
-    for drawn, ends in _stretches(steps, world_size, rank, start, stop):
+    for drawn, ends in _stretches(order, steps, world_size, rank, start, stop):
         indices, offsets = deal_bins(order, drawn)
         if spans:
             indices = np.column_stack([indices, deal_spans(order, drawn)])
@@ -147,15 +148,19 @@ def draw_bins(
 
 
 def _stretches(
-    steps: Steps, world_size: int, rank: int, start: int, stop: int
+    order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
 ) -> Iterator[tuple[Runs, Int64]]:
     """Yield what to draw at a time, and at which of its units each batch ends."""
-    ahead = FIRST_DRAW
+    ahead, most, unit = FIRST_DRAW, DRAW_AHEAD, 1
+    if order.deals_bins and start < stop:  # whose sizes in the first step stand for the others'
+        offsets = deal_offsets(order, runs(steps, world_size, rank, start, start + 1))
+        unit = max(1, int(offsets[-1]) // max(1, len(offsets) - 1))
+        most = max(DRAW_AHEAD, min(DRAW_AHEAD * unit, DRAW_BINS_AHEAD))
     while start < stop:
         span = steps.span(start)
         each = span.length // span.num_steps // world_size + 1
-        until = min(stop, start + max(1, ahead // each))
-        ahead = min(2 * ahead, DRAW_AHEAD)
+        until = min(stop, start + max(1, ahead // (each * unit)))
+        ahead = min(2 * ahead, most)
         _, starts, stops = shares(steps, world_size, rank, start, until)
         ends = np.cumsum((stops - starts).astype(np.int64))
         yield runs(steps, world_size, rank, start, until), ends

@@ -124,6 +124,15 @@ def test_many_bins_are_drawn_as_few_are(order: ip.Order) -> None:
     assert every[samples].tolist() == np.repeat(np.arange(num), np.diff(offsets)).tolist()
 
 
+def test_large_bins_are_drawn_few_at_a_time() -> None:
+    """What a loop holds does not grow with its bins: the first draw is of one, the last of 64."""
+    plan = ip.Plan(ip.Grouped(np.zeros(2**19, np.int64), 2**10), world_size=1, batch_size=1)
+    drawn: list[Any] = [batch.base for batch in plan.batches(0, rank=0)]
+    assert 2**10 == len(drawn[0])
+    assert 2**16 == max(map(len, drawn))
+    assert 2**10 == len(next(plan.bins(0, rank=0))[0].base)  # type: ignore[arg-type, union-attr]
+
+
 @pytest.mark.parametrize("order", ORDERS, ids=names)
 def test_templates_are_shared_and_never_saved(order: Any) -> None:
     """Orders of one column share one, whatever their seeds; it is no part of what an order is."""
