@@ -30,6 +30,7 @@ INT64, FLOAT64 = types.int64, types.float64
 # C-contiguous arrays; for reading, both writeable and read-only ones will do.
 READ_UINT8 = types.Array(types.uint8, 1, "C", readonly=True)
 READ_UINT32 = types.Array(types.uint32, 1, "C", readonly=True)
+READ_TABLE = types.Array(types.uint32, 2, "C", readonly=True)
 READ_INT32 = types.Array(types.int32, 1, "C", readonly=True)
 READ_UINT64 = types.Array(types.uint64, 1, "C", readonly=True)
 READ_INT64 = types.Array(types.int64, 1, "C", readonly=True)

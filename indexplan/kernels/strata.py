@@ -1,7 +1,8 @@
 """Bins of strata, and where samples lie in them. Frozen: other bits are another version.
 
-A stratum is a row of samples that may stand in for each other, cut into bins of one size; in each
-epoch a shuffle of its own says which sample stands where.
+A stratum is a row of samples that may stand in for each other; in each epoch a shuffle of its own
+says which sample stands where. What a bin holds is said by *moves*: a move puts as many samples of
+one stratum into each of some neighbouring bins, and tells which move these bins had had before.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from indexplan.kernels.compiling import READ_INT64, READ_UINT32, WRITE_INT64, helper, kernel
+from indexplan.kernels.compiling import (
+    READ_INT64,
+    READ_TABLE,
+    READ_UINT32,
+    WRITE_INT64,
+    helper,
+    kernel,
+)
 from indexplan.kernels.drawn import AT, C0, C1, C3, NUM_LANES, ROOM, N, draw_each
 from indexplan.kernels.philox import U64, ZERO
 
@@ -21,6 +29,14 @@ if TYPE_CHECKING:
     UInt32s: TypeAlias = NDArray[np.uint32]
     UInt64s: TypeAlias = NDArray[U64]
 
+# Columns of the table of moves, whose row 0 stands for none: the first place in the row of all
+# samples, the first bin, samples put into each, the move before
+PLACE, BIN, MANY, BEFORE = range(4)
+
+# Pieces, each some samples of a stratum in a bin, that are drawn together: sorted by stratum, they
+# share keys. More of them where there are more strata.
+NUM_PIECES, MOST_PIECES = 2**16, 2**21
+
 
 @helper
 def last_up_to(edges: Int64s, number: int) -> int:
@@ -29,6 +45,19 @@ def last_up_to(edges: Int64s, number: int) -> int:
     while low < high:
         middle = (low + high + 1) >> 1
         if edges[middle] <= number:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@helper
+def _move_of(moves: UInt32s, place: int) -> int:
+    """Return the move that a place of the row of all samples is put by."""
+    low, high = 1, len(moves) - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if np.int64(moves[middle, PLACE]) <= place:
             low = middle
         else:
             high = middle - 1
@@ -54,26 +83,24 @@ def _by_stratum(strata: Int64s, num_strata: int) -> Int64s:
     return out
 
 
-@kernel(READ_INT64, READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
-def cut_bins(numbers: Int64s, bins: Int64s, firsts: Int64s, sizes: Int64s, offsets: Int64s) -> None:
+@kernel(READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
+def cut_bins(numbers: Int64s, bins: Int64s, sizes: Int64s, offsets: Int64s) -> None:
     """Write where the samples of some bins begin, one bin after another, and the end.
 
     Parameters
     ----------
     numbers : int64 (num,)
         The bins.
-    bins, firsts : int64 (num_strata + 1,)
-        The first bin of each stratum, and its first place in the row of all samples; the ends.
-    sizes : int64 (num_strata,)
-        Samples in a bin of each stratum; its last bin has what is left.
+    bins : int64 (num_patterns + 1,)
+        The first bin of each pattern, and the end.
+    sizes : int64 (num_patterns,)
+        Samples in a bin of each pattern.
     offsets : int64 (num + 1,)
         Gets them.
     """
     offsets[0] = 0
     for k in range(len(numbers)):
-        c = last_up_to(bins, numbers[k])
-        left = firsts[c + 1] - firsts[c] - (numbers[k] - bins[c]) * sizes[c]
-        offsets[k + 1] = offsets[k] + min(left, sizes[c])
+        offsets[k + 1] = offsets[k] + sizes[last_up_to(bins, numbers[k])]
 
 
 @helper
@@ -101,12 +128,38 @@ def _write(
         out[where[i]] = np.int64(rows[firsts[i] + places[i]])
 
 
+@helper
+def _draw(
+    pieces: Int64s, num: int, key: UInt32s, firsts: Int64s, rows: UInt32s, out: Int64s
+) -> None:
+    """Write the samples of some pieces: each so `many` from a `place` on, written from `at` on."""
+    lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
+    begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
+    strata = np.empty(num, np.int64)
+    for k in range(num):
+        strata[k] = last_up_to(firsts, pieces[0, k])
+    lane = 0
+    for k in _by_stratum(strata, len(firsts) - 1):
+        place, many, at = pieces[0, k], pieces[1, k], pieces[2, k]
+        c = strata[k]
+        first, n = firsts[c], firsts[c + 1] - firsts[c]
+        for i in range(many):
+            _set(lanes, lane, place + i - first, n, c)
+            begins[lane], where[lane] = first, at + i
+            lane += 1
+            if lane == NUM_LANES:
+                _write(lanes, lane, key, rows, places, begins, where, out)
+                lane = 0
+    _write(lanes, lane, key, rows, places, begins, where, out)
+
+
 @kernel(
     READ_INT64,
     READ_INT64,
     READ_UINT32,
     READ_INT64,
     READ_INT64,
+    READ_TABLE,
     READ_INT64,
     READ_UINT32,
     WRITE_INT64,
@@ -116,43 +169,49 @@ def fill_bins(
     offsets: Int64s,
     key: UInt32s,
     bins: Int64s,
+    lasts: Int64s,
+    moves: UInt32s,
     firsts: Int64s,
-    sizes: Int64s,
     rows: UInt32s,
     out: Int64s,
 ) -> None:
-    """Write the samples of some bins, one bin after another.
+    """Write the samples of some bins, one bin after another, in the order of their moves.
 
     Parameters
     ----------
-    numbers, bins, firsts, sizes
+    numbers, bins
         As for `cut_bins`, which gives the offsets.
     key : uint32 (2,)
         The Philox key that yields the key words of every stratum.
+    lasts : int64 (num_patterns,)
+        The last move of each pattern.
+    moves : uint32 (num_moves + 1, 4)
+        What each move does.
+    firsts : int64 (num_strata + 1,)
+        The first place of each stratum in the row of all samples, and the end.
     rows : uint32 (n,)
         The samples, by strata.
     out : int64 (offsets[-1],)
         Gets them.
     """
-    lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
-    begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
-    strata = np.empty(len(numbers), np.int64)
+    most = min(max(NUM_PIECES, 16 * len(firsts)), MOST_PIECES, offsets[-1])
+    pieces = np.empty((3, most), np.int64)
+    num = 0
     for k in range(len(numbers)):
-        strata[k] = last_up_to(bins, numbers[k])
-    lane = 0
-    for k in _by_stratum(strata, len(sizes)):
-        c = strata[k]
-        first, num = firsts[c], firsts[c + 1] - firsts[c]
-        place = (numbers[k] - bins[c]) * sizes[c]
-        for at in range(offsets[k], offsets[k + 1]):
-            _set(lanes, lane, place, num, c)
-            begins[lane], where[lane] = first, at
-            place += 1
-            lane += 1
-            if lane == NUM_LANES:
-                _write(lanes, lane, key, rows, places, begins, where, out)
-                lane = 0
-    _write(lanes, lane, key, rows, places, begins, where, out)
+        pattern = last_up_to(bins, numbers[k])
+        move, at = lasts[pattern], offsets[k + 1]
+        while move > 0:
+            if num == most:
+                _draw(pieces, num, key, firsts, rows, out)
+                num = 0
+            many = np.int64(moves[move, MANY])
+            at -= many
+            ahead = numbers[k] - np.int64(moves[move, BIN])
+            pieces[0, num] = np.int64(moves[move, PLACE]) + ahead * many
+            pieces[1, num], pieces[2, num] = many, at
+            num += 1
+            move = np.int64(moves[move, BEFORE])
+    _draw(pieces, num, key, firsts, rows, out)
 
 
 @helper
@@ -172,8 +231,7 @@ def _place_of(rows: UInt32s, low: int, high: int, sample: int) -> int:
     READ_INT64,
     READ_INT64,
     READ_UINT32,
-    READ_INT64,
-    READ_INT64,
+    READ_TABLE,
     READ_INT64,
     READ_UINT32,
     WRITE_INT64,
@@ -183,9 +241,8 @@ def find_bins(
     lows: Int64s,
     highs: Int64s,
     key: UInt32s,
-    bins: Int64s,
+    moves: UInt32s,
     firsts: Int64s,
-    sizes: Int64s,
     rows: UInt32s,
     out: Int64s,
 ) -> None:
@@ -197,7 +254,7 @@ def find_bins(
         The samples.
     lows, highs : int64 (num,)
         The places [low, high) of `rows` that each of them is at one of, whose samples rise.
-    key, bins, firsts, sizes, rows
+    key, moves, firsts, rows
         As for `fill_bins`.
     out : int64 (num,)
         Gets the numbers.
@@ -207,7 +264,7 @@ def find_bins(
     for k in range(len(samples)):
         out[k] = _place_of(rows, lows[k], highs[k] - 1, samples[k])
         strata[k] = last_up_to(firsts, out[k])
-    order = _by_stratum(strata, len(sizes))
+    order = _by_stratum(strata, len(firsts) - 1)
     for done in range(0, len(order), NUM_LANES):
         where = order[done : done + NUM_LANES]
         for lane in range(len(where)):
@@ -215,5 +272,7 @@ def find_bins(
             _set(lanes, lane, out[where[lane]] - firsts[c], firsts[c + 1] - firsts[c], c)
         draw_each(lanes, len(where), key, True, places)
         for lane in range(len(where)):
-            c = strata[where[lane]]
-            out[where[lane]] = bins[c] + places[lane] // sizes[c]
+            place = firsts[strata[where[lane]]] + places[lane]
+            move = _move_of(moves, place)
+            ahead = (place - np.int64(moves[move, PLACE])) // np.int64(moves[move, MANY])
+            out[where[lane]] = np.int64(moves[move, BIN]) + ahead

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -13,7 +13,15 @@ from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
 from indexplan.orders.columns import BLOCK, Column
 from indexplan.orders.registry import register
-from indexplan.orders.strata import MOST_STRATA, SIZE_STOP, Strata, integers_of
+from indexplan.orders.strata import (
+    MOST_STRATA,
+    SIZE_STOP,
+    Strata,
+    Template,
+    UInt32,
+    each_by_itself,
+    integers_of,
+)
 from indexplan.seeds import check_seed
 
 CURE = "pass one number for all groups, or {group: number} with all of them"
@@ -84,10 +92,10 @@ class Grouped(Strata):
     def _keys(self, values: Int64) -> Int64:
         return values
 
-    def _cut(self, keys: Int64, places: Int64) -> tuple[Sequence[int], Sequence[int]]:
+    def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
         sizes = self.batch_size
         each = [sizes] * len(keys) if isinstance(sizes, int) else [size for _, size in sizes]
-        return places.tolist(), each
+        return each_by_itself(rows, keys, places, places.tolist(), each)
 
     @property
     def group_names(self) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ from dataclasses import KW_ONLY, dataclass
 from indexplan.errors import integer
 from indexplan.orders.columns import Column
 from indexplan.orders.registry import register
-from indexplan.orders.strata import MOST_STRATA, SIZE_STOP, ByLength, lengths_of
+from indexplan.orders.strata import MOST_STRATA, SIZE_STOP, Buckets, lengths_of
 from indexplan.seeds import check_seed
 
 
 @register
 @dataclass(frozen=True, eq=False)
-class LengthGrouped(ByLength):
+class LengthGrouped(Buckets):
     """Every epoch reads all samples once, in bins of a fixed number of similar length.
 
     The bins are shuffled over the epoch, and hold other samples in each epoch. A plan's batch size

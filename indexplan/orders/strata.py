@@ -1,8 +1,8 @@
 """Bins of samples that may stand in for each other: what orders by length and by group share.
 
-Samples of one stratum are cut into bins by places, which is worked out once from the column alone
-(`Template`); in each epoch a shuffle of its own says which of them stands at which place. So the
-number of bins, and their sizes, are the same in every epoch, and any bin costs what it holds.
+Which places of which strata make a bin is worked out once, from the column alone (`Template`); in
+each epoch a shuffle of each stratum says which of its samples stands at which place. So the number
+of bins, and their sizes, are the same in every epoch, and any bin costs what it holds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, Traits
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
@@ -34,33 +34,43 @@ UInt32 = NDArray[np.uint32]
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """Which samples may stand where, in every epoch: strata, and how each is cut into bins.
+    """Which samples may stand where, in every epoch: strata, and how bins are made of them.
+
+    Bins that are made alike are a pattern, and have following numbers. A move puts `many` samples
+    of one stratum into each of some following bins.
 
     Attributes
     ----------
     rows : numpy.ndarray
-        uint32, shape (n,): all samples, by their keys, and where those are equal by their numbers.
+        uint32, shape (n,): all samples, by strata.
     keys, places : numpy.ndarray
-        int64, shapes (d,) and (d + 1,): the keys that there are, and where in `rows` the samples
-        of each start, and the end.
-    firsts, bins : numpy.ndarray
-        int64, shape (num_strata + 1,): the first place and the first bin of each stratum; the ends.
-    sizes : numpy.ndarray
-        int64, shape (num_strata,): samples in a bin of each; its last bin has what is left.
+        int64, shapes (d,) and (d + 1,): runs of `rows` in which samples rise: the largest key in
+        each, and its first place; the end.
+    firsts : numpy.ndarray
+        int64, shape (num_strata + 1,): the first place of each stratum, and the end.
+    moves : numpy.ndarray
+        uint32, shape (num_moves + 1, 4): the first place of each move, the first bin, `many`, and
+        the move that these bins had had before; 0 for none, which row 0 stands for. Places rise.
+    bins : numpy.ndarray
+        int64, shape (num_patterns + 1,): the first bin of each pattern, and the end.
+    lasts, sizes : numpy.ndarray
+        int64, shape (num_patterns,): the last move of each, and the samples in a bin of it.
     """
 
     rows: UInt32
     keys: Int64
     places: Int64
     firsts: Int64
+    moves: UInt32
     bins: Int64
+    lasts: Int64
     sizes: Int64
 
 
 class Strata(Order):
-    """An order of bins, each of samples of one stratum.
+    """An order of bins that are made of samples that may stand in for each other.
 
-    A kind of it says by which keys samples are sorted, and how the sorted row is cut into strata.
+    A kind of it says by which keys samples are sorted, and what is made of the sorted row.
     """
 
     seed: int
@@ -77,24 +87,20 @@ class Strata(Order):
         """Return the keys, from 0 up, of samples with some numbers in the column."""
 
     @abc.abstractmethod
-    def _cut(self, keys: Int64, places: Int64) -> tuple[Sequence[int], Sequence[int]]:
-        """Return where strata start, and the end, and the samples of a bin of each."""
+    def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
+        """Return the template of sorted samples, of which keys there are, and where each starts."""
 
     @once
     def _template(self) -> Template:
-        """Where bins are cut, which all orders share that differ in their seed alone."""
+        """How bins are made, which all orders share that differ in their seed alone."""
         from indexplan.kernels.tables import table_of  # which imports numba
 
         fields = {name: value for name, value in self.to_dict().items() if name != "seed"}
 
         def build() -> Template:
-            rows, keys, places = _sorted(self._keys(self._column.array.astype(np.int64)))
-            edges, each = self._cut(keys, places)
+            row = _sorted(self._keys(self._column.array.astype(np.int64)))
             self._column.check_file()
-            firsts = np.array(edges, np.int64)
-            sizes = np.minimum(np.array(each, np.int64), np.diff(firsts))
-            num_bins = -(-np.diff(firsts) // sizes)
-            return Template(rows, keys, places, firsts, np.append(0, np.cumsum(num_bins)), sizes)
+            return self._made(*row)
 
         return table_of(canonical_json(fields), build)
 
@@ -110,14 +116,19 @@ class Strata(Order):
 
     def _dealt(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
         """Return the bins at some runs of positions, and where each starts among their samples."""
-        from indexplan.kernels import permutation, strata
+        from indexplan.kernels.permutation import permute_runs
 
-        template = self._template
         numbers = np.empty(int((stops - starts).sum()), np.int64)
-        permutation.permute_runs(self.num_units(epoch), self._words(epoch), starts, stops, numbers)
+        permute_runs(self.num_units(epoch), self._words(epoch), starts, stops, numbers)
+        return numbers, self._ends(numbers)
+
+    def _ends(self, numbers: Int64) -> Int64:
+        """Return where some bins start among their samples, and the end."""
+        from indexplan.kernels.strata import cut_bins
+
         offsets = np.empty(len(numbers) + 1, np.int64)
-        strata.cut_bins(numbers, template.bins, template.firsts, template.sizes, offsets)
-        return numbers, offsets
+        cut_bins(numbers, self._template.bins, self._template.sizes, offsets)
+        return offsets
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return self._dealt(epoch, starts, stops)[1]
@@ -135,8 +146,8 @@ class Strata(Order):
         """Write the samples of some bins."""
         from indexplan.kernels.strata import fill_bins
 
-        each, key = self._template, key_words(self.seed, STRATA, epoch, 2)
-        fill_bins(numbers, offsets, key, each.bins, each.firsts, each.sizes, each.rows, out)
+        t, key = self._template, key_words(self.seed, STRATA, epoch, 2)
+        fill_bins(numbers, offsets, key, t.bins, t.lasts, t.moves, t.firsts, t.rows, out)
 
     def _numbers(self, samples: Int64) -> Int64:
         """Return what the column says of some samples."""
@@ -148,11 +159,11 @@ class Strata(Order):
         """Return the numbers of the bins that samples are in."""
         from indexplan.kernels.strata import find_bins
 
-        each, key = self._template, key_words(self.seed, STRATA, epoch, 2)
-        run = np.searchsorted(each.keys, self._keys(self._numbers(samples)))
-        lows, highs = each.places[run], each.places[run + 1]
+        t, key = self._template, key_words(self.seed, STRATA, epoch, 2)
+        run = np.searchsorted(t.keys, self._keys(self._numbers(samples)))
         out = np.empty(len(samples), np.int64)
-        find_bins(samples, lows, highs, key, each.bins, each.firsts, each.sizes, each.rows, out)
+        lows, highs = t.places[run], t.places[run + 1]
+        find_bins(samples, lows, highs, key, t.moves, t.firsts, t.rows, out)
         return out
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
@@ -171,7 +182,6 @@ class ByLength(Strata):
     """An order whose strata are intervals of lengths, the longest first."""
 
     lengths: Column
-    num_buckets: int
 
     @property
     def _column(self) -> Column:
@@ -185,11 +195,21 @@ class ByLength(Strata):
     def _keys(self, values: Int64) -> Int64:
         return self._longest - values
 
+
+class Buckets(ByLength):
+    """An order of bins of one stratum each, so that little is added by padding to the longest."""
+
+    num_buckets: int
+
     @abc.abstractmethod
     def _size(self, longest: int) -> int:
         """Return the samples of a bin whose longest sample has a length."""
 
-    def _cut(self, keys: Int64, places: Int64) -> tuple[Sequence[int], Sequence[int]]:
+    def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
+        return each_by_itself(rows, keys, places, *self._cut(keys, places))
+
+    def _cut(self, keys: Int64, places: Int64) -> tuple[list[int], list[int]]:
+        """Return where strata start, and the end, and the samples of a bin of each."""
         num_samples, firsts, sizes = int(places[-1]), [0], []
         for edge in _edges(keys, places, self.num_buckets):
             start = firsts[-1]
@@ -218,16 +238,31 @@ class ByLength(Strata):
         epoch, each = check_epoch(epoch), self._template
         # Of the bins of a stratum that are full, the one with its longest sample costs most; that
         # may be in the one that is not full, which as many others may be in as there is room for.
-        left = int((each.firsts[-1] - each.firsts[-2]) % each.sizes[-1])
-        last = np.arange(each.firsts[-2] + 1, min(each.firsts[-2] + left + 1, each.firsts[-1]))
+        first, stop = int(each.firsts[-2]), int(each.firsts[-1])
+        left = int(each.sizes[-1]) if each.moves[-1, 0] > first else 0
+        last = np.arange(first + 1, min(first + left + 1, stop))
         samples = each.rows[np.append(each.firsts[:-1], last)].astype(np.int64)
         numbers = self._bins_of(epoch, samples)
-        stratum = np.searchsorted(each.bins, numbers, "right") - 1
-        ahead = (numbers - each.bins[stratum]) * each.sizes[stratum]
-        counts = np.minimum(each.sizes[stratum], np.diff(each.firsts)[stratum] - ahead)
+        counts = each.sizes[np.searchsorted(each.bins, numbers, "right") - 1].tolist()
         lengths = self._numbers(samples).tolist()
-        costs = [length * count for length, count in zip(lengths, counts.tolist(), strict=True)]
+        costs = [length * count for length, count in zip(lengths, counts, strict=True)]
         return int(self._positions(epoch, numbers[[costs.index(max(costs))]])[0])
+
+
+def each_by_itself(
+    rows: UInt32, keys: Int64, places: Int64, edges: Sequence[int], each: Sequence[int]
+) -> Template:
+    """Return a template whose strata, between some edges, are cut into bins of so many each."""
+    firsts, sizes = np.array(edges, np.int64), np.array(each, np.int64)
+    whole, left = np.divmod(np.diff(firsts), sizes)
+    # of each stratum all bins that are full, and then the one that is not
+    many = np.stack([sizes, left], axis=1).ravel()
+    counts = np.stack([whole, left > 0], axis=1).ravel()
+    many, counts = many[counts > 0], counts[counts > 0]
+    bins = np.append(0, np.cumsum(counts))
+    moves = np.zeros((len(bins), 4), np.uint32)
+    moves[2:, 0], moves[1:, 1], moves[1:, 2] = np.cumsum(many * counts)[:-1], bins[:-1], many
+    return Template(rows, keys, places, firsts, moves, bins, np.arange(1, len(bins)), many)
 
 
 def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
@@ -288,3 +323,25 @@ def lengths_of(values: Any) -> Column:
     """Return a column of lengths, or raise `IndexPlanError`."""
     cure = "leave out what is empty, or count in larger units"
     return integers_of("length", values, 1, LONGEST, cure)
+
+
+def exact_sum(numbers: NDArray[Any]) -> int:
+    """Return the sum of integers from 0 to 2**40, whatever it is."""
+    parts = (numbers[start : start + BLOCK] for start in range(0, len(numbers), BLOCK))
+    return sum(int(part.sum()) for part in parts)
+
+
+def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
+    """Raise `IndexPlanError`, which names the first such sample, if some are above a bound."""
+    longest = int(lengths.array.max())
+    if most < longest:
+        above = np.flatnonzero(lengths.array > most)
+        rule = f"{what} must be at least {longest}, the longest length"
+        got = f"{most}, which {len(above)} samples are longer than, sample {above[0]} the first"
+        raise IndexPlanError(f"{rule}; got {got}; {cure}")
+
+
+def check_max_samples(value: Any) -> int | None:
+    """Return the samples that a bin has at most, None for any number, or raise an error."""
+    cure = "leave it out, or pass how many samples a bin may have"
+    return None if value is None else integer("max_samples", value, 1, SIZE_STOP, cure)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
-
-from indexplan.errors import IndexPlanError, integer
+from indexplan.errors import integer
 from indexplan.orders.columns import Column
 from indexplan.orders.registry import register
-from indexplan.orders.strata import MOST_STRATA, SIZE_STOP, ByLength, lengths_of
+from indexplan.orders.strata import (
+    MOST_STRATA,
+    SIZE_STOP,
+    Buckets,
+    check_longest,
+    check_max_samples,
+    lengths_of,
+)
 from indexplan.seeds import check_seed
 
 
 @register
 @dataclass(frozen=True, eq=False)
-class TokenBudget(ByLength):
+class TokenBudget(Buckets):
     """Every epoch reads all samples once, in bins of similar length that a budget bounds.
 
     A bin of samples padded to its longest has at most `max_tokens`: few long samples, or many short
@@ -73,18 +78,10 @@ class TokenBudget(ByLength):
         object.__setattr__(self, "lengths", lengths_of(self.lengths))
         cure = "pass how many tokens a bin may have"
         tokens = integer("max_tokens", self.max_tokens, 1, 2**63, cure)
-        if tokens < self._longest:
-            above = np.flatnonzero(self.lengths.array > tokens)
-            rule = f"max_tokens must be at least {self._longest}, the longest length"
-            got = (
-                f"{tokens}, which {len(above)} samples are longer than, sample {above[0]} the first"
-            )
-            raise IndexPlanError(f"{rule}; got {got}; raise it, or cut them or leave them out")
-        most, stop = self.max_samples, SIZE_STOP
-        if most is not None:
-            cure = "leave it out, or pass how many samples a bin may have"
-            most = integer("max_samples", most, 1, SIZE_STOP, cure)
-            stop = most + 1
+        cure = "raise it, or cut them or leave them out"
+        check_longest("max_tokens", tokens, self.lengths, cure)
+        most = check_max_samples(self.max_samples)
+        stop = SIZE_STOP if most is None else most + 1
         cure = "leave it out for any number, or raise max_samples"
         multiple = integer("multiple_of", self.multiple_of, 1, stop, cure)
         cure = "leave it out for 64"
