@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from indexplan.orders.length_grouped import LengthGrouped
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
+    from indexplan.orders.packed import Packed
+    from indexplan.orders.pieces import Pieces, pieces
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.repeat_factors import repeat_factors
     from indexplan.orders.shard_shuffle import ShardShuffle
@@ -73,8 +75,10 @@ __all__ = [
     "Location",
     "Mixture",
     "Order",
+    "Packed",
     "Part",
     "Phase",
+    "Pieces",
     "Plan",
     "PlanFileError",
     "Reading",
@@ -103,6 +107,7 @@ __all__ = [
     "folds",
     "load",
     "parse_schedule",
+    "pieces",
     "plot",
     "register",
     "repeat_factors",
@@ -136,6 +141,8 @@ _AT_FIRST_USE = {
     "Grouped": "indexplan.orders.grouped",
     "LengthGrouped": "indexplan.orders.length_grouped",
     "LocalShuffle": "indexplan.orders.local_shuffle",
+    "Packed": "indexplan.orders.packed",
+    **dict.fromkeys(("Pieces", "pieces"), "indexplan.orders.pieces"),
     "Repeat": "indexplan.orders.repeat",
     "ShardShuffle": "indexplan.orders.shard_shuffle",
     "Subset": "indexplan.orders.subset",

@@ -39,6 +39,7 @@ balanced: ip.ClassBalanced = ip.ClassBalanced(np.array([0, 1, 1]), weights={0: 1
 pairs: ip.ClassBatches = ip.ClassBatches([0, 0, 1, 1], classes=2, per_class=2)
 windows: ip.DocumentWindows = ip.DocumentWindows([5, 3, 9], 10, block_size=2)
 spans: NDArray[np.int64] = ip.Plan(windows, batch_size=1).spans(0, step=0, rank=0)
+packed: ip.Packed = ip.Packed(ip.pieces([900, 30], 512).lengths, 512, max_samples=9)
 mixed: ip.Mixture = ip.Mixture(
     {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}
 ).with_phase(100, {"web": 1, "code": 1})

@@ -20,6 +20,7 @@ from tests.orders.test_protocol import units
 from tests.support import strata_oracle
 from tests.support.lengths import (
     binned,
+    epoch_of,
     fields_of,
     groupeds,
     length_grouped,
@@ -34,7 +35,7 @@ EPOCHS = st.sampled_from([0, 1, 2, 7, 2**31, 2**32 - 1])
 @given(binned(), EPOCHS)
 def test_bins_are_the_oracles(order: Any, epoch: int) -> None:
     """Every bin of an epoch is the oracle's, taken whole, in cuts and one by one."""
-    row = strata_oracle.epoch_of(strata_of(order), order.seed, epoch)
+    row = epoch_of(order, epoch)
     assert row == units(order, epoch)
     num = len(row)
     assert num == order.num_units(epoch)
@@ -79,7 +80,7 @@ def test_epochs_differ_in_what_they_deal_and_not_in_sizes(order: Any, epochs: li
     assert Counter(map(len, one)) == Counter(map(len, units(again, epochs[0])))
 
 
-@pytest.mark.parametrize("kind", ["lengths", "budget", "groups"])
+@pytest.mark.parametrize("kind", ["lengths", "budget", "groups", "packed"])
 def test_other_seeds_and_epochs_mix_anew(kind: str) -> None:
     """L9: few pairs of samples share a bin again, and few bins are dealt where they were."""
     row = [1 + i % 5 for i in range(400)]
@@ -89,6 +90,8 @@ def test_other_seeds_and_epochs_mix_anew(kind: str) -> None:
             return ip.LengthGrouped(row, 4, num_buckets=5, seed=seed)
         if kind == "budget":
             return ip.TokenBudget(row, 20, num_buckets=5, seed=seed)
+        if kind == "packed":
+            return ip.Packed(row, 12, seed=seed)
         return ip.Grouped(row, 4, seed=seed)
 
     def pairs(bins: list[list[int]]) -> set[tuple[int, int]]:
@@ -100,8 +103,9 @@ def test_other_seeds_and_epochs_mix_anew(kind: str) -> None:
         assert both < 0.2
         kept = [set(one) & set(two) for one, two in zip(first, other, strict=False)]
         assert sum(map(bool, kept)) < len(kept) / 2
-        strata = [row[unit[0]] for unit in first], [row[unit[0]] for unit in other]
-        assert strata[0] != strata[1]  # bins, and not only their samples, are shuffled
+        held = [[row[sample] for sample in unit] for unit in first]
+        # bins, and not only their samples, are shuffled
+        assert held != [[row[sample] for sample in unit] for unit in other]
 
 
 @given(length_grouped(), EPOCHS)

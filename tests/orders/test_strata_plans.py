@@ -20,8 +20,7 @@ from indexplan.kernels.tables import TABLES
 from indexplan.testing import check_order
 from tests.orders.test_layers import layers
 from tests.orders.test_protocol import units
-from tests.support.lengths import binned, fields_of, strata_of
-from tests.support.strata_oracle import epoch_of
+from tests.support.lengths import binned, epoch_of, fields_of
 from tests.support.strategies import cursors, fresh_plans, partitions, plans
 
 loads = pickle.loads  # of our own
@@ -31,6 +30,7 @@ ORDERS = [
     ip.LengthGrouped(LENGTHS, 4, num_buckets=9, seed=3),
     ip.TokenBudget(LENGTHS, 200, max_samples=12, multiple_of=4, num_buckets=9, seed=3),
     ip.Grouped([length % 7 * 5 for length in LENGTHS], {5 * i: 1 + i for i in range(9)}, seed=3),
+    ip.Packed(LENGTHS, 200, max_samples=7, min_stratum=6, seed=3),
 ]
 names = [order.algorithm for order in ORDERS]
 
@@ -75,7 +75,7 @@ def test_a_resume_with_other_ranks_reads_the_rest(plan: ip.Plan, data: st.DataOb
     stopped = cursor.epoch == 0  # else the epoch was read to its end
     read = bins_of(plan, 0, cursor if stopped else None) + (bins_of(rest, 0) if stopped else [])
     order: Any = plan.order
-    expected = epoch_of(strata_of(order), order.seed, 0)
+    expected = epoch_of(order, 0)
     assert Counter(map(tuple, expected)) == Counter(read)
 
 
@@ -93,6 +93,9 @@ def test_inside_layers(plan: ip.Plan) -> None:
         ip.LengthGrouped([5], 3),
         ip.TokenBudget([7] * 40, 21, num_buckets=65536),
         ip.Grouped(np.arange(60) % 31, 1),
+        ip.Packed([5], 5),
+        ip.Packed(LENGTHS, 90),
+        ip.Packed([7] * 40, 10**6, max_samples=3),
         ip.Epochs(ORDERS[0], 50),
         ip.Repeat(ORDERS[1], 2, 8),
         ip.Epochs(ip.Subset(ORDERS[2], range(300, 600), 600), 31),
@@ -257,6 +260,7 @@ def test_what_is_worked_out_waits() -> None:
 def test_orders_from_text(tmp_path: Path) -> None:
     """The command line names the file of the column, and the other fields."""
     from indexplan.orders.kinds import order_from_text
+    from indexplan.orders.written import order_as_written
 
     np.save(tmp_path / "a.npy", LENGTHS)
     words = f"length-grouped lengths={tmp_path / 'a.npy'} batch_size=4 num_buckets=9 seed=3"
@@ -266,3 +270,8 @@ def test_orders_from_text(tmp_path: Path) -> None:
     assert ORDERS[1] == made
     words = f"grouped groups={tmp_path / 'a.npy'} batch_size=4"
     assert ip.Grouped(LENGTHS, 4) == order_from_text(words, 300)
+    words = f"packed lengths={tmp_path / 'a.npy'} max_length=200 max_samples=7"
+    assert ORDERS[3] == order_from_text(f"{words} min_stratum=6 seed=3", 300)
+    assert ORDERS[3] == order_as_written(
+        f"Packed('{tmp_path / 'a.npy'}', 200, max_samples=7, min_stratum=6, seed=3)"
+    )

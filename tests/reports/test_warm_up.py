@@ -50,6 +50,7 @@ NAMES = {
     "cut_bins",
     "fill_bins",
     "find_bins",
+    "pack",
 }
 
 ASK = """

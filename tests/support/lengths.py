@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.support import strata_oracle
+from tests.support import packed_oracle, strata_oracle
 from tests.support.strategies import seeds
 
 LIMIT = 2**40
@@ -76,13 +76,37 @@ def groupeds(draw: st.DrawFn, most: int = 60) -> ip.Grouped:
     return ip.Grouped(groups, sizes, seed=draw(seeds))
 
 
+@st.composite
+def packeds(draw: st.DrawFn, most: int = 60) -> ip.Packed:
+    """Draw an order of bins that samples are packed into."""
+    row = draw(lengths(most))
+    longest = max(row)
+    more = st.sampled_from([0, 1, longest // 2, longest, 5 * longest, 30 * longest])
+    return ip.Packed(
+        row,
+        longest + draw(more),
+        max_samples=draw(st.one_of(st.none(), st.integers(1, 9))),
+        min_stratum=draw(st.one_of(st.just(1), st.integers(1, 9), st.just(2**32))),
+        seed=draw(seeds),
+    )
+
+
 def binned(most: int = 60) -> st.SearchStrategy[Any]:
     """Return a strategy for orders of bins by length and by group."""
-    return st.one_of(length_grouped(most), token_budgets(most), groupeds(most))
+    return st.one_of(length_grouped(most), token_budgets(most), groupeds(most), packeds(most))
+
+
+def epoch_of(order: Any, epoch: int) -> list[list[int]]:
+    """Return the bins of an epoch by the oracles, in the order in which they are dealt."""
+    if isinstance(order, ip.Packed):
+        fields = order.max_length, order.max_samples, order.min_stratum
+        made = packed_oracle.template(order.lengths.array.tolist(), *fields)
+        return packed_oracle.epoch_of(*made, order.seed, epoch)
+    return strata_oracle.epoch_of(strata_of(order), order.seed, epoch)
 
 
 def strata_of(order: Any) -> list[tuple[list[int], int]]:
-    """Return an order's strata by the oracle: their samples, and the samples of a bin."""
+    """Return the strata of an order that cuts each into bins: samples, and those of a bin."""
     if isinstance(order, ip.Grouped):
         groups, sizes = order.groups.array.tolist(), order.batch_size
         each = dict(sizes) if isinstance(sizes, tuple) else dict.fromkeys(groups, sizes)

@@ -1,0 +1,138 @@
+"""Packing samples into bins by their lengths, group by group: what packed-v1 builds. Frozen.
+
+Bins that are alike stay one group: a move puts some samples of a stratum into each bin of a group,
+or into the first bins of it. So the work is by moves, and not by samples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from indexplan.kernels.compiling import INT64, READ_INT64, helper, kernel
+from indexplan.kernels.strata import BEFORE, BIN, MANY, PLACE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64s: TypeAlias = NDArray[np.int64]
+    UInt32s: TypeAlias = NDArray[np.uint32]
+
+# A group is bins that are alike, and is known by the move that made it, which also tells when its
+# bins came to their room; group 0 are bins that hold nothing. Columns of what is known of groups:
+# the room in each bin, the samples in each, the first of the bins that are left, and how many are.
+LEFT, SIZE, FIRST, COUNT = range(4)
+
+
+@helper
+def _ahead(one: int, other: int, groups: Int64s, most: bool) -> bool:
+    """Return whether a group comes before another: most room first, or least; then the older."""
+    room, rooms = groups[one, LEFT], groups[other, LEFT]
+    ahead: bool = one < other if room == rooms else (room > rooms) == most
+    return ahead
+
+
+@helper
+def _push(heap: Int64s, group: int, groups: Int64s, most: bool) -> None:
+    """Put a group into a heap, which has its size at 0, and its first group at 1."""
+    heap[0] += 1
+    at = heap[0]
+    while at > 1 and _ahead(group, heap[at >> 1], groups, most):
+        heap[at] = heap[at >> 1]
+        at >>= 1
+    heap[at] = group
+
+
+@helper
+def _pop(heap: Int64s, groups: Int64s, most: bool) -> None:
+    """Take the first group out of a heap."""
+    group, at, child = heap[heap[0]], 1, 2
+    heap[0] -= 1
+    while child <= heap[0]:
+        if child < heap[0] and _ahead(heap[child + 1], heap[child], groups, most):
+            child += 1
+        if not _ahead(heap[child], group, groups, most):
+            break
+        heap[at] = heap[child]
+        at, child = child, 2 * child
+    heap[at] = group
+
+
+@helper
+def _twice(numbers: Any) -> Any:
+    """Return an array of twice the length that begins with some numbers."""
+    return np.concatenate((numbers, numbers))
+
+
+@kernel(READ_INT64, READ_INT64, INT64, INT64, INT64, INT64)
+def pack(
+    firsts: Int64s, lengths: Int64s, max_length: int, max_samples: int, total: int, tail: int
+) -> tuple[UInt32s, Int64s]:
+    """Return the moves that pack all samples into bins, and the groups that these leave.
+
+    Parameters
+    ----------
+    firsts : int64 (num_strata + 1,)
+        The first place of each stratum in the row of all samples, and the end.
+    lengths : int64 (num_strata,)
+        As what length a sample of each counts; they fall.
+    max_length, max_samples : int
+        What a bin holds at most; no length is above it.
+    total : int
+        The sum of the lengths of all samples, below 2**63.
+    tail : int
+        While more than so much is left, the bins with the most room are filled; then those with the
+        least room that will do.
+
+    Returns
+    -------
+    moves : uint32 (num_moves + 1, 4)
+        As `fill_bins` takes them, of one stratum after another.
+    groups : int64 (num_moves + 1, 4)
+        What is known of the group that each of them made.
+    """
+    moves, groups = np.empty((1024, 4), np.uint32), np.empty((1024, 4), np.int64)
+    roomy, tight = np.empty(1025, np.int64), np.empty(1025, np.int64)  # heaps of groups
+    made, num_bins, left = 1, (total - 1) // max_length + 1, total
+    moves[0], groups[0] = 0, 0
+    groups[0, LEFT], groups[0, COUNT] = max_length, num_bins
+    roomy[0], roomy[1], tight[0] = 1, 0, 0
+    for c in range(len(lengths)):
+        length, place, num = lengths[c], firsts[c], firsts[c + 1] - firsts[c]
+        spread = left > tail
+        left -= length * num
+        while not spread and roomy[0] > 0 and groups[roomy[1], LEFT] >= length:
+            _push(tight, roomy[1], groups, False)
+            _pop(roomy, groups, True)
+        while num > 0:
+            if made == len(moves):
+                moves, groups = _twice(moves), _twice(groups)
+                roomy, tight = _twice(roomy), _twice(tight)
+            heap = roomy if spread else tight
+            opened = heap[0] == 0 or groups[heap[1], LEFT] < length
+            group = 0 if opened else heap[1]
+            if opened:  # as many as there might have to be
+                groups[0, FIRST], groups[0, COUNT] = num_bins, num
+            room, size, first = groups[group, LEFT], groups[group, SIZE], groups[group, FIRST]
+            # where no other bin comes in between, one takes all that it can before the next does
+            many = 1 if spread and not opened else min(room // length, max_samples - size, num)
+            count = min(groups[group, COUNT], num // many)
+            groups[group, FIRST] += count
+            groups[group, COUNT] -= count
+            if opened:
+                num_bins += count
+                groups[0, COUNT] = 0
+            elif groups[group, COUNT] == 0:
+                _pop(heap, groups, spread)
+            moves[made, PLACE], moves[made, BIN] = place, first
+            moves[made, MANY], moves[made, BEFORE] = many, group
+            room, size = room - many * length, size + many
+            groups[made, LEFT], groups[made, SIZE] = room, size
+            groups[made, FIRST], groups[made, COUNT] = first, count
+            if room > 0 and size < max_samples:
+                _push(roomy, made, groups, True)
+            place += many * count
+            num -= many * count
+            made += 1
+    return moves[:made].copy(), groups[:made].copy()

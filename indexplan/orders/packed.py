@@ -1,0 +1,201 @@
+"""Bins of samples whose lengths sum to at most a bound: packed-v1."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from operator import mul
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from indexplan.errors import integer, wrong
+from indexplan.orders.base import Int64
+from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.registry import register
+from indexplan.orders.strata import (
+    MOST_SAMPLES,
+    SIZE_STOP,
+    ByLength,
+    Template,
+    UInt32,
+    check_longest,
+    check_max_samples,
+    exact_sum,
+    lengths_of,
+)
+from indexplan.seeds import check_epoch, check_seed
+
+# Percent of all tokens, those of the shortest samples, that fill what the others leave: the fewer,
+# the more alike are bins. The first of them is taken with which there are at most one bin in
+# so many more than with any other.
+TAILS = (2, 5, 10, 20, 40, 100)
+ENOUGH = 400
+
+Made: TypeAlias = tuple[UInt32, Int64]  # moves and groups, as the kernel returns them
+
+CUT = "np.minimum(lengths, max_length), where the dataset cuts them, or ip.pieces to split them"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Packed(ByLength):
+    """Every epoch reads all samples once, in bins of few or many, none of which is too long.
+
+    For rows of several texts, as in fine-tuning: bins are nearly full, and unlike those of packers
+    that fill bins one by one, each holds long samples and short ones. They are shuffled over the
+    epoch, and hold other samples in each epoch; all epochs have as many. A plan's batch size counts
+    bins.
+
+    Parameters
+    ----------
+    lengths : Column, array_like of int or path
+        The length of each sample, 1 <= length <= 2**40, in tokens; below 2**63 in sum.
+    max_length : int
+        The sum of a bin's lengths is at most this; at least the longest length, and below 2**63.
+    max_samples : int, optional
+        Samples in a bin at most, 1 <= max_samples < 2**31.
+    min_stratum : int, default 1
+        Samples of like lengths, at least so many, stand in for each other, 1 <= min_stratum <=
+        2**32: more of them meet more others, and fill bins less, as all count as the longest.
+    seed : int, default 0
+        0 <= seed < 2**128.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else; names the first sample that is too long.
+
+    Notes
+    -----
+    Which lengths share a bin is worked out at the first question, and is the same in all epochs;
+    which samples have them is shuffled. Inside a bin the longest come first. This takes 4 bytes a
+    sample, and more where there are few samples or many different lengths.
+
+    Examples
+    --------
+    >>> order = Packed([30, 5, 31, 4, 29, 6, 32], max_length=64)
+    >>> samples, offsets = order.take(0, 0, 3), order.offsets(0, 0, 3)
+    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]
+    [[2, 5, 3], [0, 4], [6, 1]]
+    """
+
+    lengths: Column
+    max_length: int
+    _: KW_ONLY
+    max_samples: int | None = None
+    min_stratum: int = 1
+    seed: int = 0
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            lengths: Numbers,
+            max_length: int,
+            *,
+            max_samples: int | None = None,
+            min_stratum: int = 1,
+            seed: int = 0,
+        ) -> None: ...
+
+    algorithm = "packed-v1"
+
+    def __post_init__(self) -> None:
+        lengths = lengths_of(self.lengths)
+        object.__setattr__(self, "lengths", lengths)
+        cure = "pass how many tokens a bin may have"
+        most = integer("max_length", self.max_length, 1, 2**63, cure)
+        check_longest("max_length", most, lengths, f"use {CUT}")
+        _check_sum(exact_sum(lengths.array))
+        least = integer("min_stratum", self.min_stratum, 1, MOST_SAMPLES + 1, "leave it out for 1")
+        object.__setattr__(self, "max_length", most)
+        object.__setattr__(self, "max_samples", check_max_samples(self.max_samples))
+        object.__setattr__(self, "min_stratum", least)
+        object.__setattr__(self, "seed", check_seed(self.seed))
+        object.__setattr__(self, "num_samples", len(lengths))
+
+    def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
+        from indexplan.kernels import packing
+
+        runs = _closed(places, self.min_stratum)
+        firsts, lengths = places[runs], self._longest - keys[runs[:-1]]
+        for c in np.flatnonzero(np.diff(runs) > 1):  # strata of several lengths
+            rows[firsts[c] : firsts[c + 1]].sort()
+        total = sum(map(mul, lengths.tolist(), np.diff(firsts).tolist()))
+        _check_sum(total)
+        samples = SIZE_STOP if self.max_samples is None else self.max_samples
+        fewest = -(-total // self.max_length)  # whatever they hold
+        given = firsts, lengths, self.max_length, samples, total
+        moves, groups = _best(lambda tail: packing.pack(*given, total * tail // 100), fewest)
+        lasts = np.flatnonzero(groups[:, packing.COUNT])
+        lasts = lasts[np.argsort(groups[lasts, packing.FIRST])]
+        bins = np.append(groups[lasts, packing.FIRST], groups[:, packing.COUNT].sum())
+        sizes = groups[lasts, packing.SIZE]
+        return Template(rows, keys[runs[1:] - 1], firsts, firsts, moves, bins, lasts, sizes)
+
+    def heaviest(self, epoch: int) -> int:
+        """Return the position of a bin with the most tokens: of several, the longest sample's.
+
+        A run that reads it first finds out at once whether memory will do.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch is out of range.
+        """
+        epoch, numbers = check_epoch(epoch), self._template.bins[:-1]
+        if self.min_stratum > 1:  # bins of a pattern may differ in tokens
+            numbers = np.arange(self.num_units(epoch))
+        found: list[tuple[int, int, int]] = []
+        for start in range(0, len(numbers), BLOCK):
+            some = numbers[start : start + BLOCK]
+            offsets = self._ends(some)
+            samples = np.empty(int(offsets[-1]), np.int64)
+            self._draw(epoch, some, offsets, samples)
+            lengths = self._numbers(samples)
+            sums = np.add.reduceat(lengths, offsets[:-1])
+            longest = np.maximum.reduceat(lengths, offsets[:-1])
+            best = np.lexsort((-some, longest, sums))[-1]
+            found.append((int(sums[best]), int(longest[best]), -int(some[best])))
+        return int(self._positions(epoch, np.array([-max(found)[2]]))[0])
+
+
+def _closed(places: Int64, least: int) -> Int64:
+    """Return which of the runs that begin at some places begin a stratum, and the end.
+
+    A stratum is as many following runs as have `least` samples, the last one what is left.
+    """
+    if least == 1:
+        return np.arange(len(places))
+    starts, at = places.tolist(), [0]
+    while at[-1] < len(starts) - 1:
+        at.append(min(bisect_left(starts, starts[at[-1]] + least), len(starts) - 1))
+    return np.array(at)
+
+
+def _best(pack: Callable[[int], Made], fewest: int) -> Made:
+    """Return the first packing with hardly more bins than others, all of which have `fewest`."""
+    from indexplan.kernels.packing import COUNT
+
+    counts: list[int] = []
+    first = 0
+    for tail in TAILS:
+        counts.append(int(pack(tail)[1][:, COUNT].sum()))
+        enough = min(counts) + min(counts) // ENOUGH
+        first = next(i for i, count in enumerate(counts) if count <= enough)
+        if counts[first] <= fewest + fewest // ENOUGH:  # whatever others have
+            break
+    return pack(TAILS[first])
+
+
+def _check_sum(total: int) -> None:
+    if total >= 2**63:
+        cure = "count in larger units"
+        raise wrong("the sum of lengths, as they are counted,", "below 2**63", total, cure)

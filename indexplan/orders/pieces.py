@@ -1,0 +1,79 @@
+"""Long samples cut into pieces, which are then the samples of an order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexplan.errors import integer, wrong
+from indexplan.orders.base import Int64
+from indexplan.orders.columns import Numbers
+from indexplan.orders.strata import MOST_SAMPLES, exact_sum, lengths_of
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Pieces of samples: piece i is the tokens [starts[i], stops[i]) of sample samples[i].
+
+    Attributes
+    ----------
+    samples, starts, stops, lengths : numpy.ndarray
+        int64, shape (num_pieces,), read-only: by sample, and in each by start. The lengths are
+        those of the pieces, stops - starts.
+    """
+
+    samples: Int64
+    starts: Int64
+    stops: Int64
+    lengths: Int64
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+def pieces(lengths: Numbers, max_length: int) -> Pieces:
+    """Cut samples that are too long into pieces of `max_length`, the last of each what is left.
+
+    The pieces are the same in all epochs. They are the samples of an order such as
+    `Packed(pieces.lengths, max_length)`, whose dataset has an item for each.
+
+    Parameters
+    ----------
+    lengths : Column, array_like of int or path
+        The length of each sample, 1 <= length <= 2**40.
+    max_length : int
+        The length of a piece at most, 1 <= max_length < 2**63.
+
+    Returns
+    -------
+    Pieces
+        At most 2**32 of them; a sample of up to max_length is one.
+
+    Raises
+    ------
+    IndexPlanError
+        If a length or max_length is something else, or there are too many pieces.
+
+    Examples
+    --------
+    >>> table = pieces([5, 2, 4], max_length=2)
+    >>> table.samples, table.starts
+    (array([0, 0, 0, 1, 2, 2]), array([0, 2, 4, 0, 0, 2]))
+    >>> table.lengths
+    array([2, 2, 1, 2, 2, 2])
+    """
+    most = integer("max_length", max_length, 1, 2**63, "pass how many tokens a piece may have")
+    whole = lengths_of(lengths).array.astype(np.int64)
+    counts = (whole - 1) // most + 1
+    num = exact_sum(counts)
+    if num > MOST_SAMPLES:
+        raise wrong("the number of pieces", f"at most {MOST_SAMPLES}", num, "raise max_length")
+    samples = np.repeat(np.arange(len(whole)), counts)
+    first = np.cumsum(counts) - counts  # the first piece of each sample
+    starts = (np.arange(num) - first[samples]) * most
+    stops = np.minimum(starts + most, whole[samples])
+    table = samples, starts, stops, stops - starts
+    for row in table:
+        row.setflags(write=False)
+    return Pieces(*table)

@@ -1,0 +1,166 @@
+"""Packed bins: full, mixed, of the same shapes in all epochs; and samples that are cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.orders import packed
+from tests.orders.test_protocol import units
+from tests.support import packed_oracle
+from tests.support.lengths import lengths, packeds
+
+EPOCHS = st.sampled_from([0, 1, 2**32 - 1])
+RNG = np.random.default_rng(0)
+CHATS = np.clip(np.round(RNG.lognormal(5.4, 1, 20_000)), 1, 4096).astype(np.int64)
+
+
+@given(packeds(), EPOCHS)
+def test_bins_are_not_too_long(order: ip.Packed, epoch: int) -> None:
+    """L2: no bin is above the bounds, in tokens and samples; none could be left out by volume."""
+    row = order.lengths.array
+    bins = units(order, epoch)
+    assert all(1 <= len(unit) <= (order.max_samples or len(unit)) for unit in bins)
+    sums = [sum(row[unit].tolist()) for unit in bins]
+    assert max(sums) <= order.max_length
+    assert len(bins) >= -(-sum(row.tolist()) // order.max_length)
+
+
+@given(packeds(), EPOCHS)
+def test_bins_have_the_lengths_of_their_pattern(order: ip.Packed, epoch: int) -> None:
+    """Longest first, as long as samples are of one stratum each; the same lengths in all epochs."""
+    row = order.lengths.array.tolist()
+    if order.min_stratum == 1:
+        held = [tuple(row[sample] for sample in unit) for unit in units(order, epoch)]
+        assert all(a >= b for unit in held for a, b in pairwise(unit))
+        again = [tuple(row[sample] for sample in unit) for unit in units(order, 7)]
+        assert Counter(held) == Counter(again)
+
+
+@given(packeds(), EPOCHS)
+def test_the_heaviest_bin(order: ip.Packed, epoch: int) -> None:
+    """No bin has more tokens than the one that it names, or as many with a longer sample."""
+    row = order.lengths.array.tolist()
+    bins = [[row[sample] for sample in unit] for unit in units(order, epoch)]
+    costs = [(sum(unit), max(unit)) for unit in bins]
+    assert max(costs) == costs[order.heaviest(epoch)]
+
+
+@given(lengths(40), st.integers(1, 7), st.integers(1, 9) | st.none(), st.integers(0, 100))
+def test_any_tail_is_the_oracles(
+    row: list[int], factor: int, samples: int | None, tail: int
+) -> None:
+    """How many tokens fill what others leave decides the bins, whichever of them is the best."""
+    before = packed.TAILS
+    packed.TAILS = packed_oracle.TAILS = (tail,)
+    try:
+        order = ip.Packed(row, max(row) * factor, max_samples=samples, min_stratum=2)
+        made = packed_oracle.template(row, max(row) * factor, samples, 2)
+        assert packed_oracle.epoch_of(*made, 0, 0) == units(order, 0)
+    finally:
+        packed.TAILS = packed_oracle.TAILS = before
+
+
+def test_which_tail_is_taken() -> None:
+    """The first with hardly more bins than the fewest of all, even where all are above volume."""
+
+    def kept(*counts: int, fewest: int) -> int:
+        tried: list[int] = []
+
+        def pack(tail: int) -> Any:
+            tried.append(tail)
+            groups = np.zeros((1, 4), np.int64)
+            groups[0, 3] = counts[packed.TAILS.index(tail)]
+            return np.zeros((1, 4), np.uint32), groups
+
+        packed._best(pack, fewest)
+        return packed.TAILS.index(tried[-1])
+
+    most = packed.ENOUGH  # bins of the fewest, of which one more will do
+    assert kept(most + 1, most, most, most, most, most, fewest=1) == 0
+    assert kept(most + 2, most + 1, most, most, most, most, fewest=1) == 1
+    assert kept(most + 2, most + 2, most + 2, most + 2, most + 2, most, fewest=most) == 5
+    assert kept(most + 2, most + 1, most + 1, most, most, most, fewest=most) == 1
+    assert kept(most + 2, most + 2, most + 2, most + 2, most + 2, most + 1, fewest=1) == 0
+
+
+def test_bins_are_full_and_mixed() -> None:
+    """Hardly any place is left, and steps are as alike in their lengths as random samples are."""
+    order = ip.Packed(CHATS, 4096, seed=1)
+    bins = units(order, 0)
+    assert CHATS.sum() / (4096 * len(bins)) > 0.995
+    batches = [np.concatenate(bins[i : i + 16]) for i in range(0, len(bins) - 15, 16)]
+    spread = np.var([CHATS[batch].mean() for batch in batches])
+    alone = np.mean([CHATS.var() / len(batch) for batch in batches])  # of random ones
+    assert spread < 2 * alone
+
+
+def test_epochs_mix_anew() -> None:
+    """L9: samples that share a bin rarely do so again; equal lengths stand in for each other."""
+
+    def pairs(epoch: int) -> set[tuple[int, int]]:
+        return {(a, b) for unit in units(order, epoch) for a in unit for b in unit if a < b}
+
+    order = ip.Packed(CHATS[:5000], 4096)
+    first, second = pairs(0), pairs(1)
+    assert len(first & second) / len(first) < 0.1
+    static = ip.Packed(CHATS[:5000] * 0 + 1000, 2000)  # all may stand for all
+    alike = [{frozenset(unit) for unit in units(static, epoch)} for epoch in range(2)]
+    assert len(alike[0] & alike[1]) < 10
+
+
+def test_many_bins_are_drawn_as_few_are() -> None:
+    """More pieces than are drawn together, in one call and in several."""
+    order = ip.Packed(np.tile(CHATS, 6), 4096, min_stratum=3, seed=5)
+    num = order.num_units(2)
+    samples, offsets = order.take(2, 0, num), order.offsets(2, 0, num)
+    assert (np.sort(samples) == np.arange(order.num_samples)).all()
+    starts = np.arange(0, num, 97)
+    cut = [order.take(2, start, min(start + 97, num)) for start in starts.tolist()]
+    assert (samples == np.concatenate(cut)).all()
+    position = np.repeat(np.arange(num), np.diff(offsets))
+    assert (position == order.locate(2, samples)).all()
+    assert (position[::1001] == order.locate(2, samples[::1001])).all()
+
+
+@given(lengths(), st.integers(1, 50) | st.sampled_from([2**39, 2**63 - 1]))
+def test_pieces_tile_their_samples(row: list[int], most: int) -> None:
+    """Pieces of a sample follow each other from its start to its end; none is too long."""
+    most = max(most, -(-max(row) // 50))
+    table = ip.pieces(row, most)
+    assert (table.lengths == table.stops - table.starts).all()
+    assert all(1 <= length <= most for length in table.lengths.tolist())
+    assert len(table) == len(table.samples) == sum(-(-length // most) for length in row)
+    tiles = zip(table.samples.tolist(), table.starts.tolist(), table.stops.tolist(), strict=True)
+    reached = [0] * len(row)
+    last = 0
+    for sample, start, stop in tiles:
+        assert last <= sample
+        assert start == reached[sample]
+        reached[sample], last = stop, sample
+    assert row == reached
+    kinds = {each.dtype for each in vars(table).values()}
+    assert {np.dtype(np.int64)} == kinds
+    assert not any(each.flags.writeable for each in vars(table).values())
+
+
+def test_pieces_are_packed() -> None:
+    """A table of pieces is a dataset of samples that fit."""
+    row = [3000, 9000, 20, 8192, 1]
+    with pytest.raises(ip.IndexPlanError, match="sample 1 the first"):
+        ip.Packed(row, 4096)
+    table = ip.pieces(row, 4096)
+    order = ip.Packed(table.lengths, 4096)
+    read = np.zeros(5, np.int64)
+    np.add.at(read, table.samples, table.lengths)
+    assert row == read.tolist()
+    assert [808 + 3000 + 20 + 1, 4096, 4096, 4096, 4096] == sorted(
+        int(table.lengths[unit].sum()) for unit in units(order, 0)
+    )

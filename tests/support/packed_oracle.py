@@ -1,0 +1,86 @@
+"""What packed-v1 packs, in plain Python: one sample at a time, with a look at every bin.
+
+Written from the definition in docs/design.md, not from the kernels, and too simple to be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from indexplan.orders.packed import ENOUGH, TAILS
+from tests.support import oracles
+from tests.support.strata_oracle import BINS, STRATA
+
+Place = tuple[int, int]  # the number of a stratum, and a place in it
+
+
+@dataclass
+class Bin:
+    """A bin: how much more it may hold, when that came to be, and what was put into it."""
+
+    room: int
+    since: int
+    held: list[Place] = field(default_factory=list)
+
+
+def strata(lengths: Sequence[int], least: int) -> list[list[int]]:
+    """Return the samples of each stratum, from the longest, rising in each."""
+    found: list[list[int]] = [[]]
+    for length in sorted(set(lengths), reverse=True):
+        if len(found[-1]) >= least:
+            found.append([])
+        found[-1] += [sample for sample, each in enumerate(lengths) if each == length]
+    return [sorted(samples) for samples in found]
+
+
+def packed(
+    counted: Sequence[tuple[int, int]], max_length: int, max_samples: int | None, tail: int
+) -> list[list[Place]]:
+    """Return the bins of strata, each of a length and so many samples."""
+    clock = count()
+    total = sum(length * num for length, num in counted)
+    bins = [Bin(max_length, next(clock)) for _ in range(-(-total // max_length))]
+    left = total
+    for stratum, (length, num) in enumerate(counted):
+        emptiest_first = left > total * tail // 100
+        for place in range(num):
+            open_ = [each for each in bins if max_samples is None or len(each.held) < max_samples]
+            fitting = [each for each in open_ if each.room >= length]
+            if not fitting:
+                fitting = [Bin(max_length, next(clock))]
+                bins += fitting
+            rooms = [each.room for each in fitting]
+            room = max(rooms) if emptiest_first else min(rooms)
+            alike = [each for each in fitting if each.room == room]
+            bin_ = min(alike, key=lambda each: each.since)  # first in, first out
+            bin_.held.append((stratum, place))
+            bin_.room, bin_.since = room - length, next(clock)
+            left -= length
+    return [each.held for each in bins]
+
+
+def template(
+    lengths: Sequence[int], max_length: int, max_samples: int | None, least: int
+) -> tuple[list[list[int]], list[list[Place]]]:
+    """Return the strata, and the bins: which places of which strata each holds."""
+    rows = strata(lengths, least)
+    counted = [(max(lengths[sample] for sample in row), len(row)) for row in rows]
+    tried = [packed(counted, max_length, max_samples, tail) for tail in TAILS]
+    fewest = min(map(len, tried))
+    return rows, next(bins for bins in tried if (len(bins) - fewest) * ENOUGH <= fewest)
+
+
+def epoch_of(
+    rows: list[list[int]], bins: list[list[Place]], seed: int, epoch: int
+) -> list[list[int]]:
+    """Return the bins of an epoch, in the order in which they are dealt."""
+    key = oracles.key_words(seed, STRATA, epoch, 2)
+    there = []
+    for c, row in enumerate(rows):
+        words = oracles.drawn_words(len(row), c, 0, 0, key)
+        there.append([row[oracles.forward(len(row), words, place)] for place in range(len(row))])
+    words = oracles.key_words(seed, BINS, epoch, 2 * oracles.rounds_of(len(bins)))
+    dealt = [bins[oracles.forward(len(bins), words, at)] for at in range(len(bins))]
+    return [[there[c][place] for c, place in held] for held in dealt]
