@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from indexplan.answers import Answer, Shown
@@ -27,14 +28,25 @@ FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many
 
 
 def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | None) -> Shown:
-    """Return a batch's indices, and the names of its files where the dataset has names."""
+    """Return a batch's indices, and the names of its files where the dataset has names.
+
+    Where the order deals bins, a line or, with names, a paragraph for each; where it cuts samples,
+    each with the part that is read of it.
+    """
     indices = plan.batch(**where).tolist()
     data: dict[str, Any] = {"indices": indices, "num_valid": plan.num_valid(**where)}
+    bins, words = [(0, len(indices))], list(map(str, indices))
+    if plan.order.deals_bins:
+        data["offsets"] = plan.offsets(**where).tolist()
+        bins = list(pairwise(data["offsets"]))
+    if plan.order.traits.cuts_samples:
+        spans = data["spans"] = plan.spans(**where).tolist()
+        words = [f"{i}[{low}:{high}]" for i, (low, high) in zip(words, spans, strict=True)]
     if dataset is None or not dataset.names:
-        return Shown(data, " ".join(map(str, indices)))
-    data["names"] = [dataset.names[index] for index in indices]
-    pairs = zip(indices, data["names"], strict=True)
-    return Shown(data, "\n".join(f"{index:>10}  {printable(name)}" for index, name in pairs))
+        return Shown(data, "\n".join(" ".join(words[low:high]) for low, high in bins))
+    names = data["names"] = [dataset.names[index] for index in indices]
+    rows = [f"{word:>10}  {printable(name)}" for word, name in zip(words, names, strict=True)]
+    return Shown(data, "\n\n".join("\n".join(rows[low:high]) for low, high in bins))
 
 
 def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown:

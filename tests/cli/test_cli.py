@@ -1,9 +1,11 @@
 """The command line: what it prints, to people and to programs, and how it exits."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,6 +167,33 @@ def test_show_batch(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert " ".join(map(str, batch)) + "\n" == run(capsys, "show", path, *where)
     data = json.loads(run(capsys, "show", path, *where, "--json"))
     assert {"indices": batch, "num_valid": len(batch)} == data
+
+
+def test_show_batch_of_bins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each bin; as JSON, where each starts; of pieces of samples, which parts."""
+    made = str(tmp_path / "a")
+    where = ["--epoch", "0", "--step", "0", "--rank", "0"]
+    for order in (
+        ip.Grouped([0, 1, 0, 1, 0], {0: 2, 1: 1}),
+        ip.DocumentWindows([4, 9, 5], 3, block_size=2),
+    ):
+        plan = ip.Plan(order, world_size=1, batch_size=3)
+        ip.save(plan, made, epochs=[0])
+        bins: list[Any] = list(next(plan.bins(0, rank=0)))
+        words = [[str(sample) for sample in each.tolist()] for each in bins]
+        expected: dict[str, Any] = {
+            "indices": [sample for each in bins for sample in each.tolist()],
+            "num_valid": len(bins),
+            "offsets": plan.offsets(0, step=0, rank=0).tolist(),
+        }
+        if order.traits.cuts_samples:
+            bins = list(next(plan.bins(0, rank=0, spans=True)))
+            words = [[f"{i}[{low}:{high}]" for i, low, high in each.tolist()] for each in bins]
+            expected["spans"] = [row[1:] for each in bins for row in each.tolist()]
+        shown = run(capsys, "show", made, *where)
+        assert [" ".join(each) for each in words] == shown.splitlines()
+        assert expected == json.loads(run(capsys, "show", made, *where, "--json"))
+        shutil.rmtree(made)
 
 
 def test_locate(path: str, capsys: pytest.CaptureFixture[str]) -> None:
