@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
     from indexplan.plan.draws import Draws, draws
+    from indexplan.plan.reads import Reads, reads
     from indexplan.reports.bench.measuring import bench
     from indexplan.reports.bench.rows import Bench
     from indexplan.reports.diff import Difference, diff
@@ -82,6 +83,7 @@ __all__ = [
     "Plan",
     "PlanFileError",
     "Reading",
+    "Reads",
     "Repeat",
     "Report",
     "Saved",
@@ -109,6 +111,7 @@ __all__ = [
     "parse_schedule",
     "pieces",
     "plot",
+    "reads",
     "register",
     "repeat_factors",
     "save",
@@ -127,6 +130,7 @@ _AT_FIRST_USE = {
     **dict.fromkeys(("Difference", "diff"), "indexplan.reports.diff"),
     **dict.fromkeys(("Draws", "draws"), "indexplan.plan.draws"),
     **dict.fromkeys(("Reading", "explain"), "indexplan.reports.explain"),
+    **dict.fromkeys(("Reads", "reads"), "indexplan.plan.reads"),
     "Bench": "indexplan.reports.bench.rows",
     "bench": "indexplan.reports.bench.measuring",
     **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),

@@ -141,6 +141,12 @@ class Stored(Order):
         source, _ = self.known
         return () if source is None else source.group_names
 
+    @property
+    def shard_sizes(self) -> Column | None:
+        """Samples in each shard, where the order that is stored is known here and knows them."""
+        source, _ = self.known
+        return None if source is None else source.shard_sizes
+
     def _group_of(self, indices: Int64) -> Int64:
         return self.source.group_of(indices)
 

@@ -163,6 +163,11 @@ class Order(abc.ABC):
         """The names of the groups of samples whose shares the order steers; none by default."""
         return ()
 
+    @property
+    def shard_sizes(self) -> Column | None:
+        """Samples in each shard of the dataset, where the order knows of shards; else None."""
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the order as JSON types: its algorithm and its fields.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.orders.base import DEEPEST, Float64, Int64, Order
+from indexplan.orders.columns import Column
 
 
 class Layer(Order):
@@ -32,6 +33,11 @@ class Layer(Order):
     def group_names(self) -> tuple[str, ...]:
         """The names of the groups of the order inside."""
         return self.order.group_names
+
+    @property
+    def shard_sizes(self) -> Column | None:
+        """Samples in each shard, where the order inside knows of shards."""
+        return self.order.shard_sizes
 
     def _group_of(self, indices: Int64) -> Int64:
         return self.order._group_of(indices)  # noqa: SLF001 (of an order too)

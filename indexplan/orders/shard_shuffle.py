@@ -97,7 +97,7 @@ class ShardShuffle(Order):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        sizes, num_samples = _sizes_of(self.sizes)
+        sizes, num_samples = sizes_of(self.sizes)
         lanes = integer("lanes", self.lanes, 1, 2**32, "leave it out for 64")
         cure = f"leave it out for {PLACES} times the lanes"
         stripe = PLACES * lanes if self.stripe is None else self.stripe
@@ -120,6 +120,11 @@ class ShardShuffle(Order):
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def shard_sizes(self) -> Column:
+        """Samples in each shard."""
+        return self.sizes
 
     @once
     def _firsts(self) -> Int64:
@@ -197,7 +202,7 @@ class ShardShuffle(Order):
         return out
 
 
-def _sizes_of(values: Any) -> tuple[Column, int]:
+def sizes_of(values: Any) -> tuple[Column, int]:
     """Return the sizes of shards as a column, and their sum."""
     column, total = Column.of(values, INTEGERS), 0
     for begin in range(0, len(column), BLOCK):

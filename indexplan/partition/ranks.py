@@ -7,6 +7,7 @@ where a run was cut.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -63,6 +64,27 @@ def step_bounds(steps: Steps, start_step: int, stop_step: int) -> tuple[int, UIn
     return anchor, np.concatenate(parts)
 
 
+def cuts(
+    steps: Steps, world_size: int, ranks: Iterable[int], start_step: int, stop_step: int
+) -> tuple[int, list[UInt64]]:
+    """Return where the shares of some ranks start, in the steps [start_step, stop_step).
+
+    Returns
+    -------
+    anchor : int
+        The place at which `start_step` starts.
+    starts : list of numpy.ndarray
+        For each rank uint64, shape (stop_step - start_step,), distances from the anchor; for
+        world_size, where the steps stop.
+    """
+    anchor, bounds = step_bounds(steps, start_step, stop_step)
+    world = np.uint64(world_size)
+    places = bounds + np.uint64((anchor + steps.origin) % world_size)
+    whole, part = places // world, places % world
+    before = (whole * r + np.minimum(part, r) for r in map(np.uint64, ranks))
+    return anchor, [bounds[:-1] + np.diff(each) for each in before]
+
+
 def shares(
     steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int
 ) -> tuple[int, UInt64, UInt64]:
@@ -75,16 +97,27 @@ def shares(
     starts, stops : numpy.ndarray
         uint64, shape (stop_step - start_step,), distances from the anchor.
     """
-    anchor, bounds = step_bounds(steps, start_step, stop_step)
-    ranks = np.uint64(world_size)
-    places = bounds + np.uint64((anchor + steps.origin) % world_size)
-    whole, part = places // ranks, places % ranks
-    low, high = (whole * r + np.minimum(part, r) for r in map(np.uint64, (rank, rank + 1)))
-    return anchor, bounds[:-1] + np.diff(low), bounds[:-1] + np.diff(high)
+    ranks = rank, rank + 1
+    anchor, (starts, stops) = cuts(steps, world_size, ranks, start_step, stop_step)
+    return anchor, starts, stops
 
 
-def runs(steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int) -> Runs:
-    """Return the positions that a rank reads in the steps [start_step, stop_step).
+def runs(
+    steps: Steps,
+    world_size: int,
+    rank: int,
+    start_step: int,
+    stop_step: int,
+    stop_rank: int | None = None,
+) -> Runs:
+    """Return the positions that a rank, or some in a row, read in some steps.
+
+    Parameters
+    ----------
+    rank, stop_rank : int
+        The ranks [rank, stop_rank); by default, that one.
+    start_step, stop_step : int
+        The steps [start_step, stop_step).
 
     Returns
     -------
@@ -92,7 +125,8 @@ def runs(steps: Steps, world_size: int, rank: int, start_step: int, stop_step: i
         In order of reading; starts and stops are int64, shape (num_runs,): intervals of
         positions of that epoch. One entry, except under "carry" where a step leaves its epoch.
     """
-    anchor, starts, stops = shares(steps, world_size, rank, start_step, stop_step)
+    ranks = rank, rank + 1 if stop_rank is None else stop_rank
+    anchor, (starts, stops) = cuts(steps, world_size, ranks, start_step, stop_step)
     # Only the last step can run past the end of its sub-epoch, and so need cutting in pieces.
     cut = stop_step == steps.num_steps > start_step and steps.end > steps.stop
     inside = len(starts) - 1 if cut else len(starts)

@@ -93,6 +93,9 @@ def calls() -> Iterator[Call]:
     yield "ClassBatches", ip.ClassBatches, {**arguments, "short": "repeat"}
     yield "LocalShuffle", ip.LocalShuffle, {"num_samples": 5, "window": 3, "seed": 1}
     mixed = ip.Plan(mixture, world_size=1, batch_size=2)
+    arguments = {"plan": PLAN, "shards": [20, 30], **STEPS, "ranks": [0, 1], "most": 2}
+    del arguments["rank"]
+    yield "reads", ip.reads, arguments
     yield "draws", ip.draws, {"plan": mixed, "epoch": 0}
     for name, value in mixture.to_dict().items():
         fields = mixed.to_dict(), mixed.cursor(0, step=1).to_dict()

@@ -30,6 +30,7 @@ from tests.errors.catalogue import (
     specs,
     torch_bins,
     torches,
+    traffic,
     trainers,
     weights,
     windows,
@@ -61,6 +62,7 @@ _MODULES = (
     windows,
     shards,
     documents,
+    traffic,
 )
 
 CASES: dict[str, tuple[Provoke, str]] = {

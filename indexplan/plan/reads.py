@@ -1,0 +1,178 @@
+"""Who reads which shard when: what a node has to fetch next, and when it may drop it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.orders.base import Int64
+from indexplan.partition.ranks import cuts, runs
+from indexplan.partition.steps import Steps
+from indexplan.plan.bounds import rank_of, steps_of, stretch_of, world_of
+from indexplan.plan.draw import deal, deal_bins
+from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.shards import Table, table_of
+
+if TYPE_CHECKING:
+    from indexplan.plan.shards import Sized
+
+FIRST_LOOK, LOOK = 2**12, 2**18  # units that are drawn at a time: few at first, then twice as many
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reads:
+    """The shards that some ranks read in some steps, in the order in which they need them.
+
+    Parameters
+    ----------
+    shards : numpy.ndarray
+        int64, shape (shards,): each shard once, by its first use; within a step, rank by rank.
+    first_steps, last_steps : numpy.ndarray
+        int64, shape (shards,): the first and the last of these steps that read it.
+    num_samples : numpy.ndarray
+        int64, shape (shards,): how many of its samples they read; padding and repeats count.
+    start_step, stop_step : int
+        The steps that were looked at: [start_step, stop_step).
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Sequential(12), world_size=2, batch_size=2)
+    >>> found = ip.reads(plan, [3, 3, 6], epoch=0, ranks=[1])
+    >>> found.shards, found.first_steps, found.last_steps, found.num_samples
+    (array([0, 1, 2]), array([0, 0, 1]), array([0, 0, 2]), array([1, 1, 4]))
+    """
+
+    shards: Int64
+    first_steps: Int64
+    last_steps: Int64
+    num_samples: Int64
+    start_step: int
+    stop_step: int
+
+
+def reads(
+    plan: Plan,
+    shards: Sized,
+    epoch: int,
+    sub_epoch: int | None = None,
+    *,
+    ranks: Iterable[int] | None = None,
+    start_step: int | None = None,
+    stop_step: int | None = None,
+    most: int | None = None,
+) -> Reads:
+    """Return which shards some ranks read in some steps, from when to when, and how much of each.
+
+    It costs what drawing these steps' samples costs, and holds some of them at a time. With `most`,
+    it looks no further than it has to; the next look goes on at the `stop_step` of this one.
+
+    What it says is true of the steps that it looked at, and of no others: a shard whose last step
+    is near the end of them may be needed again right after. A look from `start_step` on that is
+    longer tells more, up to the end of the sub-epoch, which tells all.
+
+    Parameters
+    ----------
+    plan : Plan
+    shards : array_like of int, shape (num_shards,), Column, path, or None
+        Samples in each shard, or an object with such `sizes`; None for those that the order knows,
+        such as a `ShardShuffle`. Pass a Column where you ask often: an array is hashed each time.
+    epoch, sub_epoch : int
+        sub_epoch may be left out where the plan has one an epoch.
+    ranks : iterable of int, optional
+        Whose reads: those of a node, such as range(8, 16). By default, of all ranks.
+    start_step, stop_step : int, optional
+        By default, all unfinished steps.
+    most : int, optional
+        Stop after the step in which so many shards have been met.
+
+    Raises
+    ------
+    IndexPlanError
+        If a number is out of range, the sizes do not add up to the order's samples, or there are
+        none. If the plan's world_size is open.
+
+    Examples
+    --------
+    What node 1 of 4 has to fetch first, when each epoch reads 1,000 shards in lanes:
+
+    >>> import indexplan as ip
+    >>> order = ip.ShardShuffle([512] * 1000, seed=1)
+    >>> plan = ip.Plan(order, world_size=32, batch_size=32)
+    >>> ahead = ip.reads(plan, None, epoch=0, ranks=range(8, 16), most=20)
+    >>> len(ahead.shards), ahead.start_step, ahead.stop_step
+    (24, 0, 2)
+    """
+    check_plan("plan", plan)
+    steps = steps_of(plan, epoch, sub_epoch)
+    groups = _groups(plan, ranks)
+    start, stop = stretch_of(plan, steps, start_step, stop_step)
+    table = table_of(plan.order, shards)
+    cure = "leave it out to look at all steps"
+    most = table.num_shards + 1 if most is None else integer("most", most, 1, 2**63, cure)
+    return _noted(table, _drawn(plan, steps, groups, start, stop), start, most)
+
+
+def _noted(table: Table, drawn: Iterator[tuple[Int64, Int64]], start: int, most: int) -> Reads:
+    from indexplan.kernels.reads import note_reads
+
+    room = min(table.num_shards, table.num_samples)
+    slots = np.zeros(table.num_shards, np.int64)
+    noted = [np.empty(room, np.int64) for _ in range(4)]
+    step, met = start, 0
+    for indices, ends in drawn:
+        step, met = note_reads(*table, indices, ends, step, met, most, slots, *noted)
+        if met >= most:
+            break
+    names = "shards", "first_steps", "last_steps", "num_samples"
+    arrays = {name: each[:met].copy() for name, each in zip(names, noted, strict=True)}
+    return Reads(**arrays, start_step=start, stop_step=step)
+
+
+def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
+    """Return some ranks as intervals [first, stop) of ranks in a row."""
+    if ranks is None:
+        return [(0, world_of(plan))]
+    if isinstance(ranks, range) and ranks.step == 1 and len(ranks):  # however many they are
+        return [(rank_of(plan, ranks[0]), rank_of(plan, ranks[-1]) + 1)]
+    try:
+        each = sorted({rank_of(plan, rank) for rank in ranks})
+    except IndexPlanError:
+        raise
+    except Exception:  # TypeError, or whatever a class of somebody's raises
+        each = []
+    if not each:
+        raise wrong("ranks", "some ranks, such as range(8, 16)", ranks, "leave it out for all")
+    cut = [i for i in range(1, len(each)) if each[i] != each[i - 1] + 1]
+    edges = zip([0, *cut], [*cut, len(each)], strict=True)
+    return [(each[low], each[high - 1] + 1) for low, high in edges]
+
+
+def _drawn(
+    plan: Plan, steps: Steps, groups: list[tuple[int, int]], start: int, stop: int
+) -> Iterator[tuple[Int64, Int64]]:
+    """Yield the samples of some steps, a part of the steps at a time, and where each step ends."""
+    world_size, ahead = world_of(plan), FIRST_LOOK
+    num_ranks = sum(high - low for low, high in groups)
+    while start < stop:
+        span = steps.span(start)
+        each = span.length // span.num_steps * num_ranks // world_size + 1
+        # ranks that are not in a row: a step at a time, as its samples lie together
+        until = min(stop, start + (max(1, ahead // each) if len(groups) == 1 else 1))
+        ahead = min(2 * ahead, LOOK)
+        where, num_units = [], np.zeros(until - start, np.int64)
+        for low, high in groups:
+            where += runs(steps, world_size, low, start, until, high)
+            _, (begins, ends) = cuts(steps, world_size, (low, high), start, until)
+            num_units += (ends - begins).astype(np.int64)
+        stops = np.cumsum(num_units)
+        if plan.order.deals_bins:
+            indices, offsets = deal_bins(plan.order, where)
+            yield indices, offsets[stops]
+        else:
+            yield deal(plan.order, where), stops
+        start = until

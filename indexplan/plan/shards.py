@@ -1,0 +1,73 @@
+"""Where the samples of an order lie: in which shard each of them is."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from indexplan.errors import wrong
+from indexplan.orders.base import Int64, Order
+from indexplan.orders.columns import Column
+from indexplan.orders.shard_shuffle import sizes_of
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from indexplan.orders.columns import Numbers
+
+    # what questions about shards take: sizes, or what has some in its attribute `sizes`
+    Sized: TypeAlias = "Numbers | Any | None"
+
+AT_HAND = 4  # tables that are kept, of 16 to 24 bytes a shard
+
+
+class Table(NamedTuple):
+    """Shards that follow one another: where each starts, and a guide to look samples up with.
+
+    `firsts` has the first sample of each shard, and the end; `guide[b]` the shard of the sample
+    b << shift, and the last shard at its end.
+    """
+
+    firsts: Int64
+    guide: Int64
+    shift: int
+
+    @property
+    def num_shards(self) -> int:
+        """Shards, with those that hold nothing."""
+        return len(self.firsts) - 1
+
+    @property
+    def num_samples(self) -> int:
+        """Samples of all shards."""
+        return int(self.firsts[-1])
+
+
+def table_of(order: Order, shards: Sized) -> Table:
+    """Return where the samples of an order lie; by default, in the shards that it knows of."""
+    if shards is None and (shards := order.shard_sizes) is None:
+        rule = "samples in each shard, as the order knows of none"
+        raise wrong("shards", rule, None, "pass a list, an array or a column of sizes")
+    table = _table(Column.of(getattr(shards, "sizes", shards), "integers"))
+    if table.num_samples != order.num_samples:
+        rule = f"{order.num_samples}, the samples of the plan's order"
+        cure = "pass the sizes of the shards of that dataset"
+        raise wrong("the sum of sizes", rule, table.num_samples, cure)
+    return table
+
+
+@lru_cache(maxsize=AT_HAND)
+def _table(column: Column) -> Table:
+    from indexplan.kernels.reads import lay_guide
+
+    sizes, num_samples = sizes_of(column)
+    firsts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes.array, out=firsts[1:])
+    sizes.check_file()
+    # one to two parts a shard, so that a part of even shards is of three shards at most
+    shift = max(0, (num_samples // len(sizes)).bit_length() - 1)
+    guide = np.empty((num_samples - 1 >> shift) + 2, np.int64)
+    lay_guide(firsts, shift, guide)
+    return Table(firsts, guide, shift)

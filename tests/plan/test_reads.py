@@ -1,0 +1,107 @@
+"""Reads: which shards ranks read from when to when, against sets of what batches hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.plan import reads as module
+from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
+from tests.support.strategies import plans, sub_epochs_of
+
+
+def walked(
+    plan: ip.Plan,
+    sizes: list[int],
+    where: tuple[int, int],
+    ranks: list[int],
+    steps: range,
+    most: int | None = None,
+) -> tuple[int, list[tuple[int, int, int, int]]]:
+    """Return where the walk ended, and each shard, its first and last step, and its samples."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    counts: Counter[int] = Counter()
+    for step in steps:
+        for rank in sorted(set(ranks)):
+            for shard in read_in(plan, sizes, *where, step, range(rank, rank + 1)):
+                first.setdefault(shard, step)
+                last[shard] = step
+                counts[shard] += 1
+        if most is not None and len(first) >= most:
+            return step + 1, [(s, first[s], last[s], counts[s]) for s in first]
+    return steps.stop, [(s, first[s], last[s], counts[s]) for s in first]
+
+
+def rows(found: ip.Reads) -> list[tuple[int, ...]]:
+    """Return the arrays as rows."""
+    columns = found.shards, found.first_steps, found.last_steps, found.num_samples
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@given(plans(orders_of_all_kinds()), st.data())
+def test_reads_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> None:
+    """Of any order, shards, ranks and steps; however few samples are drawn at a time."""
+    sizes = data.draw(shards_of(plan.order.num_samples))
+    where = data.draw(st.sampled_from(sub_epochs_of(plan)))
+    low, high = plan.first_step(*where), plan.num_steps(*where)
+    start = data.draw(st.integers(low, high))
+    stop = data.draw(st.integers(start, high))
+    world = plan.world_size or 0
+    first = data.draw(st.integers(0, world - 1))
+    row = st.integers(first + 1, world).map(lambda stop: range(first, stop))
+    ranks = data.draw(st.lists(st.integers(0, world - 1), min_size=1, max_size=5) | row)
+    most = data.draw(st.none() | st.integers(1, 6))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FIRST_LOOK", data.draw(st.integers(1, 40)))
+        found = ip.reads(
+            plan, sizes, *where, ranks=ranks, start_step=start, stop_step=stop, most=most
+        )
+    expected = walked(plan, sizes, where, list(ranks), range(start, stop), most)
+    assert expected == (found.stop_step, rows(found))
+    assert start == found.start_step
+
+
+def test_sizes_in_any_form() -> None:
+    """A list, an array, a Column, what has sizes; those of the order, stored and in layers too."""
+
+    class Shards:
+        sizes = np.array([5, 0, 25, 10], np.uint16)
+
+    order = ip.ShardShuffle([5, 0, 25, 10], lanes=2, stripe=4)
+    plan = ip.Plan(order, world_size=2, batch_size=2)
+    expected = rows(ip.reads(plan, [5, 0, 25, 10], 0))
+    for same in (None, np.array([5, 0, 25, 10]), ip.Column([5, 0, 25, 10]), Shards()):
+        assert expected == rows(ip.reads(plan, same, 0))
+    layers = ip.Plan(ip.Repeat(order, 1), world_size=2, batch_size=2)
+    assert expected == rows(ip.reads(layers, None, 0))
+
+
+def test_stored_shards(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    """A stored order knows the shards of its source."""
+    plan = ip.Plan(ip.ShardShuffle([5, 0, 25], lanes=2, stripe=4), world_size=2, batch_size=2)
+    ip.save(plan, tmp_path / "a.plan")
+    stored = ip.load(tmp_path / "a.plan")
+    assert rows(ip.reads(plan, None, 0)) == rows(ip.reads(stored, None, 0))
+
+
+def test_one_look_after_another() -> None:
+    """Looks that go on where the one before stopped see each step once."""
+    order = ip.ShardShuffle([7] * 60, lanes=6, stripe=24, seed=3)
+    plan = ip.Plan(order, world_size=6, batch_size=2)
+    ranks, step, seen = range(2, 4), 0, []
+    while step < plan.num_steps(0):
+        found = ip.reads(plan, None, 0, ranks=ranks, start_step=step, most=5)
+        assert step < found.stop_step
+        assert (found.first_steps >= step).all()
+        step = found.stop_step
+        seen.append(dict(zip(found.shards.tolist(), found.num_samples.tolist(), strict=True)))
+    whole = ip.reads(plan, None, 0, ranks=ranks)
+    total = sum((Counter(each) for each in seen), Counter())
+    assert dict(zip(whole.shards.tolist(), whole.num_samples.tolist(), strict=True)) == total
+    assert len(seen) > 3
