@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
 
 from indexplan_torch.all_ranks import GlobalPlanBatchSampler
 from indexplan_torch.bins import Bins, join
+from indexplan_torch.items import Piece
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.ranks import discover
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler, PlanView
@@ -21,6 +22,7 @@ from indexplan_torch.varlen import varlen
 __all__ = [
     "Bins",
     "GlobalPlanBatchSampler",
+    "Piece",
     "PlanBatchSampler",
     "PlanLoader",
     "PlanSampler",

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import check_by_index, shown
+from indexplan_torch.items import Piece, pieces
 from indexplan_torch.varlen import position_ids
 
 OWN = "return dicts of tensors with an entry for each token, or pass a join of your own"
@@ -79,6 +80,10 @@ class Bins(Dataset[Any]):
     For plans whose orders deal bins, as `PlanLoader(Bins(dataset), plan)`: a batch is a list of
     bins, and a worker makes one row of each. Its length is that of the dataset, in samples.
 
+    Where the order cuts samples, such as `DocumentWindows`, each sample is read whole, and of its
+    fields the part that was asked for is joined: `bins[[Piece(3, 0, 9)]]`. Numbers and text stand
+    for the whole sample, and stay. A dataset that can read parts takes lists of `Piece` by itself.
+
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
@@ -91,7 +96,7 @@ class Bins(Dataset[Any]):
     ------
     IndexPlanError
         If the dataset is not read by index, or join cannot be called. When it is asked for what is
-        not a bin.
+        not a bin, or for a part of a sample that has fewer tokens, or fields of several lengths.
 
     Examples
     --------
@@ -128,10 +133,45 @@ class Bins(Dataset[Any]):
             )
         if not len(asked) or isinstance(asked[0], list):  # an inner batch may have no bin
             return [self[each] for each in asked]
+        if isinstance(asked, np.ndarray) and asked.ndim > 1:
+            asked = pieces(asked)
+        if not isinstance(asked[0], Piece):
+            return self.join(self._read(asked))
+        samples = self._read([each.sample for each in asked])
+        return self.join([_part(*each) for each in zip(samples, asked, strict=True)])
+
+    def _read(self, asked: Any) -> Any:
+        """Return samples, in one call where the dataset has one for that."""
         together = getattr(self.dataset, "__getitems__", None)
-        if together is not None:
-            return self.join(together(asked))
-        return self.join([self.dataset[each] for each in asked])
+        return together(asked) if together is not None else [self.dataset[each] for each in asked]
+
+
+def _part(sample: Any, piece: Piece) -> Any:
+    """Return a part of a sample: of a row of tokens, or of each field that has one for each."""
+    fields = sample if isinstance(sample, Mapping) else {TOKENS: sample}
+    if isinstance(sample, tuple):  # of rows, as others have them, or of tokens: nobody knows
+        fields = {}
+    sizes = {
+        name: size for name, each in fields.items() if (size := _num_entries(each)) is not None
+    }
+    if not sizes or len({*sizes.values()}) > 1 or min(sizes.values()) < piece.stop:
+        raise IndexPlanError(
+            "a sample that is cut must have fields of one length, at least as long as the plan's "
+            f"order was told; got {sizes or shown(sample)} entries, to be cut at {piece.stop}; "
+            "pass the order the lengths of this dataset's samples"
+        )
+    cut = {name: fields[name][piece.start : piece.stop] for name in sizes}
+    return {**fields, **cut} if isinstance(sample, Mapping) else cut[TOKENS]
+
+
+def _num_entries(field: Any) -> int | None:
+    """Return how many entries a field has; None of what is one thing, such as a number or text."""
+    if isinstance(field, str | bytes):
+        return None
+    try:
+        return len(field)
+    except TypeError:  # a number, also as a tensor
+        return None
 
 
 def _fields(sample: Any) -> dict[str, torch.Tensor]:

@@ -82,6 +82,7 @@ class Feed:
                 "indexplan.Plan(order, batch_size=...)"
             )
         self.form = Form() if form is None else form
+        self.form.check(plan)
         self.given = plan
         self.plan = plan
         self._readers: tuple[int, ...] | None = None  # of the process group, if a mesh tells

@@ -1,4 +1,4 @@
-"""What a dataset is asked for, batch by batch: indices, whole bins, or items with their phase."""
+"""What a dataset is asked for, batch by batch: indices, pieces, whole bins, or items of these."""
 
 from __future__ import annotations
 
@@ -6,19 +6,49 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from indexplan import IndexPlanError, Phase, Plan
 from indexplan_torch.arguments import flag, shown
 
-Item = Callable[[int, Phase], Any]
+Item = Callable[[Any, Phase], Any]
+
+
+class Piece(NamedTuple):
+    """What a dataset is asked for where a plan cuts samples: a sample, and which part of it.
+
+    Parameters
+    ----------
+    sample : int
+        Its index.
+    start, stop : int
+        The tokens [start, stop) of it, or whatever its length was counted in; 0 <= start < stop.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanBatchSampler
+    >>> plan = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], length=10), batch_size=1)
+    >>> next(iter(PlanBatchSampler(plan, rank=1, world_size=2)))
+    [[Piece(sample=0, start=0, stop=5), Piece(sample=2, start=0, stop=6)]]
+    """
+
+    sample: int
+    start: int
+    stop: int
+
+
+def pieces(rows: Any) -> list[Piece]:
+    """Return the rows of an array of pieces."""
+    return [Piece(*row) for row in rows.tolist()]
 
 
 @dataclass(frozen=True)
 class Form:
     """In which form batches are: lists of indices, of items, of inner batches, or arrays.
 
-    Where the order deals bins, a list of these stands for each, unless they are not kept.
+    Where the order deals bins, a list of these stands for each, unless they are not kept; where it
+    cuts samples, a `Piece` for each index, or a row of an array.
     """
 
     nested: bool = False
@@ -35,6 +65,14 @@ class Form:
             )
         _check_item(self.item)
 
+    def check(self, plan: Plan) -> None:
+        """Refuse to leave out which part of a sample is read."""
+        if plan.order.traits.cuts_samples and not self.keep_bins:
+            raise IndexPlanError(
+                "keep_bins must be True for an order that cuts samples, whose pieces are of no use "
+                "alone; got False; leave it out"
+            )
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out an item that does not pickle: workers, which feeds travel to, never call it."""
         state = vars(self).copy()
@@ -48,9 +86,10 @@ class Form:
         """Return a batch, or a list of inner ones or of bins, as lists of items."""
         if isinstance(batch, list):
             return [self.of(part, phase) for part in batch]
+        row = batch.tolist() if batch.ndim == 1 else pieces(batch)
         if self.item is None or phase is None:
-            return batch.tolist()  # type: ignore[no-any-return]
-        return [self.item(index, phase) for index in batch.tolist()]
+            return row
+        return [self.item(index, phase) for index in row]
 
 
 def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
@@ -71,7 +110,8 @@ def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iter
 def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
     """Yield a rank's batches as arrays: one, one for each inner batch, or one for each bin."""
     if plan.order.deals_bins and form.keep_bins:
-        return plan.bins(epoch, sub_epoch, rank=rank, nested=form.nested)
+        cuts = plan.order.traits.cuts_samples
+        return plan.bins(epoch, sub_epoch, rank=rank, nested=form.nested, spans=cuts)
     if not form.nested:
         return plan.batches(epoch, sub_epoch, rank=rank)
     steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))

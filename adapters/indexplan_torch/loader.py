@@ -178,10 +178,13 @@ class PlanLoader(DataLoader[Any]):
             if not bins or isinstance(self.dataset, Bins):
                 raise
             said = str(error).rpartition("\n")[2]  # of a worker's, without its traceback
+            held, or_else = "indices", ", or pass keep_bins=False where a bin is a batch by itself"
+            if self.plan.order.traits.cuts_samples:
+                held, or_else = "Piece(sample, start, stop)", ""
             raise IndexPlanError(
-                "dataset must take a bin, a list of indices, as the plan's order deals bins; got "
-                f"{shown(said)} of {type(self.dataset).__name__}; wrap it in indexplan_torch.Bins, "
-                "or pass keep_bins=False where a bin is a batch by itself"
+                f"dataset must take a bin, a list of {held}, as the plan's order deals bins; got "
+                f"{shown(said)} of {type(self.dataset).__name__}; wrap it in indexplan_torch.Bins"
+                f"{or_else}"
             ) from error
 
     def set_epoch(self, epoch: int) -> None:

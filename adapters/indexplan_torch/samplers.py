@@ -151,12 +151,14 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         Yield a list of inner batches, for a dataset that takes lists of indices.
     item : callable, optional
         item(index, phase) is what the dataset is asked for instead of the index; it brings a
-        phase's parameters to workers, persistent ones too.
+        phase's parameters to workers, persistent ones too. Of a plan that cuts samples, index is a
+        `Piece`, and the dataset has to cut what an item makes of it.
     as_array : bool, default False
         Yield int64 arrays, for datasets with `__getitems__` that take them.
     keep_bins : bool, default True
         Of a plan whose order deals bins, yield a list of bins, each a list of indices (`Bins` is a
-        dataset that takes one), or an array under `as_array`. False: the samples of all bins in one
+        dataset that takes one), or an array under `as_array`. Where the order cuts samples, each is
+        a `Piece`, or a row of an array of shape (samples, 3). False: the samples of all bins in one
         list, where a bin is a batch by itself, as those of `ClassBatches`, and batch_size is 1.
     partial : bool, default False
         Say that the loop leaves passes before their end, on purpose: else a later pass after one

@@ -20,7 +20,8 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     ----------
     lengths : array_like of int or torch.Tensor, shape (samples,)
         The tokens of each sample, in order: those of a bin, "seq_lens" of what `join` returns, or
-        of a whole batch, `lengths[plan.batch(...)]`. Attention need not know where bins end.
+        of a whole batch, `lengths[plan.batch(...)]`, or, where samples are cut,
+        `numpy.diff(plan.spans(...))[:, 0]`. Attention need not know where bins end.
 
     Returns
     -------

@@ -39,6 +39,8 @@ class Reading(Answer):
         The same, as a sentence, with the reason where nobody reads it.
     group : str or None
         The class or source that the sample belongs to, where the order has such groups.
+    span : (int, int) or None
+        Which part of it is read, [start, stop), where the order cuts samples.
 
     Examples
     --------
@@ -54,9 +56,11 @@ class Reading(Answer):
     repeats: tuple[Location, ...]
     words: str
     group: str | None = None
+    span: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         place = f", position {self.position:,}" if self.position >= 0 else ""
+        place += f", part [{self.span[0]}, {self.span[1]})" if self.span is not None else ""
         place += f", of {self.group}" if self.group is not None else ""
         return f"epoch {self.epoch}{place}: {self.words}"
 
@@ -118,12 +122,22 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
     group = _group(plan, index) if names else -1
     for number, position in enumerate(positions, 1):
         reading = _reading(plan, epoch, position)
+        if position >= 0 and plan.order.traits.cuts_samples:
+            nth = positions[: number - 1].count(position)  # a unit may read several parts
+            reading = replace(reading, span=_span(plan, epoch, position, index, nth))
         if group >= 0:
             reading = replace(reading, group=names[group])
         if len(positions) > 1:
             words = f"read {number} of {len(positions)}: {reading.words}"
             reading = replace(reading, words=words)
         yield reading
+
+
+def _span(plan: Plan, epoch: int, position: int, index: int, nth: int) -> tuple[int, int]:
+    """Return which part of a sample is read by a unit that reads it."""
+    read = np.flatnonzero(plan.order.take(epoch, position) == index)[nth]
+    start, stop = plan.order.spans(epoch, position)[read].tolist()
+    return start, stop
 
 
 def _group(plan: Plan, index: int) -> int:

@@ -74,7 +74,7 @@ def files_of(write: Callable[[Path], Any]) -> Any:
 
 def numbers(batch: Any) -> Any:
     """Return numbers in lists, whatever number of lists they are in."""
-    return [numbers(each) for each in batch] if isinstance(batch, list) else int(batch)
+    return [numbers(each) for each in batch] if isinstance(batch, list | tuple) else int(batch)
 
 
 def streamed(plan: ip.Plan, kind: Any) -> Any:

@@ -7,13 +7,27 @@ from typing import Any
 import torch
 
 import indexplan as ip
-from indexplan_torch import Bins, GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, join, varlen
+from indexplan_torch import (
+    Bins,
+    GlobalPlanBatchSampler,
+    Piece,
+    PlanBatchSampler,
+    PlanLoader,
+    join,
+    varlen,
+)
 from tests.errors.catalogue.made import Case
 from tests.support import bins
 
 PLAN = ip.Plan(bins.Bins(10), batch_size=2)
 OWN = "return dicts of tensors with an entry for each token, or pass a join of your own"
 NO_FUNCTION: Any = "tuple"
+WINDOWS = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], length=10), world_size=1, batch_size=1)
+CUT = (
+    "a sample that is cut must have fields of one length, at least as long as the plan's order was "
+    "told; got"
+)
+TOLD = "pass the order the lengths of this dataset's samples"
 
 CASES: list[Case] = [
     (
@@ -109,5 +123,33 @@ CASES: list[Case] = [
         "nor in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts batches"
         " and padding by it; got others; use indexplan_torch.accelerate.prepare(accelerator, "
         "PlanLoader(dataset, plan))",
+    ),
+    (
+        "pieces without their bins",
+        lambda: PlanBatchSampler(WINDOWS, keep_bins=False),
+        "keep_bins must be True for an order that cuts samples, whose pieces are of no use alone; "
+        "got False; leave it out",
+    ),
+    (
+        "a dataset that takes no pieces",
+        lambda: list(PlanLoader(range(4), WINDOWS)),
+        "dataset must take a bin, a list of Piece(sample, start, stop), as the plan's order deals "
+        "bins; got 'range indices must be integers or slices, not list' of range; wrap it in "
+        "indexplan_torch.Bins",
+    ),
+    (
+        "a document that is shorter than was said",
+        lambda: list(PlanLoader(Bins([[1], [2], [3] * 9, [4]]), WINDOWS)),
+        f"{CUT} {{'input_ids': 1}} entries, to be cut at 4; {TOLD}",
+    ),
+    (
+        "a document with labels that are too short",
+        lambda: Bins([{"a": [1, 2], "b": [1]}])[[Piece(0, 0, 1)]],
+        f"{CUT} {{'a': 2, 'b': 1}} entries, to be cut at 1; {TOLD}",
+    ),
+    (
+        "a document of two rows",
+        lambda: Bins([([1, 2], [1, 2])])[[Piece(0, 0, 1)]],
+        f"{CUT} ([1, 2], [1, 2]) entries, to be cut at 1; {TOLD}",
     ),
 ]
