@@ -25,23 +25,23 @@ SIZE = 32
 MEGA = 50  # batches of a mega-batch, as theirs are
 
 
-def chats(rng: np.random.Generator) -> Int64:
+def chats(rng: np.random.Generator, n: int = NUM) -> Int64:
     """Log-normal, mean 366, cut at 4,096 tokens."""
-    drawn = rng.lognormal(np.log(366) - 0.5, 1, NUM)
+    drawn = rng.lognormal(np.log(366) - 0.5, 1, n)
     return np.clip(np.round(drawn), 1, 4096).astype(np.int64)
 
 
-def documents(rng: np.random.Generator) -> Int64:
+def documents(rng: np.random.Generator, n: int = NUM) -> Int64:
     """Log-normal, with a heavy tail, cut at 8,192 tokens."""
-    body, tail = rng.lognormal(6.3, 1.1, NUM), 800 * (1 + rng.pareto(1.2, NUM))
-    drawn = np.where(rng.random(NUM) < 0.9, body, tail)
+    body, tail = rng.lognormal(6.3, 1.1, n), 800 * (1 + rng.pareto(1.2, n))
+    drawn = np.where(rng.random(n) < 0.9, body, tail)
     return np.clip(np.round(drawn), 1, 8192).astype(np.int64)
 
 
-def speech(rng: np.random.Generator) -> Int64:
+def speech(rng: np.random.Generator, n: int = NUM) -> Int64:
     """Two humps, in frames of 10 ms: commands, and sentences of up to 20 s."""
-    sentences, commands = rng.normal(1300, 250, NUM), rng.normal(350, 120, NUM)
-    drawn = np.where(rng.random(NUM) < 0.7, sentences, commands)
+    sentences, commands = rng.normal(1300, 250, n), rng.normal(350, 120, n)
+    drawn = np.where(rng.random(n) < 0.7, sentences, commands)
     return np.clip(np.round(drawn), 50, 2000).astype(np.int64)
 
 

@@ -1,0 +1,252 @@
+"""Bins of samples by their lengths, beside those who make them too; each in fresh processes.
+
+Times are of the CPU, in one thread, as the machine is shared. Takes some fifteen minutes.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from itertools import product
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.binners import BATCH, NAMES, Case, Int64, given, standing
+from benchmarks.measure.fresh import run_fresh
+from benchmarks.measure.memory import measured
+
+CASES = (
+    Case("packing", "chats", 10**5, 4096),
+    Case("packing", "chats", 10**6, 4096),
+    Case("packing", "documents", 10**5, 8192),
+    Case("packing", "speech", 10**5, 4096),
+    Case("packing", "functions", limit=4096),
+    Case("packing", "tool calls", limit=4096),
+    Case("packing", "kernel documentation", limit=8192),
+    Case("batches", "chats", 10**6),
+    Case("batches", "documents", 10**6),
+    Case("batches", "speech", 10**6),
+    Case("batches", "functions"),
+    Case("batches", "dictionary"),
+    Case("budget", "chats", 10**5, 16384),
+    Case("budget", "chats", 10**6, 16384),
+    Case("budget", "speech", 10**5, 8000),
+    Case("budget", "speech", 10**6, 8000),
+    Case("budget", "dictionary", limit=16384),
+    Case("balance", "chats", 10**5, ranks=32),
+    Case("balance", "documents", 10**5, ranks=32),
+    Case("balance", "speech", 10**5, ranks=16),
+    Case("balance", "functions", ranks=32),
+    Case("balance", "code files", ranks=32),
+    Case("windows", "documents", 10**6, 4096),
+    Case("windows", "API documentation", limit=4096),
+)
+RUNS = 3
+"""Processes per number, of which the median is taken."""
+LONG = 40
+"""Seconds after which no further one is started."""
+FEW = 500
+"""Samples that code is loaded on before anything is timed."""
+STEPS, PER_RANK = 8, {32: 32, 16: 4}
+"""Steps that are balanced, and units of each for each rank."""
+WINDOWS = 500
+"""Windows that are asked for, picked at random."""
+FLAT = 24576
+"""What a token costs beside its square, by VERL's formula for a model of 7e9 weights."""
+Record = dict[str, Any]
+Array = NDArray[Any]
+
+
+def bins_of(dealt: tuple[Int64, Int64]) -> Int64:
+    """Return the bin of each sample; each is in one."""
+    samples, offsets = dealt
+    n = len(samples)
+    np.testing.assert_array_equal(np.bincount(samples, minlength=n), np.ones(n))
+    assert (np.diff(offsets) > 0).all()
+    assert (offsets[0], offsets[-1]) == (0, n)
+    of = np.empty(n, np.int64)
+    of[samples] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return of
+
+
+def again(one: Int64, other: Int64) -> float:
+    """Return how often a sample and one that shares its bin share one again in another epoch."""
+    _, cells, together = np.unique(
+        one * (other.max() + 1) + other, return_inverse=True, return_counts=True
+    )
+    mates = np.bincount(one)[one] - 1
+    alike = together[cells] - 1
+    return float((alike[mates > 0] / mates[mates > 0]).mean())
+
+
+def quality(case: Case, lengths: Int64, dealt: tuple[Int64, Int64], *, exact: bool) -> Record:
+    """Return what the bins of an epoch are like; they keep their bound, if it is an exact one.
+
+    `variance` is that of the mean length in global batches of many bins, in units of what it would
+    be if their samples were drawn one by one: of sum / count, to first order in either.
+    """
+    samples, offsets = dealt
+    counts, row = np.diff(offsets), lengths[samples]
+    sums = np.add.reduceat(row, offsets[:-1])
+    padded = np.maximum.reduceat(row, offsets[:-1]) * counts
+    found: Record = {"num_bins": len(counts)}
+    if case.need == "packing":
+        assert sums.max() <= case.limit
+        found["fill"] = float(sums.sum() / (case.limit * len(sums)))
+    else:
+        found["padding"] = float(1 - sums.sum() / padded.sum())
+    if case.need == "batches":
+        assert counts.max() <= BATCH
+        assert len(counts) == -(-len(samples) // BATCH)
+    if case.need == "budget":
+        found["fullest"] = float(padded.max() / case.limit)
+        assert found["fullest"] <= 1 or not exact
+    means = sums / counts
+    apart = sums - lengths.mean() * counts
+    found["lag"] = float(np.corrcoef(means[:-1], means[1:])[0, 1])
+    found["variance"] = float((apart**2).mean() / (counts.mean() * lengths.var()))
+    return found
+
+
+def epochs(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record:
+    """Return the time that an epoch takes, and what its bins are like."""
+    begin = process_time()
+    first = binner.epoch(1)
+    middle = process_time()
+    second = binner.epoch(2)
+    end = process_time()
+    found = quality(case, lengths, first, exact=exact)
+    found["again"] = again(bins_of(first), bins_of(second))
+    return {"first_seconds": middle - begin, "epoch_seconds": end - middle, **found}
+
+
+def steps_of(case: Case, lengths: Int64) -> Array:
+    """Return the costs of the units of some steps, (steps, units), which are whole numbers."""
+    units = case.ranks * PER_RANK[case.ranks]
+    row = lengths[: STEPS * units]
+    return (FLAT * row + row * row)[: len(row) // units * units].reshape(-1, units)
+
+
+def unevenness(case: Case, costs: Array, ranks: Array) -> float:
+    """Return by how much the dearest rank of steps is above their mean; all have as many units."""
+    found = []
+    for step, of in zip(costs, ranks, strict=True):
+        assert (np.bincount(of, minlength=case.ranks) == PER_RANK[case.ranks]).all()
+        sums = np.bincount(of, weights=step, minlength=case.ranks)
+        found.append(sums.max() / sums.mean())
+    return float(np.mean(found))
+
+
+def steps(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record:  # noqa: ARG001
+    """Return the time that the balance of a step takes, and how even the ranks are."""
+    costs = steps_of(case, lengths)
+    begin = process_time()
+    ranks = [binner.parts(step) for step in costs]
+    seconds = (process_time() - begin) / len(costs)
+    dealt = np.broadcast_to(np.repeat(np.arange(case.ranks), PER_RANK[case.ranks]), costs.shape)
+    # no rank can be below the mean, nor a step below its dearest unit
+    bound = float(np.mean(np.maximum(1, costs.max(1) / (costs.sum(1) / case.ranks))))
+    return {
+        "step_seconds": seconds,
+        "uneven": unevenness(case, costs, np.array(ranks)),
+        "as_dealt": unevenness(case, costs, dealt),
+        "bound": bound,
+    }
+
+
+def windows(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record:  # noqa: ARG001
+    """Return the time until an epoch's first window, and from then on, and the memory for them."""
+    begin = process_time()
+    _, memory = measured(lambda: binner.window(0, 0))
+    begin_next = process_time()
+    num = binner.num_windows()
+    assert num == (lengths.sum() - 1) // case.limit
+    binner.window(1, 0)
+    middle = process_time()
+    for place in np.random.default_rng(0).integers(num, size=WINDOWS).tolist():
+        documents, starts, stops = binner.window(1, place).T
+        assert (stops - starts).sum() == case.limit + 1
+        assert (stops[:-1] == lengths[documents[:-1]]).all()
+    return {
+        "first_seconds": begin_next - begin,
+        "epoch_seconds": middle - begin_next,
+        "window_seconds": (process_time() - middle) / WINDOWS,
+        "held_bytes": max(memory["held_bytes"], 0),
+        "num_windows": num,
+    }
+
+
+MEASURES = {"balance": steps, "windows": windows}
+"""How a need is measured that is not of bins in an epoch."""
+
+
+def answer(name: str, fields: dict[str, Any], most: int) -> Record:
+    """Measure one binner in one case, in a process that ran it on few samples before."""
+    entry, case = NAMES[name], Case(**fields)
+    measure_it = MEASURES.get(case.need, epochs)
+    lengths = given(case, most)
+    for given_to in (few(case, lengths), lengths):
+        begin = process_time()
+        binner = entry.load().Binner(case, given_to, **entry.options)
+        built = process_time() - begin
+        found = measure_it(binner, case, given_to, exact=entry.ours)
+    if "first_seconds" in found:
+        found["first_seconds"] += built
+    return {"n": len(lengths), "build_seconds": built, **found}
+
+
+def few(case: Case, lengths: Int64) -> Int64:
+    """Return a few lengths: one step, or some bins."""
+    return lengths[: case.ranks * PER_RANK[case.ranks] if case.ranks else FEW]
+
+
+def ask(name: str, case: Case, cache: str) -> Record:
+    """Return the medians of the numbers of several processes, fewer where they take long."""
+    environment = {"OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": cache}
+    runs: list[Record] = []
+    begin = perf_counter()
+    while len(runs) < RUNS and perf_counter() - begin < LONG:
+        runs.append(run_fresh(f"{__name__}.answer", name, case._asdict(), 2**62, **environment))
+    return {
+        **{key: statistics.median(run[key] for run in runs) for key in runs[0]},
+        "runs": len(runs),
+    }
+
+
+def asked(names: list[str]) -> list[tuple[Case, str]]:
+    """Return who is asked for what."""
+    return [
+        (case, name)
+        for case, name in product(CASES, names)
+        if case.need in NAMES[name].needs and case.n <= NAMES[name].most
+    ]
+
+
+def answer_quickly(names: list[str]) -> list[Record]:
+    """Measure all on few samples, in one process: for the outputs."""
+    return [
+        {**case._asdict(), "binner": name, "runs": 1, **answer(name, case._asdict(), 4 * FEW)}
+        for case, name in asked(names)
+    ]
+
+
+def measure(*, quick: bool) -> Record:
+    """Measure every binner that is here in every case that it has an answer to."""
+    known = standing()
+    names = [row["name"] for row in known if not row["missing"]]
+    result: Record = {"binners": known}
+    if quick:
+        return {**result, "records": run_fresh(f"{__name__}.answer_quickly", names)}
+    result["records"] = []
+    with tempfile.TemporaryDirectory() as cache:
+        for case, name in asked(names):
+            found = ask(name, case, cache)
+            result["records"].append({**case._asdict(), "binner": name, **found})
+            print(
+                f"{case.need}, {case.kind}, n = {found['n']}: {name}, {found['runs']} runs",
+                flush=True,
+            )
+    return result

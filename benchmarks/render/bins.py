@@ -1,0 +1,243 @@
+"""docs/bins-measured.md: bins of samples by their lengths, beside those who make them too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from benchmarks.binners import BINNERS, DRAWN, NAMES, NEEDS
+from benchmarks.measure.real_lengths import KINDS
+from benchmarks.render import losing
+from benchmarks.render.benchmarks import who
+from benchmarks.render.writer import (
+    INSTALL,
+    Figure,
+    figures,
+    heading,
+    markdown,
+    number,
+    power,
+    section,
+    size,
+    time,
+)
+
+OURS = BINNERS[0].name
+Record = dict[str, Any]
+
+
+class Column(NamedTuple):
+    """A column of numbers; `better` says which of two is ahead, None where that is no matter."""
+
+    key: str
+    title: str
+    show: Callable[[float], str]
+    better: Callable[[float, float], bool] | None = None
+
+
+def less(one: float, other: float) -> bool:
+    """Return whether one is below another."""
+    return one < other
+
+
+def more(one: float, other: float) -> bool:
+    """Return whether one is above another."""
+    return one > other
+
+
+def nearer(one: float, other: float) -> bool:
+    """Return whether one is nearer to 0, by more than chance is."""
+    return abs(one) < abs(other) - 0.1
+
+
+def small(one: float, other: float) -> bool:
+    """Return whether one is below another, where the other is more than that of a shuffle."""
+    return one < other and other > 1
+
+
+def much(one: float, other: float) -> bool:
+    """Return whether one is below another by more than counts."""
+    return one < other - 2**20
+
+
+COLUMNS = {
+    column.key: column
+    for column in (
+        Column("num_bins", "bins", lambda n: f"{n:,.0f}"),
+        Column("fill", "fill", "{:.4f}".format, more),
+        Column("padding", "padding", "{:.1%}".format, less),
+        Column("fullest", "fullest / budget", "{:.3f}".format),
+        Column("build_seconds", "to build", time),
+        Column("first_seconds", "with the first epoch", time, less),
+        Column("epoch_seconds", "an epoch", time, less),
+        Column("lag", "lag-1", "{:+.2f}".format, nearer),
+        Column("variance", "variance / i.i.d.", number, small),
+        Column("again", "pairs again", "{:.1e}".format, less),
+        Column("step_seconds", "a step", time, less),
+        Column("uneven", "dearest / mean", "{:.3f}".format, less),
+        Column("as_dealt", "as dealt", "{:.3f}".format),
+        Column("bound", "at best", "{:.3f}".format),
+        Column("window_seconds", "a window", time, less),
+        Column("held_bytes", "memory", size, much),
+        Column("num_windows", "windows", lambda n: f"{n:,.0f}"),
+    )
+}
+TIMES = ("build_seconds", "first_seconds", "epoch_seconds")
+SHOWN = {
+    "packing": ("num_bins", "fill", *TIMES, "lag", "variance", "again"),
+    "batches": ("padding", *TIMES, "lag", "variance", "again"),
+    "budget": ("num_bins", "padding", "fullest", *TIMES, "lag", "again"),
+    "balance": ("uneven", "as_dealt", "bound", "step_seconds"),
+    "windows": ("num_windows", *TIMES, "window_seconds", "held_bytes"),
+}
+MEASURED = (
+    "To build: what all epochs share, from the lengths. With the first epoch: that, and all bins "
+    "of one. An epoch: all bins of a later one. Fill: tokens by what all bins could hold. Lag-1: "
+    "the correlation of the mean lengths of neighbouring bins, in the order that they are dealt "
+    "in. Variance: that of the mean length of global batches of many bins picked at random, "
+    "against batches of as many samples picked one by one (1; batches of 32 alike samples cannot "
+    "be below 32). Pairs again: how often a sample and one that shares its bin share one again in "
+    "the next epoch."
+)
+WORDS = {
+    "packing": "Bins hold at most 4,096 tokens, documents and pages 8,192; what is longer is cut.",
+    "batches": "Padding is to the longest of a batch.",
+    "budget": (
+        "A batch holds so many samples that its longest times their number is within the budget: "
+        "16,384 tokens, or 80 s of speech; where it is more than 8 samples, a multiple of 8, but "
+        "for Lhotse. A fullest batch above 1 is above the budget."
+    ),
+    "balance": (
+        "Steps of 32 units for each of 32 ranks, of speech 4 for each of 16; a unit is a sample, "
+        "and costs 24,576 for each token and 1 for its square. All ranks get as many units."
+    ),
+    "windows": (
+        "Windows of 4,096 tokens and one more. An epoch is until its first window. Memory is what "
+        "the first window of all leaves behind."
+    ),
+}
+
+
+def records(data: Any, need: str) -> list[Record]:
+    """Return all that was found for a need."""
+    return [record for record in data["bins"]["records"] if record["need"] == need]
+
+
+def found_of(data: Any, need: str, kind: str, name: str = OURS, n: int = 0) -> Record:
+    """Return what was found of one binner in one case."""
+    return next(
+        record
+        for record in records(data, need)
+        if (record["kind"], record["binner"]) == (kind, name) and n in {0, record["n"]}
+    )
+
+
+def of(key: str, *case: Any, factor: float = 1) -> Callable[[Any], float]:
+    """Return a figure's measure: one number of ours."""
+    return lambda data: found_of(data, *case)[key] * factor
+
+
+FIGURES = (
+    Figure(
+        "LengthGrouped of 1e6 chats, padding", 0.03, "of all", of("padding", "batches", "chats")
+    ),
+    Figure(
+        "LengthGrouped of 1e6 chats, to build",
+        100,
+        "ms",
+        of("build_seconds", "batches", "chats", factor=1e3),
+    ),
+    Figure(
+        "LengthGrouped of 1e6 chats, an epoch",
+        100,
+        "ns per sample",
+        of("epoch_seconds", "batches", "chats", factor=1e9 / 10**6),
+    ),
+    Figure(
+        "neighbouring batches of similar length, correlation, the worst of all",
+        0.05,
+        "",
+        lambda data: max(
+            abs(record["lag"])
+            for need in ("batches", "budget")
+            for record in records(data, need)
+            if record["binner"] == OURS and record["num_bins"] > 1000
+        ),
+    ),
+)
+
+
+def case_of(record: Record) -> str:
+    """Say what a case is of."""
+    return f"{record['kind']}, n = {power(record['n'])}"
+
+
+def losses(data: Any) -> list[losing.Loss]:
+    """Return every cell in which a rival is ahead of ours in the same case."""
+    found = []
+    for record in data["bins"]["records"]:
+        entry, need = NAMES[record["binner"]], record["need"]
+        mine = [
+            each
+            for each in records(data, need)
+            if each["binner"] in {entry.beside, OURS} and each["kind"] == record["kind"]
+            if each["n"] == record["n"]
+        ]
+        if entry.ours or not mine:
+            continue
+        ours = min(mine, key=lambda each: each["binner"] != entry.beside)
+        for column in (COLUMNS[key] for key in SHOWN[need]):
+            theirs, own = record[column.key], ours[column.key]
+            if column.better and column.better(theirs, own):
+                title = column.title[0].upper() + column.title[1:]
+                row = f"{NEEDS[need]}, {case_of(record)}"
+                shown = column.show(theirs), column.show(own)
+                loss = losing.Loss(f"bins: {column.key}", title, entry.name, row, *shown)
+                found.append(loss)
+    return found
+
+
+def table(data: Any, need: str) -> list[str]:
+    """Return the table of a need."""
+    columns = [COLUMNS[key] for key in SHOWN[need]]
+    rows = [
+        [
+            case_of(record),
+            record["binner"],
+            *(column.show(record[column.key]) for column in columns),
+        ]
+        for record in records(data, need)
+    ]
+    header = " | ".join(["lengths", "who", *(column.title for column in columns)])
+    return markdown(header, rows, "llr")
+
+
+def lengths_of() -> list[str]:
+    """Say which lengths there are."""
+    drawn = [f"- {kind}: drawn. {' '.join(str(of.__doc__).split())}" for kind, of in DRAWN.items()]
+    real = [f"- {kind}: real. {' '.join(str(of.__doc__).split())}" for kind, of in KINDS.items()]
+    return [*drawn, *real, ""]
+
+
+def page(data: Any) -> list[str]:
+    """Return the page."""
+    found = data["bins"]
+    cures = dict.fromkeys(binner.cure for binner in BINNERS if "--no-deps" in binner.cure)
+    runs = max(record["runs"] for record in found["records"])
+    outputs = [
+        f"Each number is the median of up to {runs} processes,",
+        "fewer where they take long, each of one who made bins of few samples before. Outputs are",
+        "verified after timing. Times are of one thread's CPU.",
+    ]
+    shared = ". The machine is shared: trust ratios more than times."
+    lines = heading(data, "Bins, measured", outputs, shared, " && ".join([INSTALL, *cures]))
+    lines += section("Figures", "", figures(FIGURES, data))
+    lines += section("Who is compared", "", who(found["binners"]))
+    lines += losing.section(losses(data))
+    lines += section("What is measured", MEASURED, [])
+    words = "Real ones are of packages; see benchmarks/measure/real_lengths.py."
+    lines += section("Lengths", words, lengths_of())
+    for need, title in NEEDS.items():
+        if records(data, need):
+            lines += section(title, WORDS[need], table(data, need))
+    return lines
