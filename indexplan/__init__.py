@@ -15,7 +15,7 @@ from indexplan.orders import (
 )
 from indexplan.partition.account import Account
 from indexplan.partition.schedule import Phase, parse_schedule
-from indexplan.plan import Location, Plan
+from indexplan.plan import Balance, Location, Plan
 from indexplan.plan.cursor import Cursor
 from indexplan.seeds import worker_seed
 from indexplan.version import __version__
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Account",
+    "Balance",
     "Bench",
     "BlockShuffle",
     "Check",

@@ -24,10 +24,11 @@ KINDS = {
     "mixing": "how evenly the quarters of the dataset are read, window of steps by window",
     "coverage": "how often each region of the dataset is read",
     "draws": "how often each class or source is drawn, beside the shares aimed at",
+    "work": "how much work each rank has in a step, without balance and with it",
 }
 KINDS_WITH = {
-    "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws"),
-    "sub_epoch": ("reading", "batch-sizes", "mixing"),
+    "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws", "work"),
+    "sub_epoch": ("reading", "batch-sizes", "mixing", "work"),
     "epochs": ("schedule",),
     "window": ("mixing",),
 }
@@ -80,7 +81,7 @@ def run(options: Any) -> int:
     elif kind == "mixing":
         figure = plot.mixing(plan, epoch, sub_epoch, window=options.window)
     else:
-        draw = plot.reading if kind == "reading" else plot.batch_sizes
+        draw = {"reading": plot.reading, "work": plot.work}.get(kind, plot.batch_sizes)
         figure = draw(plan, epoch, sub_epoch)
     plot.save(figure, options.output)
     drawn = {"output": options.output, "kind": kind}

@@ -150,14 +150,15 @@ def save(
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
-    build = Build.of(order, numbers, units_per_chunk, dataset)
+    balance = None if plan.balance is None else plan.balance.to_dict()
+    build = Build.of(order, numbers, units_per_chunk, dataset, balance)
     _check_num_chunks(build)
     number, of = (1, 1) if part is None else check_part(part)
     root = store_of(path)
     check_executor(executor)
     build = _claim(root, build)
     check_there(root, plan.to_dict())
-    columns.publish(root, order.columns)
+    columns.publish(root, plan.columns)
     mine = chunks_of(build.num_chunks, number, of)
     results = _build_chunks(root, build, order, mine, executor, progress)
     kept = sum(result.kept for result in results)

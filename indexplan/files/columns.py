@@ -7,7 +7,7 @@ place in the block table.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,15 @@ from indexplan.files.stores.folder import Folder
 from indexplan.files.stores.plain import open_file
 from indexplan.files.stores.publish import explained
 from indexplan.files.stores.store import Store
-from indexplan.orders.columns import Column, Finder, check_identity, is_identity
+from indexplan.orders.columns import Column, check_identity, is_identity
 
 Identity = Mapping[str, Any]
 
 
-def identities(order: Any) -> dict[str, Identity]:
-    """Return the columns that an order's dict form names, by the names of their files."""
+def identities(spec: Any) -> dict[str, Identity]:
+    """Return the columns that a dict form names, or some of them, by the names of their files."""
     found: dict[str, Identity] = {}
-    level = [order]
+    level = [spec]
     while level:
         each = level.pop()
         if is_identity(each):
@@ -43,7 +43,7 @@ def num_bytes(identity: Identity) -> int:
 
 
 def publish(store: Store, columns: Mapping[str, Column]) -> None:
-    """Write the columns of an order, or look at those that are there.
+    """Write the columns of a plan, or look at those that are there.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def content(column: Column) -> Iterator[memoryview]:
     yield from column.blocks(dtype)
 
 
-def finder(store: Store, folder: Path) -> Finder:
+def finder(store: Store, folder: Path) -> Callable[[Identity], Column]:
     """Return what finds the columns of a plan directory, which `folder` has on this machine."""
 
     def find(identity: Identity) -> Column:
@@ -81,10 +81,10 @@ def finder(store: Store, folder: Path) -> Finder:
     return find
 
 
-def damage(store: Store, order: Mapping[str, Any]) -> list[str]:
+def damage(store: Store, spec: Any) -> list[str]:
     """Say which columns of a plan directory are not what they have to be."""
     said = []
-    for name, identity in identities(order).items():
+    for name, identity in identities(spec).items():
         try:
             for _ in _checked(store, name, identity):
                 pass

@@ -243,7 +243,7 @@ def export(
 
 def _columns(plan: Plan) -> Iterator[_File]:
     """Yield the files that a reader of `export.json` finds the columns of the order in."""
-    for digest, column in plan.order.columns.items():
+    for digest, column in plan.columns.items():
         size = num_bytes(column.identity)
         yield _File(f"columns/{digest}.npy", size, partial(content, column))
 

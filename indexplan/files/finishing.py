@@ -70,7 +70,7 @@ def complete(
 
 def file_names(build: Build) -> Iterator[str]:
     """Yield the names of the files that lie in folders below the plan directory."""
-    yield from identities(build.order)
+    yield from identities(build.spec)
     yield from (chunk.name for chunk in build.chunks())
 
 

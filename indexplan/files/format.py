@@ -26,8 +26,9 @@ FORMAT = "indexplan"
 FORMAT_VERSION = 1
 # Version 2 remembers what the order promises. Every reader of version 1 knows the promises of the
 # orders below, whose directories stay in it, with the bytes that they have always had. Version 3 is
-# for orders that cut samples, as a reader that knows nothing of spans would read these whole.
-PROMISING_VERSION, CUTTING_VERSION = 2, 3
+# for orders that cut samples, as a reader that knows nothing of spans would read these whole; version
+# 4 for plans with balance, as one that knows nothing of that would deal other batches.
+PROMISING_VERSION, CUTTING_VERSION, BALANCED_VERSION = 2, 3, 4
 PROMISED = ("constant_num_units", "reads", "stream_key")
 PROMISES_KNOWN = (Sequential.algorithm, Shuffle.algorithm, BlockShuffle.algorithm)
 
@@ -72,7 +73,7 @@ class Chunk(NamedTuple):
 class Build:
     """What a plan directory is a build of: the content of `build.json`.
 
-    The last but one three, what the order promises, are None in format version 1.
+    What the order promises is None in format version 1; `balance` is a dict form, from version 4 on.
     """
 
     order: dict[str, Any]
@@ -86,12 +87,18 @@ class Build:
     reads: str | None = None
     stream_key: int | None = None
     cuts_samples: bool = False
+    balance: dict[str, Any] | None = None
 
     @classmethod
     def of(
-        cls, order: Order, epochs: Sequence[int], units_per_chunk: int, dataset: Dataset | None
+        cls,
+        order: Order,
+        epochs: Sequence[int],
+        units_per_chunk: int,
+        dataset: Dataset | None,
+        balance: dict[str, Any] | None = None,
     ) -> Build:
-        """Return the build of some epochs of an order."""
+        """Return the build of some epochs of an order, of a plan with some balance or none."""
         check_dataset(dataset)
         if dataset is not None and dataset.num_samples != order.num_samples:
             rule = f"{dataset.num_samples}, the dataset's number of samples"
@@ -99,7 +106,7 @@ class Build:
             raise wrong("the order's num_samples", rule, order.num_samples, cure)
         described, traits = order.to_dict(), order.traits
         promised: dict[str, Any] = {}
-        if described.get("algorithm") not in PROMISES_KNOWN:
+        if balance is not None or described.get("algorithm") not in PROMISES_KNOWN:
             values = traits.constant_num_units, traits.reads, order.stream_key
             promised = dict(zip(PROMISED, values, strict=True))
         return cls(
@@ -112,7 +119,13 @@ class Build:
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
             units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
             dataset=dataset,
+            balance=balance,
         )
+
+    @property
+    def spec(self) -> list[dict[str, Any] | None]:
+        """What may name columns: the dict forms of the order and of the balance."""
+        return [self.order, self.balance]
 
     @property
     def of_version_1(self) -> Build:
@@ -223,6 +236,9 @@ class Build:
         version = PROMISING_VERSION if promised else FORMAT_VERSION
         if self.cuts_samples:
             promised["cuts_samples"], version = True, CUTTING_VERSION
+        if self.balance is not None:
+            promised |= {"cuts_samples": self.cuts_samples, "balance": self.balance}
+            version = BALANCED_VERSION
         return {
             **promised,
             "format": FORMAT,
@@ -242,6 +258,7 @@ class Build:
         version = data.get("format_version")
         later = [*PROMISED] if version == FORMAT_VERSION else []
         later += ["cuts_samples"] if version in (FORMAT_VERSION, PROMISING_VERSION) else []
+        later += [] if version == BALANCED_VERSION else ["balance"]
         own = (name for name in cls.__dataclass_fields__ if name not in later)
         return ["format", "format_version", *own]
 
@@ -250,10 +267,11 @@ class Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
         if data.get("format") != FORMAT:
             raise wrong("format", repr(FORMAT), data.get("format"), CURE)
-        if data.get("format_version") not in (FORMAT_VERSION, PROMISING_VERSION, CUTTING_VERSION):
+        version = data.get("format_version")
+        if version not in range(FORMAT_VERSION, BALANCED_VERSION + 1):
             cure = "read it with a newer indexplan"
-            rule = f"from {FORMAT_VERSION} to {CUTTING_VERSION}"
-            raise wrong("format_version", rule, data.get("format_version"), cure)
+            rule = f"from {FORMAT_VERSION} to {BALANCED_VERSION}"
+            raise wrong("format_version", rule, version, cure)
         check_fields("a build", data, cls.names(data), CURE)
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
@@ -267,14 +285,18 @@ class Build:
         if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
             got = data["order"], data["deals_bins"]
             raise wrong("order and deals_bins", "an object and a boolean", got, CURE)
-        cuts = data["format_version"] == CUTTING_VERSION
-        if cuts and (data["cuts_samples"], data["deals_bins"]) != (True, True):
-            got = data["cuts_samples"], data["deals_bins"]
+        cuts, balance = data.get("cuts_samples", False), data.get("balance")
+        must = [True] if version == CUTTING_VERSION else [True, False]
+        if cuts not in must or not (data["deals_bins"] or not cuts):
+            got = cuts, data["deals_bins"]
             rule = f"true in format version {CUTTING_VERSION}"
             raise wrong("cuts_samples and deals_bins", rule, got, CURE)
+        if version == BALANCED_VERSION and not isinstance(balance, dict):
+            raise wrong("a build's balance", "an object", balance, CURE)
         if not isinstance(data["order"].get("algorithm"), str):
             raise wrong("an order's algorithm", "a string", data["order"].get("algorithm"), CURE)
         return cls(
+            balance=balance,
             **_promised(data),
             order=data["order"],
             num_samples=integer("num_samples", data["num_samples"], 1, 2**63, CURE),
@@ -394,9 +416,14 @@ class Manifest:
             elif chunk.kind == SPANS and size != HEADER_BYTES + 16 * samples:
                 rule = f"{HEADER_BYTES} bytes, and 16 for each of {samples} indices"
                 raise wrong(f"the size of {chunk.name}", rule, size, CURE)
+        plan = data["plan"]
+        if isinstance(plan, dict) and plan.get("balance") != build.balance:
+            got = f"{plan.get('balance')}, not {build.balance}"
+            rule = "manifest.json must hold one balance"
+            raise IndexPlanError(f"{rule}; got a plan with {got}; {CURE}")
         manifest = cls(
             build=build,
-            plan=data["plan"],
+            plan=plan,
             chunk_bytes=sizes,
             blocks_sha256=data["blocks_sha256"],
             library_version=data["library_version"],

@@ -94,8 +94,7 @@ class Stored(Order):
     @once
     def source(self) -> Order:
         """The order that is stored, to be computed instead of read."""
-        find = finder(self._chunks.store, self._chunks.folder)
-        return order_from_dict(self.manifest.build.order, find)
+        return order_from_dict(self.manifest.build.order, self.find_column)
 
     @once
     def known(self) -> tuple[Order | None, str]:
@@ -283,10 +282,12 @@ class Stored(Order):
     @property
     def columns(self) -> dict[str, Column]:
         """The columns of the order that is stored, by their sha256."""
-        find = finder(self._chunks.store, self._chunks.folder)
         named = identities(self.manifest.build.order).values()
-        found = {each["sha256"]: find(each) for each in named}
-        return {digest: column for digest, column in found.items() if column is not None}
+        return {each["sha256"]: self.find_column(each) for each in named}
+
+    def find_column(self, identity: Mapping[str, Any]) -> Column:
+        """Return a column that lies in the plan directory, of the order or of its balance."""
+        return finder(self._chunks.store, self._chunks.folder)(identity)
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run may go on with the order that is stored."""
@@ -400,7 +401,7 @@ def load(
             raise wrong(f"{path}", rule, "one that remembers none", cure)
         dataset.check_same(built_for)
     try:
-        return Plan.from_dict(order.manifest.plan, order=order)
+        return Plan.from_dict(order.manifest.plan, order=order, columns=order.find_column)
     except IndexPlanError as error:
         why = order.known[1] if order.manifest.build.reads is None else ""
         unsure = f"; format version 1 does not say what its order promises, and {why}" * bool(why)

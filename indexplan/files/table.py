@@ -48,7 +48,7 @@ def read_manifest(root: Store) -> Manifest:
     text = root.read(MANIFEST)
     try:
         manifest = Manifest.from_dict(parse_json_object(MANIFEST, text, CURE))
-        columns = identities(manifest.build.order)
+        columns = identities(manifest.build.spec)
     except IndexPlanError as error:
         raise PlanFileError(f"{root.path}: {_short(error)}") from error
     chunks = [chunk.name for chunk in manifest.build.chunks()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -266,6 +266,29 @@ class Order(abc.ABC):
         out = np.empty(size, np.int64)
         self._fill(epoch, starts, stops, out)
         return out
+
+    def _costs(
+        self,
+        epoch: int,
+        starts: Int64,
+        stops: Int64,
+        lengths: Column,
+        cost: Callable[[Int64], Int64],
+    ) -> Int64:
+        """Return what each unit of valid intervals costs: the sum over its samples.
+
+        `cost` tells the costs of samples of some lengths, which the column has for all samples; of
+        samples that are cut, the lengths are those of their parts. An order that knows the lengths
+        in its units without drawing samples may write its own.
+        """
+        if self.traits.cuts_samples:
+            spans = self._spans(epoch, starts, stops)
+            costs = cost(spans[:, 1] - spans[:, 0])
+        else:
+            costs = cost(lengths.array[self._take(epoch, starts, stops)].astype(np.int64))
+        if not self.deals_bins:
+            return costs
+        return summed(costs, self._offsets(epoch, starts, stops))
 
     def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return the indices at some positions of an epoch.
@@ -586,6 +609,17 @@ def check_parts_known(order: Order) -> None:
         if not order.traits.cuts_samples:
             rule = f"True in {type(order).__name__}, as {inside.algorithm} inside it cuts some"
             raise wrong("cuts_samples", rule, False, "write _spans too, and say so in its traits")
+
+
+def summed(costs: Int64, offsets: Int64) -> Int64:
+    """Return the sums of costs between offsets, which rise; 2**63 - 1 where a sum is larger."""
+    ends = np.cumsum(np.append(0, costs))  # which may wrap around, and back in the difference
+    sums: Int64 = ends[offsets[1:]] - ends[offsets[:-1]]
+    if int(np.diff(offsets).max(initial=0)) * int(costs.max(initial=0)) >= 2**63:
+        halves = (np.cumsum(np.append(0, half)) for half in (costs >> 32, costs & 2**32 - 1))
+        high, low = (half[offsets[1:]] - half[offsets[:-1]] for half in halves)
+        sums[high + (low >> 32) >= 2**31] = 2**63 - 1
+    return sums
 
 
 def too_many(reads: int) -> IndexPlanError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,3 +165,50 @@ def _ranks(world_size: int, residues: Int64, sizes: Int64, offsets: Int64) -> tu
         high_end + (ranks - high) * outer,
     )
     return ranks, offsets - before
+
+
+class Cells(NamedTuple):
+    """The cells of a step that hold units: each a rank's batch, or one of its inner batches.
+
+    Arrays, int64, shape (num_cells,), in the order of the step's places: at which of them a cell
+    begins, how many units it has, its rank, and which of the rank's inner batches it is. Padded
+    slots are not counted.
+    """
+
+    starts: Int64
+    sizes: Int64
+    ranks: Int64
+    numbers: Int64
+
+
+def cells_of(steps: Steps, world_size: int, step: int, counts: tuple[int, ...]) -> Cells:
+    """Return the cells of a step, where batches are cut into counts[0] parts, and so on."""
+    start, stop = steps.interval(step)
+    residue = (start + steps.origin) % world_size
+    return _cells(world_size, residue, stop - start, steps.valid(start, stop), counts)
+
+
+@lru_cache(maxsize=16)
+def _cells(
+    world_size: int, residue: int, size: int, num_valid: int, counts: tuple[int, ...]
+) -> Cells:
+    """Return the cells of a step of `size` places, the first at `residue` modulo world_size."""
+    ranks, slots = _ranks(world_size, np.array([residue]), np.array([size]), np.arange(num_valid))
+    each, more = divmod(size, world_size)
+    left = each + ((ranks - residue) % world_size < more)  # units of what a slot is counted in
+    numbers = np.zeros(num_valid, np.int64)
+    for count in counts:  # by the rule of `split`, down to the innermost part
+        small, num_large = left // count, left % count
+        bound = num_large * (small + 1)
+        inside = slots < bound
+        parts = np.where(
+            inside, slots // (small + 1), num_large + (slots - bound) // np.maximum(small, 1)
+        )
+        slots = slots - parts * small - np.minimum(parts, num_large)
+        left, numbers = small + (parts < num_large), numbers * count + parts
+    new = (np.diff(ranks, prepend=-1) != 0) | (np.diff(numbers, prepend=-1) != 0)
+    starts = np.flatnonzero(new)
+    found = Cells(starts, np.diff(starts, append=num_valid), ranks[starts], numbers[starts])
+    for each_of in found:
+        each_of.setflags(write=False)
+    return found

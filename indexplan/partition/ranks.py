@@ -134,7 +134,7 @@ def runs(
     result = [(steps.epoch, pairs[0], pairs[1])]
     if not cut:
         return result
-    last = _grouped(steps.pieces(anchor + int(starts[-1]), anchor + int(stops[-1])))
+    last = grouped(steps.pieces(anchor + int(starts[-1]), anchor + int(stops[-1])))
     if last and last[0][0] == steps.epoch:
         _, *more = last.pop(0)
         joined = [np.concatenate(both) for both in zip(pairs, more, strict=True)]
@@ -144,10 +144,10 @@ def runs(
 
 def batch_runs(steps: Steps, world_size: int, rank: int, step: int) -> Runs:
     """Return the positions that a rank reads in one step, as `runs` does; the fast way."""
-    return _grouped(steps.pieces(*share(steps, world_size, rank, step)))
+    return grouped(steps.pieces(*share(steps, world_size, rank, step)))
 
 
-def _grouped(pieces: list[tuple[int, int, int]]) -> Runs:
+def grouped(pieces: list[tuple[int, int, int]]) -> Runs:
     """Return pieces of positions as runs, one entry an epoch."""
     if not pieces:
         return []

@@ -6,14 +6,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from indexplan.orders.base import Order
 from indexplan.orders.sequential import cut_runs
-from indexplan.partition.ranks import Runs, runs, shares
+from indexplan.partition.ranks import Runs, shares
 from indexplan.partition.steps import Int64, Steps, split
+from indexplan.plan.bounds import world_of
+from indexplan.plan.places import runs
+
+if TYPE_CHECKING:
+    from indexplan.plan.plan import Plan
 
 # Samples per kernel call of `draw`, about: few at first, as somebody waits for the first batch, and
 # then twice as many each time, up to some 40 microseconds of work; of bins, which cost more each
@@ -110,16 +115,14 @@ def deal_bins(order: Order, where: Runs) -> tuple[Int64, Int64]:
     return out, ends
 
 
-def draw(
-    order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
-) -> Iterator[Int64]:
+def draw(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Int64]:
     """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
-    for drawn, ends in _stretches(order, steps, world_size, rank, start, stop):
-        if order.deals_bins:
-            indices, offsets = deal_bins(order, drawn)
+    for drawn, ends in _stretches(plan, steps, rank, start, stop):
+        if plan.order.deals_bins:
+            indices, offsets = deal_bins(plan.order, drawn)
             ends = offsets[ends]  # noqa: PLW2901
         else:
-            indices = deal(order, drawn)
+            indices = deal(plan.order, drawn)
         begin = 0
         for end in ends.tolist():
             yield indices[begin:end]
@@ -127,56 +130,61 @@ def draw(
 
 
 def draw_bins(
-    order: Order,
-    steps: Steps,
-    world_size: int,
-    rank: int,
-    start: int,
-    stop: int,
-    spans: bool = False,
-) -> Iterator[list[Int64]]:
-    """Yield what `draw` does, each batch as a list of its units, with or without spans."""
-    for drawn, ends in _stretches(order, steps, world_size, rank, start, stop):
-        indices, offsets = deal_bins(order, drawn)
+    plan: Plan, steps: Steps, rank: int, start: int, stop: int, *, nested: bool, spans: bool
+) -> Iterator[Bins]:
+    """Yield what `draw` does, each batch as a list of its units, or of its inner batches.
+
+    With or without spans.
+    """
+    step = start
+    for drawn, ends in _stretches(plan, steps, rank, start, stop):
+        indices, offsets = deal_bins(plan.order, drawn)
         if spans:
-            indices = np.column_stack([indices, deal_spans(order, drawn)])
+            indices = np.column_stack([indices, deal_spans(plan.order, drawn)])
         units = [indices[low:high] for low, high in pairwise(offsets.tolist())]
         begin = 0
         for end in ends.tolist():
-            yield units[begin:end]
-            begin = end
+            batch = units[begin:end]
+            counts = plan.phases[steps.span(step).phase].inner_counts or (1,)
+            yield _nest(batch, counts) if nested else batch
+            begin, step = end, step + 1
 
 
 def _stretches(
-    order: Order, steps: Steps, world_size: int, rank: int, start: int, stop: int
+    plan: Plan, steps: Steps, rank: int, start: int, stop: int
 ) -> Iterator[tuple[Runs, Int64]]:
     """Yield what to draw at a time, and at which of its units each batch ends."""
-    ahead, most, unit = FIRST_DRAW, DRAW_AHEAD, 1
-    if order.deals_bins and start < stop:  # whose sizes in the first step stand for the others'
-        offsets = deal_offsets(order, runs(steps, world_size, rank, start, start + 1))
+    world_size, ahead, most, unit = world_of(plan), FIRST_DRAW, DRAW_AHEAD, 1
+    if plan.order.deals_bins and start < stop:  # whose sizes in the first step stand for all
+        offsets = deal_offsets(plan.order, runs(plan, steps, rank, start, start + 1))
         unit = max(1, int(offsets[-1]) // max(1, len(offsets) - 1))
         most = max(DRAW_AHEAD, min(DRAW_AHEAD * unit, DRAW_BINS_AHEAD))
+    sharing = world_size if plan.balance is None else 1  # balance draws what all ranks read
     while start < stop:
         span = steps.span(start)
-        each = span.length // span.num_steps // world_size + 1
+        each = span.length // span.num_steps // sharing + 1
         until = min(stop, start + max(1, ahead // (each * unit)))
         ahead = min(2 * ahead, most)
         _, starts, stops = shares(steps, world_size, rank, start, until)
         ends = np.cumsum((stops - starts).astype(np.int64))
-        yield runs(steps, world_size, rank, start, until), ends
+        yield runs(plan, steps, rank, start, until), ends
         start = until
 
 
-def nest(units: list[Int64], counts: tuple[int, ...]) -> Bins:
+def _nest(units: list[Int64], counts: tuple[int, ...]) -> Bins:
     """Cut a batch's units into counts[0] lists, each of those into counts[1], and so on."""
     cuts = [split(len(units), counts[0], part) for part in range(counts[0] + 1)]
     parts = [units[low:high] for low, high in pairwise(cuts)]
-    return [nest(part, counts[1:]) for part in parts] if len(counts) > 1 else parts
+    return [_nest(part, counts[1:]) for part in parts] if len(counts) > 1 else parts
 
 
-def cut(batch: Int64, offsets: Int64 | None, counts: tuple[int, ...]) -> MicroBatches:
-    """Cut a batch of units into counts[0] parts, each of those into counts[1], and so on."""
-    return _cut(batch, offsets, 0, len(batch) if offsets is None else len(offsets) - 1, counts)
+def deal_cut(order: Order, where: Runs, counts: tuple[int, ...]) -> MicroBatches:
+    """Return a batch cut into counts[0] parts, each of those into counts[1], and so on."""
+    if order.deals_bins:
+        indices, offsets = deal_bins(order, where)
+        return _cut(indices, offsets, 0, len(offsets) - 1, counts)
+    indices = deal(order, where)
+    return _cut(indices, None, 0, len(indices), counts)
 
 
 def _cut(

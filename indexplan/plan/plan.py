@@ -13,13 +13,15 @@ from numpy.typing import ArrayLike
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Order, as_int64, check_cuts_samples
-from indexplan.orders.columns import Columns
+from indexplan.orders.base import Order, check_cuts_samples
+from indexplan.orders.columns import Column, Columns
 from indexplan.partition.account import Account, account
-from indexplan.partition.locate import Location, find
-from indexplan.partition.ranks import Runs, batch_runs, runs, share, shares
+from indexplan.partition.locate import Location
+from indexplan.partition.ranks import share, shares
 from indexplan.partition.schedule import Phase, Size
 from indexplan.partition.steps import Int64, Partition, Resume
+from indexplan.plan import spec
+from indexplan.plan.balance import Balance, check_balance
 from indexplan.plan.bounds import (
     check_sized,
     edge_of,
@@ -33,25 +35,15 @@ from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import (
     Bins,
     MicroBatches,
-    cut,
     deal,
-    deal_bins,
+    deal_cut,
     deal_in_threads,
     deal_offsets,
     deal_spans,
     draw,
     draw_bins,
-    nest,
 )
-from indexplan.plan.spec import (
-    changed,
-    check_phases,
-    check_spec,
-    from_json_types,
-    partition_of,
-    phases_of,
-    to_json_types,
-)
+from indexplan.plan.places import all_reads, batch_of, first_read, runs
 from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
 
@@ -108,12 +100,14 @@ class Plan:
     global_batch_size: Size | Sequence[Phase] | None = None
     sub_epochs: int = 1
     remainder: str = "spread"
+    balance: Balance | None = None
     resumed: Resume | None = None
 
     def __post_init__(self) -> None:
-        for name, value in check_spec(self).items():
+        for name, value in spec.check_spec(self).items():
             object.__setattr__(self, name, value)
-        check_phases(self, self.partition)
+        spec.check_phases(self, self.partition)
+        check_balance(self)
 
     @once
     def phases(self) -> tuple[Phase, ...]:
@@ -125,7 +119,7 @@ class Plan:
         >>> ip.Plan(ip.Shuffle(100), world_size=2, batch_size=4).phases
         (Phase(at=0, size=4, parameters={}),)
         """
-        return phases_of(self)
+        return spec.phases_of(self)
 
     @once
     def partition(self) -> Partition:
@@ -137,7 +131,13 @@ class Plan:
         >>> ip.Plan(ip.Shuffle(100), world_size=2, batch_size=4).partition.sizes
         (8,)
         """
-        return partition_of(self)
+        return spec.partition_of(self)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns of the order and of balance, by their sha256."""
+        lengths = [] if self.balance is None else [self.balance.lengths]
+        return {**self.order.columns, **{each.identity["sha256"]: each for each in lengths}}
 
     def num_steps(self, epoch: int, sub_epoch: int | None = None) -> int:
         """Return the number of steps of a sub-epoch, the same on all ranks.
@@ -180,7 +180,7 @@ class Plan:
         >>> ip.Plan(ip.Sequential(30), world_size=2, batch_size=4).batch(epoch=0, step=1, rank=1)
         array([12, 13, 14, 15])
         """
-        return deal(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
+        return deal(self.order, batch_of(self, epoch, sub_epoch, step, rank))
 
     def offsets(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
         """Return where each unit of a batch starts among its samples, and the end.
@@ -196,7 +196,7 @@ class Plan:
         >>> ip.Plan(ip.Sequential(30), world_size=2, batch_size=4).offsets(epoch=0, step=1, rank=1)
         array([0, 1, 2, 3, 4])
         """
-        return deal_offsets(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
+        return deal_offsets(self.order, batch_of(self, epoch, sub_epoch, step, rank))
 
     def spans(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
         """Return which part is read of each sample of a batch, if the order cuts samples.
@@ -219,7 +219,7 @@ class Plan:
         [[0, 5], [0, 6]]
         """
         check_cuts_samples(self.order)
-        return deal_spans(self.order, self._batch_runs(epoch, sub_epoch, step, rank))
+        return deal_spans(self.order, batch_of(self, epoch, sub_epoch, step, rank))
 
     def micro_batches(
         self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int
@@ -242,10 +242,7 @@ class Plan:
         [array([15, 16, 17]), array([18, 19, 20])]
         """
         counts = self.phase(epoch, sub_epoch, step=step).inner_counts or (1,)
-        where = self._batch_runs(epoch, sub_epoch, step, rank)
-        if self.order.deals_bins:
-            return cut(*deal_bins(self.order, where), counts)
-        return cut(deal(self.order, where), None, counts)
+        return deal_cut(self.order, batch_of(self, epoch, sub_epoch, step, rank), counts)
 
     def indices(
         self,
@@ -277,8 +274,7 @@ class Plan:
         array([ 2,  3,  8,  9, 14, 15])
         """
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
-        start, stop = stretch_of(self, steps, start_step, stop_step)
-        where = runs(steps, world_of(self), rank, start, stop)
+        where = runs(self, steps, rank, *stretch_of(self, steps, start_step, stop_step))
         if integer("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
             return deal(self.order, where)
         return deal_in_threads(self.order, where, num_threads)
@@ -334,8 +330,7 @@ class Plan:
         [[2, 3], [6, 7], [10]]
         """
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
-        start, stop = stretch_of(self, steps, start_step, stop_step)
-        return draw(self.order, steps, world_of(self), rank, start, stop)
+        return draw(self, steps, rank, *stretch_of(self, steps, start_step, stop_step))
 
     def bins(
         self,
@@ -372,16 +367,10 @@ class Plan:
         [[2, 2, 2], [2, 2, 2]]
         """
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
-        start, stop = stretch_of(self, steps, start_step, stop_step)
         if spans:
             check_cuts_samples(self.order)
-        batches = draw_bins(self.order, steps, world_of(self), rank, start, stop, spans)
-        if not nested:
-            return batches
-        return (
-            nest(batch, self.phases[steps.span(step).phase].inner_counts or (1,))
-            for step, batch in enumerate(batches, start)
-        )
+        stretch = stretch_of(self, steps, start_step, stop_step)
+        return draw_bins(self, steps, rank, *stretch, nested=nested, spans=spans)
 
     def num_valid(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> int:
         """Return the units of a batch that are not padding.
@@ -481,19 +470,7 @@ class Plan:
         >>> int(plan.batch(where.epoch, step=where.step, rank=where.rank)[where.slot])
         123
         """
-        epoch = check_epoch(epoch)
-        positions = self.order.locate(epoch, index)
-        shape = positions.shape
-        found = self._found(epoch, positions.ravel())
-        if self.order.traits.reads == "any":  # the first read may be finished, or dropped
-            again = np.flatnonzero((found.step < 0) & (positions.ravel() >= 0))
-            every, offsets = self.locate_all(as_int64("index", index).ravel()[again], epoch)
-            first = np.where(offsets[1:] > offsets[:-1], offsets[:-1], len(every.epoch))
-            for part, of_all in zip(found, every, strict=True):
-                part[again] = np.append(of_all, -1)[first]
-        if not shape:
-            return Location(*(int(part[0]) for part in found))
-        return Location(*(part.reshape(shape) for part in found))
+        return first_read(self, index, check_epoch(epoch))
 
     def locate_all(self, index: ArrayLike, epoch: int) -> tuple[Location, Int64]:
         """Return all the places where an epoch's order has a sample read, for orders that repeat.
@@ -522,17 +499,7 @@ class Plan:
         >>> places.step, places.rank, offsets
         (array([2, 0]), array([0, 1]), array([0, 1, 2]))
         """
-        epoch = check_epoch(epoch)
-        positions, offsets = self.order.locate_all(epoch, index)
-        found = self._found(epoch, positions)
-        read = found.step >= 0
-        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(read)])
-        return Location(*(part[read] for part in found)), kept[offsets]
-
-    def _found(self, epoch: int, positions: Int64) -> Location:
-        """Return where the plan reads some positions of an epoch; -1 where it does not."""
-        world_of(self)
-        return find(self.partition, self.order.num_units(epoch), epoch, positions)
+        return all_reads(self, index, check_epoch(epoch))
 
     def account(self, epoch: int, sub_epoch: int | None = None) -> Account:
         """Return what becomes of an epoch's units, or of one sub-epoch's: every unit is counted.
@@ -637,7 +604,7 @@ class Plan:
         """
         if not changes:
             return self
-        return Plan(**changed(self, changes))
+        return Plan(**spec.changed(self, changes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types.
@@ -648,7 +615,7 @@ class Plan:
         >>> ip.Plan(ip.Sequential(9), batch_size=2).to_dict()["order"]
         {'algorithm': 'sequential-v1', 'num_samples': 9}
         """
-        return to_json_types(self)
+        return spec.to_json_types(self)
 
     @classmethod
     def from_dict(
@@ -679,7 +646,7 @@ class Plan:
         True
         """
         names = [field.name for field in fields(cls)]
-        return cls(**from_json_types(data, names, order, columns))
+        return cls(**spec.from_json_types(data, names, order, columns))
 
     def to_json(self) -> str:
         """Return the plan as canonical JSON text, which the fingerprint is taken of.
@@ -719,12 +686,6 @@ class Plan:
         '648eb67880a0635d'
         """
         return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-    def _batch_runs(self, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Runs:
-        rank = rank_of(self, rank)
-        steps = steps_of(self, epoch, sub_epoch)
-        step = step_of(self, steps, step)
-        return batch_runs(steps, world_of(self), rank, step)
 
 
 def check_plan(what: str, plan: Any) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Int64
-from indexplan.partition.ranks import cuts, runs
+from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import rank_of, steps_of, stretch_of, world_of
 from indexplan.plan.draw import deal, deal_bins
+from indexplan.plan.places import runs
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.shards import Table, table_of
 
@@ -166,7 +167,7 @@ def _drawn(
         ahead = min(2 * ahead, LOOK)
         where, num_units = [], np.zeros(until - start, np.int64)
         for low, high in groups:
-            where += runs(steps, world_size, low, start, until, high)
+            where += runs(plan, steps, low, start, until, high)
             _, (begins, ends) = cuts(steps, world_size, (low, high), start, until)
             num_units += (ends - begins).astype(np.int64)
         stops = np.cumsum(num_units)

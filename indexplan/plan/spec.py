@@ -15,6 +15,7 @@ from indexplan.orders.registry import order_from_dict
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.schedule import SIZE_STOP, Phase, as_phases, size_to_json
 from indexplan.partition.steps import Partition, Resume
+from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ def to_json_types(plan: Plan) -> dict[str, Any]:
         "global_batch_size": _batch_size_to_json(plan.global_batch_size),
         "sub_epochs": plan.sub_epochs,
         "remainder": plan.remainder,
+        # left out where there is none, as before there was any
+        **({} if plan.balance is None else {"balance": plan.balance.to_dict()}),
         "resumed": plan.resumed._asdict() if plan.resumed else None,
     }
 
@@ -143,6 +146,7 @@ def from_json_types(
     """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`."""
     if not isinstance(data, Mapping):
         raise wrong("a plan", "an object", data, "pass what to_dict returned")
+    names = [name for name in names if name != "balance" or name in data]
     check_fields("a plan", data, ["partition", *names])
     if not isinstance(data["partition"], str) or data["partition"] != PARTITION_VERSION:
         cure = "read it with the version of indexplan that wrote it, or a newer one"
@@ -154,6 +158,8 @@ def from_json_types(
     values["order"] = order or order_from_dict(values["order"], columns)
     for name in SIZES:
         values[name] = _batch_size_from_json(values[name])
+    if "balance" in values:
+        values["balance"] = Balance.from_dict(values["balance"], columns)
     if values["resumed"] is not None:
         if not isinstance(values["resumed"], Mapping):
             raise wrong(

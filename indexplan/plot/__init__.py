@@ -17,5 +17,6 @@ from indexplan.plot.mixing import mixing
 from indexplan.plot.reading import reading
 from indexplan.plot.schedule import schedule
 from indexplan.plot.sizes import batch_sizes
+from indexplan.plot.work import work
 
-__all__ = ["batch_sizes", "coverage", "draws", "mixing", "reading", "save", "schedule"]
+__all__ = ["batch_sizes", "coverage", "draws", "mixing", "reading", "save", "schedule", "work"]

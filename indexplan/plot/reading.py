@@ -72,7 +72,8 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
         return figure
     numbers = rounded(steps.first_step, steps.num_steps, STEPS)
     ranks = rounded(0, world_size, RANKS)
-    cells = _cells_of_bins if plan.order.deals_bins else _cells
+    whole = plan.order.deals_bins or plan.balance is not None
+    cells = _cells_of_batches if whole else _cells
     image, padded, widest = cells(plan, steps, ranks, numbers)
     num_slots = image.shape[2]
     gap = num_slots // 4 + 1 if len(numbers) < num_steps else 0
@@ -128,7 +129,7 @@ def _cells(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Ce
     return image, padded, widest
 
 
-def _cells_of_bins(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Cells:
+def _cells_of_batches(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Cells:
     """Return what `_cells` does, of samples: whole batches have to be read to find them."""
     where = steps.epoch, steps.sub_epoch
     asked = [

@@ -132,6 +132,8 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     ranks = ""
     if a.world_size != b.world_size:
         ranks = ": {} instead of {}".format(*(plan.world_size or "open" for plan in (b, a)))
+    elif a.balance != b.balance:
+        ranks = ": with another balance, or none"
     again = "; steps are numbered otherwise" if a.sub_epochs != b.sub_epochs else ""
     sentences = {
         "order": _order_in_words(a, b),
@@ -229,11 +231,14 @@ def _compare(a: Plan, b: Plan, epoch: int, first: dict[str, Step]) -> None:
     begin = begin if epoch == started else 0
     rows = [_rows(plan, epoch, begin) for plan in (a, b)]
     one, other = (next(row, None) for row in rows)
+    otherwise = a.balance != b.balance
     while one is not None and other is not None:
         if (one.start, one.size, one.wraps) != (other.start, other.size, other.wraps):
             break
-        if a.world_size != b.world_size or _dealt_otherwise(one, other, a.world_size):
+        if a.world_size != b.world_size or otherwise or _dealt_otherwise(one, other, a.world_size):
             first.setdefault("ranks", one.where)
+        if a.balance is not None and one.phase.inner_counts != other.phase.inner_counts:
+            first.setdefault("ranks", one.where)  # as it evens out inner batches, too
         if _inner(one.phase) != _inner(other.phase):
             first.setdefault("phases", one.where)
         num = min(one.num, other.num)

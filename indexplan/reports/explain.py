@@ -15,6 +15,7 @@ from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Steps, part_of, steps_in
 from indexplan.plan.bounds import world_of
 from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.places import found
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 MOST_READINGS = 2**16
@@ -150,11 +151,14 @@ def _group(plan: Plan, index: int) -> int:
 
 def _reading(plan: Plan, epoch: int, position: int) -> Reading:
     num_units = plan.order.num_units(epoch)
-    found = find(plan.partition, num_units, epoch, np.array([position]))
-    location = Location(*(int(part[0]) for part in found))
+    asked = np.array([position])
+    location = Location(*(int(part[0]) for part in found(plan, epoch, asked)))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
     words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
+    if where is not None and plan.balance is not None:
+        *_, rank, slot = (int(part[0]) for part in find(plan.partition, num_units, epoch, asked))
+        words += f", by balance instead of rank {rank}, slot {slot}"
     if where is not None and where.epoch != epoch:
         words = f"already epoch {where.epoch}, {words}"
     if repeats:

@@ -19,6 +19,7 @@ from indexplan.partition.schedule import Phase
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.draws import draws
 from indexplan.plan.plan import Plan
+from indexplan.plan.work import work_of
 from indexplan.seeds import EPOCH_STOP
 
 SHOWN = 12  # epochs, or ranks, of many
@@ -105,6 +106,7 @@ def show_plan(
         f"order        {_order_in_words(plan.order)}",
         f"partition    {_partition_in_words(plan)}",
         f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}",
+        *([f"balance      {_in_words(plan.balance.to_dict())}"] if plan.balance else []),
         f"dataset      {_dataset_in_words(build.dataset if build else None)}",
         f"files        {files}",
         f"fingerprint  {plan.fingerprint}",
@@ -120,6 +122,10 @@ def show_plan(
         lines[-1] = "world_size is open: to see steps, name one with --world-size"
     if build and len(stored) > len(epochs) and epoch is None:
         lines.append(f"   ... {len(stored) - len(epochs)} more; show one with --epoch")
+    if plan.balance is not None and sized and plan.world_size is not None:
+        work = work_of(plan, epochs[0], sub_epoch or 0)
+        data["work"] = work
+        lines += ["", f"work: {work or 'not looked at, as there are no steps or too many ranks'}"]
     if (drawn := _draws_of(plan, epochs[0])) is not None:
         data["draws"] = drawn
         lines += ["", str(drawn)]
@@ -170,6 +176,8 @@ def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[s
 
 def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]:
     """Return the first samples of a batch, which may be far too large to be drawn whole."""
+    if plan.balance is not None:
+        return [int(i) for i in plan.batch(**where, step=step, rank=rank)[:FIRST_INDICES]]
     steps = steps_of(plan, **where)
     start, stop = share(steps, plan.world_size or 1, rank, step)
     if start == stop:

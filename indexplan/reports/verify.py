@@ -23,7 +23,9 @@ from indexplan.orders.base import not_located
 from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Int64, Partition, Steps, steps_in
+from indexplan.plan.balance import dealt
 from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.places import runs
 from indexplan.seeds import check_epochs
 
 T = TypeVar("T")
@@ -37,6 +39,7 @@ FEW = 256  # sub-epochs that are all looked at, and more between the edges of mo
 SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
 MOST_LISTED = 2**12  # reads of a sample that are looked at one by one
 MOST_STEPS = 512  # of an epoch that are looked at
+MOST_BALANCED = 2**20  # units in these, under a plan with balance, or of two steps
 MOST_SLOTS = 2**12  # of a batch that are looked at: its first ones, and as many last ones
 
 
@@ -225,8 +228,13 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
         steps = steps_in(partition, num_units, epoch, sub_epoch)
         yield "steps tile their sub-epoch", steps.num_steps - steps.first_step, _tiling(plan, steps)
         sampled += [(steps, step) for step in _sampled_steps(steps)]
-    for steps, step in _thinned(sampled, MOST_STEPS):
+    most = MOST_STEPS
+    if plan.balance is not None:  # which draws the whole step, whatever is asked of it
+        most = max(2, min(most, MOST_BALANCED // max(plan.partition.sizes)))
+    for steps, step in _thinned(sampled, most):
         yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
+        if plan.balance is not None:
+            yield "balance deals each unit of a step once", 1, _balanced(plan, steps, step)
         if located:
             yield INVERSE, 1, _inverse(plan, steps, step)
     if located and plan.order.traits.reads != "once" and plan.order.num_samples <= MOST_COUNTED:
@@ -334,6 +342,29 @@ def _slots(valid: int) -> Int64:
     return np.concatenate([np.arange(half), np.arange(valid - half, valid)])
 
 
+def _slots_of(plan: Plan, steps: Steps, step: int, rank: int, valid: int) -> tuple[Int64, Int64]:
+    """Return some slots of a batch that are no padding and of the steps' epoch; their positions."""
+    if plan.balance is None:
+        start, _ = share(steps, plan.world_size or 1, rank, step)
+        slots = _slots(max(0, min(valid, steps.num_units - start)))
+        return slots, start + slots
+    where = runs(plan, steps, rank, step, step + 1)
+    epochs = np.repeat([epoch for epoch, _, _ in where], [len(starts) for _, starts, _ in where])
+    positions = np.concatenate([np.empty(0, np.int64), *(starts for _, starts, _ in where)])
+    here = np.flatnonzero(epochs[:valid] == steps.epoch)
+    here = here[_slots(len(here))]
+    return here, positions[here]
+
+
+def _balanced(plan: Plan, steps: Steps, step: int) -> list[str]:
+    """Return what is wrong with which units of a step balance deals to its ranks."""
+    ((cells, units),) = dealt(plan, steps, step, step + 1)
+    once = np.array_equal(np.sort(units), np.arange(steps.valid(*steps.interval(step))))
+    if once and cells.sizes.sum() == len(units):
+        return []
+    return [f"{_where(steps)}, step {step}: balance does not deal each of its units once"]
+
+
 def _ranks(plan: Plan, steps: Steps, step: int) -> list[str]:
     world_size = plan.world_size or 1
     start, stop = steps.interval(step)
@@ -354,18 +385,19 @@ def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
     for rank in _sampled_ranks(plan.world_size or 1):
         where = {"step": step, "rank": rank}
         valid = plan.num_valid(steps.epoch, sub_epoch, **where)
-        start, stop = share(steps, plan.world_size or 1, rank, step)
-        if not valid or start >= steps.num_units:  # empty, or all in the next epoch
+        slots, positions = _slots_of(plan, steps, step, rank, valid)
+        if not len(slots):  # empty, or all in the next epoch
             continue
-        valid = min(valid, steps.num_units - start)
-        slots = _slots(valid)
-        if stop - start <= MOST_SLOTS:
-            batch = plan.batch(steps.epoch, sub_epoch, **where)
-        else:  # which may be more than memory holds
-            batch = plan.order.take(steps.epoch, start + slots)
-        if plan.order.deals_bins:
-            offsets = plan.order.offsets(steps.epoch, start + slots)
-            batch, slots = batch[: offsets[-1]], np.repeat(slots, np.diff(offsets))
+        if len(slots) <= MOST_SLOTS // 2:
+            sizes = np.diff(plan.offsets(steps.epoch, sub_epoch, **where))
+            of = np.repeat(np.arange(len(sizes)), sizes)
+            looked_at = np.isin(of, slots)
+            batch = plan.batch(steps.epoch, sub_epoch, **where)[looked_at]
+            slots = of[looked_at]
+        else:  # the batch may be more than memory holds
+            batch = plan.order.take(steps.epoch, positions)
+            if plan.order.deals_bins:
+                slots = np.repeat(slots, np.diff(plan.order.offsets(steps.epoch, positions)))
         wrong_samples = batch[(batch < 0) | (batch >= plan.order.num_samples)]
         if len(wrong_samples):
             said = f"rank {rank} reads {wrong_samples[0]}, which is no sample"

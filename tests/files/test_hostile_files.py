@@ -227,8 +227,8 @@ def test_missing_and_unknown_fields(saved: Path) -> None:
 def test_newer_format(saved: Path) -> None:
     """A plan of a newer format version says that a newer library is needed."""
     manifest = json.loads((saved / "manifest.json").read_text())
-    (saved / "manifest.json").write_text(json.dumps({**manifest, "format_version": 4}))
-    expected = "a.plan: format_version must be from 1 to 3; got 4; read it with a newer indexplan"
+    (saved / "manifest.json").write_text(json.dumps({**manifest, "format_version": 5}))
+    expected = "a.plan: format_version must be from 1 to 4; got 5; read it with a newer indexplan"
     assert expected == refused(saved)
 
 

@@ -174,6 +174,7 @@ QUESTIONS: dict[str, Question] = {
     "plot.reading": ip.plot.reading,
     "plot.schedule": lambda plan: ip.plot.schedule(plan, epochs=1),
     "plot.batch_sizes": ip.plot.batch_sizes,
+    "plot.work": ip.plot.work,
     "torch.GlobalPlanBatchSampler": lambda plan: list(
         indexplan_torch.GlobalPlanBatchSampler(plan, world_size=2)
     ),
@@ -260,13 +261,24 @@ def drawn(artist: Any) -> Iterator[Any]:
             yield name, str(value) if hasattr(value, "extents") else plain(value)
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.algorithm)
+BALANCE = ip.Balance([1 + 7 * i % 20 for i in range(20)])
+
+
+@pytest.mark.parametrize(
+    ("order", "balance"),
+    [*((order, None) for order in ORDERS), (ORDERS[1], BALANCE), (Bins(20), BALANCE)],
+    ids=lambda each: getattr(each, "algorithm", "balance" if each else ""),
+)
 def test_every_question_is_answered_alike(
-    order: ip.Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    order: ip.Order,
+    balance: ip.Balance | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Computed, loaded, and loaded without the order's class, plans say the same, word by word."""
-    constant = not isinstance(order, ChangingBins)
-    plan = ip.Plan(order, world_size=2, batch_size=(2, 2), remainder="carry" if constant else "pad")
+    remainder = "pad" if isinstance(order, ChangingBins) else "carry"
+    constant = remainder == "carry"
+    plan = ip.Plan(order, world_size=2, batch_size=(2, 2), remainder=remainder, balance=balance)
     epochs = range(4) if constant else EPOCHS
     ip.save(plan, tmp_path / "a.plan", epochs=epochs, units_per_chunk=8)
     names = [name for name in sorted(found()) if asked_of(order, name)]

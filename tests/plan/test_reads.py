@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.plan import reads as module
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
-from tests.support.strategies import plans, sub_epochs_of
+from tests.support.strategies import balanced_plans, plans, sub_epochs_of
 
 
 def walked(
@@ -44,7 +44,7 @@ def rows(found: ip.Reads) -> list[tuple[int, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@given(plans(orders_of_all_kinds()), st.data())
+@given(plans(orders_of_all_kinds()) | balanced_plans(orders_of_all_kinds()), st.data())
 def test_reads_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> None:
     """Of any order, shards, ranks and steps; however few samples are drawn at a time."""
     sizes = data.draw(shards_of(plan.order.num_samples))

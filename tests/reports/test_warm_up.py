@@ -51,6 +51,7 @@ NAMES = {
     "fill_bins",
     "find_bins",
     "pack",
+    "fill_cells",
 }
 
 ASK = """

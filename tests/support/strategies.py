@@ -115,6 +115,24 @@ def plans(order: Any = None, remainder: str | None = None) -> st.SearchStrategy[
     return st.one_of(fresh_plans(order, remainder), resumed_plans(order, remainder))
 
 
+@st.composite
+def balances(draw: st.DrawFn, num_samples: int) -> ip.Balance:
+    """Draw a balance: lengths are often equal, as ties are what can go wrong."""
+    lengths = st.one_of(st.integers(1, 3), st.integers(1, 100))
+    row = draw(st.lists(lengths, min_size=num_samples, max_size=num_samples))
+    linear, quadratic = draw(st.sampled_from([(1, 0), (0, 1), (7, 2)]))
+    return ip.Balance(row, linear=linear, quadratic=quadratic)
+
+
+@st.composite
+def balanced_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = None) -> ip.Plan:
+    """Draw a plan with balance, fresh or resumed."""
+    plan = draw(plans(order, remainder))
+    balance = draw(balances(plan.order.num_samples))
+    changed = plan.replace(balance=balance)
+    return changed if plan.resumed is None else changed.resume(plan.start)
+
+
 def start_of(plan: ip.Plan) -> tuple[int, int]:
     """Return the (epoch, sub_epoch) where a plan starts."""
     return (0, 0) if plan.resumed is None else plan.resumed[:2]

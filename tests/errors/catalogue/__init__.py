@@ -7,6 +7,7 @@ algorithms that are registered, and {ours} for those of this library.
 from __future__ import annotations
 
 from tests.errors.catalogue import (
+    balance,
     builds,
     classes,
     columns,
@@ -63,6 +64,7 @@ _MODULES = (
     shards,
     documents,
     traffic,
+    balance,
 )
 
 CASES: dict[str, tuple[Provoke, str]] = {

@@ -72,8 +72,8 @@ CASES: list[Case] = [
     ),
     (
         "a manifest of a later format",
-        lambda: load_edited(format_version=4),
-        "{here}/a.plan: format_version must be from 1 to 3; got 4; read it with a newer indexplan",
+        lambda: load_edited(format_version=5),
+        "{here}/a.plan: format_version must be from 1 to 4; got 5; read it with a newer indexplan",
     ),
     (
         "a manifest of promises that are none",

@@ -206,7 +206,7 @@ CASES: list[Case] = [
         "a change of no field",
         lambda: PLAN.replace(ranks=3),
         "a changed field must be one of order, world_size, batch_size, global_batch_size, "
-        "sub_epochs, remainder; got 'ranks'; check the spelling; plan.resume sets resumed",
+        "sub_epochs, remainder, balance; got 'ranks'; check the spelling; plan.resume sets resumed",
     ),
     (
         "a phase at a float",

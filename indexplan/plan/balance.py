@@ -1,0 +1,239 @@
+"""Balance: which rank and inner batch gets which unit of a step, so that all have equal work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from indexplan.canonical import check_fields
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.once import once
+from indexplan.orders.columns import Column, Columns, Numbers, find_column, is_identity
+from indexplan.partition.locate import Cells, cells_of
+from indexplan.partition.ranks import grouped
+from indexplan.partition.steps import Int64, Steps
+from indexplan.plan.bounds import world_of
+
+if TYPE_CHECKING:
+    from indexplan.plan.plan import Plan
+
+ALGORITHM = "balance-v1"  # other batches from the same fields would be another version
+FIELDS = ("algorithm", "lengths", "linear", "quadratic")
+KEPT = "_kept"
+AT_ONCE = 2**14  # units whose costs are drawn at a time, or those of one step
+SUM_STOP = 2**63  # of the costs of a step
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Deal the units of each step to the ranks so that their work is as equal as it can be.
+
+    The work of a sample of length l is `linear * l + quadratic * l**2`; that of a bin is the sum
+    over its samples. A step reads the same units as without balance, and every rank and inner
+    batch gets as many of them as without: only others.
+
+    Parameters
+    ----------
+    lengths : Column, array_like of int or path
+        The length of each sample, 1 <= length <= 2**40, in tokens, frames or any other unit.
+    linear, quadratic : int, default 1 and 0
+        What a unit of length costs, and a pair of them, as in attention; not both 0.
+
+    Raises
+    ------
+    IndexPlanError
+        If one of them is something else; names the first sample whose length is.
+
+    Notes
+    -----
+    From the costliest on, each unit goes to the rank, or inner batch, with the least work so far of
+    those that still lack units. Then those with equally many units trade places, so that inner
+    batches that run side by side cost alike. Padded slots stay the last ones.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> lengths = [80, 70, 60, 50, 40, 30, 20, 10]
+    >>> plan = ip.Plan(ip.Sequential(8), world_size=2, batch_size=4, balance=ip.Balance(lengths))
+    >>> [plan.batch(epoch=0, step=0, rank=rank).tolist() for rank in range(2)]
+    [[0, 3, 4, 7], [1, 2, 5, 6]]
+    """
+
+    lengths: Column
+    _: KW_ONLY
+    linear: int = 1
+    quadratic: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, lengths: Numbers, *, linear: int = 1, quadratic: int = 0) -> None: ...
+
+    def __post_init__(self) -> None:
+        from indexplan.orders.strata import lengths_of
+
+        object.__setattr__(self, "lengths", lengths_of(self.lengths))
+        for name in ("linear", "quadratic"):
+            cure = "leave it out, or scale both down"
+            value = integer(name, getattr(self, name), 0, SUM_STOP, cure)
+            object.__setattr__(self, name, value)
+        if not self.linear and not self.quadratic:
+            cure = "leave linear out for 1"
+            raise wrong("linear and quadratic", "not both 0", (0, 0), cure)
+
+    @once
+    def longest(self) -> int:
+        """The longest length."""
+        return int(self.lengths.array.max())
+
+    @property
+    def largest(self) -> int:
+        """The cost of the longest sample."""
+        return (self.linear + self.quadratic * self.longest) * self.longest
+
+    def cost(self, lengths: Int64) -> Int64:
+        """Return the costs of samples, or of their parts, of some lengths; int64, their shape."""
+        if (most := int(lengths.max(initial=0))) > self.longest:
+            rule = f"at most {self.longest}, the longest of balance's lengths"
+            raise wrong("a part of a sample", rule, most, "pass lengths in the order's own unit")
+        return (self.linear + self.quadratic * lengths) * lengths
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the balance as JSON types; of the lengths, their type, number and sha256."""
+        numbers = {"linear": self.linear, "quadratic": self.quadratic}
+        return {"algorithm": ALGORITHM, "lengths": self.lengths.to_dict(), **numbers}
+
+    @classmethod
+    def from_dict(cls, data: Any, columns: Columns = None) -> Balance:
+        """Return the balance that `to_dict` described, or raise `IndexPlanError`."""
+        cure = "write plans with to_json"
+        if not isinstance(data, Mapping):
+            raise wrong("a balance", "an object", data, cure)
+        check_fields("a balance", data, FIELDS)
+        if data["algorithm"] != ALGORITHM:
+            cure = "read it with the version of indexplan that wrote it, or a newer one"
+            raise wrong("a balance's algorithm", ALGORITHM, data["algorithm"], cure)
+        if not is_identity(data["lengths"]):
+            raise wrong("a balance's lengths", "a column's identity", data["lengths"], cure)
+        lengths = find_column("a balance's lengths", data["lengths"], columns)
+        return cls(lengths, linear=data["linear"], quadratic=data["quadratic"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the fields."""
+        return {name: getattr(self, name) for name in FIELDS[1:]}
+
+
+class Dealt(NamedTuple):
+    """What balance makes of a step: its cells, and which unit lies at each of their places.
+
+    `units` is int64, shape (num_valid,): the place that a place's unit had without balance.
+    """
+
+    cells: Cells
+    units: Int64
+
+
+def check_balance(plan: Plan) -> None:
+    """Raise `IndexPlanError` unless a plan's balance is one, of its samples, and costs add up."""
+    balance = plan.balance
+    if balance is None:
+        return
+    if not isinstance(balance, Balance):
+        raise wrong("balance", "a Balance", balance, "pass indexplan.Balance(lengths)")
+    if len(balance.lengths) != plan.order.num_samples:
+        rule = f"{plan.order.num_samples} numbers, one for each sample of the order"
+        raise wrong("balance's lengths", rule, len(balance.lengths), "pass the dataset's own")
+    for size in plan.partition.sizes:
+        if size * (balance.largest + 1) >= SUM_STOP:
+            raise _too_costly(size, balance.largest)
+
+
+def _too_costly(size: int, largest: int) -> IndexPlanError:
+    rule = f"below 2**63 - {size}, were each as costly as the costliest"
+    cure = "make linear and quadratic smaller, or count lengths in larger units"
+    return wrong(f"the costs of a step of {size} units", rule, size * largest, cure)
+
+
+def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
+    """Return the costs of the units of each of the steps [start, stop), without padding."""
+    balance = plan.balance
+    assert balance is not None  # noqa: S101 (whoever asks has looked)
+    bounds = [steps.interval(step)[0] for step in range(start, stop)]
+    bounds.append(steps.interval(stop - 1)[1])
+    low = bounds[0]
+    high = low + steps.valid(low, bounds[-1])
+    parts = [
+        plan.order._costs(*run, balance.lengths, balance.cost)  # noqa: SLF001 (valid runs)
+        for run in grouped(steps.pieces(low, high))
+    ]
+    costs = np.concatenate([np.empty(0, np.int64), *parts])
+    most, size = int(costs.max(initial=0)), max(plan.partition.sizes)
+    if size * (most + 1) >= SUM_STOP:  # of a bin, as there are no such samples
+        raise _too_costly(size, most)
+    return [costs[first - low : min(last, high) - low] for first, last in pairwise(bounds)]
+
+
+def cells_at(plan: Plan, steps: Steps, step: int) -> Cells:
+    """Return the cells that balance evens out in a step."""
+    return cells_of(steps, world_of(plan), step, plan.phases[steps.span(step).phase].inner_counts)
+
+
+def dealt(plan: Plan, steps: Steps, start: int, stop: int) -> Iterator[Dealt]:
+    """Yield what balance makes of each of the steps [start, stop)."""
+    while start < stop:
+        low, until = steps.interval(start)[0], start + 1
+        while until < stop and steps.interval(until)[1] - low <= AT_ONCE:
+            until += 1
+        yield from _dealt_at_once(plan, steps, start, until)
+        start = until
+
+
+def _dealt_at_once(plan: Plan, steps: Steps, start: int, stop: int) -> list[Dealt]:
+    """Return what balance makes of a few steps; that of the last few asked for is kept.
+
+    Samplers of all ranks ask for the same steps in turn, and so does whoever asks for a batch, its
+    offsets and its samples' places.
+    """
+    asked = plan.order, plan.partition, plan.phases, steps, start, stop
+    kept: tuple[tuple[Any, ...], list[Dealt]] | None = vars(plan.balance).get(KEPT)
+    if kept is not None and all(a is b or a == b for a, b in zip(kept[0], asked, strict=True)):
+        return kept[1]
+    answer = []
+    for step, costs in enumerate(step_costs(plan, steps, start, stop), start):
+        cells = cells_at(plan, steps, step)
+        answer.append(Dealt(cells, balanced(costs, cells)))
+    vars(plan.balance)[KEPT] = asked, answer
+    return answer
+
+
+def balanced(costs: Int64, cells: Cells) -> Int64:
+    """Return which unit lies at each place of a step: longest processing time first, with room.
+
+    Parameters
+    ----------
+    costs : numpy.ndarray
+        int64, shape (num_valid,), of the units as they were dealt.
+    """
+    from indexplan.kernels.balance import fill_cells  # which imports numba
+
+    num = len(costs)
+    keys = costs * num + np.arange(num - 1, -1, -1)  # each another, by cost and by place
+    keys.sort()
+    loads, of = np.empty(len(cells.sizes), np.int64), np.empty(num, np.int64)
+    fill_cells(keys, cells.sizes, loads, of)
+    # cells trade places: the one that lies i-th by `_sides` gets what the i-th costliest holds
+    to = np.empty(len(loads), np.int64 if len(loads) > 2**16 else np.uint16)
+    to[np.lexsort((-loads, cells.sizes))] = _sides(cells)
+    return np.argsort(to[of], kind="stable")  # of 16 bits in linear time
+
+
+def _sides(cells: Cells) -> Int64:
+    """Return cells by size, and those of one size from the costliest one's place on.
+
+    Along the ranks in inner batches of even number, and back in the others.
+    """
+    odd = cells.numbers % 2 == 1
+    return np.lexsort((np.where(odd, -cells.ranks, cells.ranks), cells.numbers, cells.sizes))

@@ -1,0 +1,106 @@
+"""How much work each rank has in a step, with balance and without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from indexplan.partition.locate import Cells
+from indexplan.partition.steps import Int64
+from indexplan.plan.balance import balanced, cells_at, step_costs
+from indexplan.plan.bounds import steps_of, world_of
+
+if TYPE_CHECKING:
+    from indexplan.plan.plan import Plan
+
+STEPS = 32  # at most so many are looked at
+UNITS = 2**21  # and as many as have at most so many units, or ranks, or else one
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Work:
+    """What the units of some steps cost the ranks; padding is left out.
+
+    Parameters
+    ----------
+    epoch, sub_epoch, num_steps : int
+        `num_steps` are left in the sub-epoch.
+    steps : tuple of int
+        Those that were looked at: evenly spread, the first and the last among them.
+    as_dealt, balanced : numpy.ndarray
+        int64, shape (steps, ranks): the sums of the costs.
+    largest : numpy.ndarray
+        int64, shape (steps,): the cost of the costliest unit, which one rank has to have.
+    """
+
+    epoch: int
+    sub_epoch: int
+    num_steps: int
+    steps: tuple[int, ...]
+    as_dealt: Int64
+    balanced: Int64
+    largest: Int64
+
+    @property
+    def ratios(self) -> tuple[float, float, float]:
+        """The costliest rank's work over the mean, on average over the steps.
+
+        As dealt, with balance, and what balance cannot get below, as no unit is cut.
+        """
+        means = self.as_dealt.mean(axis=1)
+        bound = np.maximum(self.largest, means)
+        most = self.as_dealt.max(axis=1), self.balanced.max(axis=1), bound
+        before, after, least = (float((each / means).mean()) for each in most)
+        return before, after, least
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return which steps were looked at, and the ratios, as JSON types."""
+        names = "ratio_as_dealt", "ratio", "ratio_bound"
+        where = {"epoch": self.epoch, "sub_epoch": self.sub_epoch, "steps": list(self.steps)}
+        return {**where, **dict(zip(names, self.ratios, strict=True))}
+
+    def __str__(self) -> str:
+        before, after, bound = self.ratios
+        looked = f"{len(self.steps):,} of {self.num_steps:,} steps of epoch {self.epoch}"
+        return (
+            f"the costliest rank has {after:.3f} times the mean, {before:.3f} without balance, "
+            f"at least {bound:.3f} for its largest unit: mean of {looked}"
+        )
+
+
+def work_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Work | None:
+    """Return the work of a sub-epoch's steps under a plan with balance; None where it has none."""
+    steps, world_size = steps_of(plan, epoch, sub_epoch), world_of(plan)
+    first, num_steps = steps.first_step, steps.num_steps - steps.first_step
+    each = max(world_size, *plan.partition.sizes)
+    if not num_steps or world_size > UNITS:
+        return None
+    most = max(1, min(STEPS, num_steps, UNITS // each))
+    chosen = sorted({first + (num_steps - 1) * i // max(1, most - 1) for i in range(most)})
+    rows, largest = [], []
+    for step in chosen:
+        (costs,) = step_costs(plan, steps, step, step + 1)
+        cells = cells_at(plan, steps, step)
+        rows.append(
+            [_by_rank(each, cells, world_size) for each in (costs, costs[balanced(costs, cells)])]
+        )
+        largest.append(int(costs.max()))
+    work = np.array(rows)
+    return Work(
+        epoch=steps.epoch,
+        sub_epoch=steps.sub_epoch,
+        num_steps=num_steps,
+        steps=tuple(chosen),
+        as_dealt=work[:, 0],
+        balanced=work[:, 1],
+        largest=np.array(largest),
+    )
+
+
+def _by_rank(costs: Int64, cells: Cells, world_size: int) -> Int64:
+    """Return the sums of costs that lie in the cells of each rank."""
+    sums = np.zeros(world_size, np.int64)
+    np.add.at(sums, cells.ranks, np.add.reduceat(costs, cells.starts))
+    return sums

@@ -1,0 +1,54 @@
+"""Balance as its page in design.md says it, in plain integers and lists."""
+
+from __future__ import annotations
+
+import indexplan as ip
+from tests.support import model
+
+
+def cells_of(places: list[int], counts: tuple[int, ...]) -> list[list[int]]:
+    """Cut a rank's places into counts[0] parts, each of those into counts[1], and so on."""
+    if not counts:
+        return [places]
+    each, more = divmod(len(places), counts[0])
+    cells, start = [], 0
+    for part in range(counts[0]):
+        stop = start + each + (part < more)
+        cells += cells_of(places[start:stop], counts[1:])
+        start = stop
+    return cells
+
+
+def balanced(step: model.Step, counts: tuple[int, ...], cost_of: dict[int, int]) -> list[list[int]]:
+    """Return the places of a step that each rank reads: `cost_of` has those without padding."""
+    cells, numbers, ranks, first = [], [], [], 0
+    for rank, slots in enumerate(step.ranks):
+        parts = cells_of(list(range(first, first + len(slots))), counts)
+        cells += parts
+        numbers += range(len(parts))
+        ranks += [rank] * len(parts)
+        first += len(slots)
+    room = [sum(place in cost_of for place in cell) for cell in cells]
+    held: list[list[int]] = [[] for _ in cells]
+    load = [0] * len(cells)
+    for place in sorted(cost_of, key=lambda place: (-cost_of[place], place)):
+        open_cells = [c for c in range(len(cells)) if len(held[c]) < room[c]]
+        best = min(open_cells, key=lambda c: (load[c], c))
+        held[best].append(place)
+        load[best] += cost_of[place]
+    result: list[list[int]] = [[] for _ in step.ranks]
+    given: dict[int, list[int]] = {}
+    for size in set(room):
+        alike = [c for c in range(len(cells)) if room[c] == size]
+        sides = sorted(alike, key=lambda c: (numbers[c], -ranks[c] if numbers[c] % 2 else ranks[c]))
+        for side, content in zip(sides, sorted(alike, key=lambda c: (-load[c], c)), strict=True):
+            given[side] = sorted(held[content])
+    for c, cell in enumerate(cells):
+        padding = [place for place in cell if place not in cost_of]
+        result[ranks[c]] += given[c] + padding
+    return result
+
+
+def cost_of(balance: ip.Balance, lengths: list[int]) -> int:
+    """Return what a unit of samples of some lengths costs."""
+    return sum(balance.linear * each + balance.quadratic * each**2 for each in lengths)
