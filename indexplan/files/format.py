@@ -26,8 +26,8 @@ FORMAT = "indexplan"
 FORMAT_VERSION = 1
 # Version 2 remembers what the order promises. Every reader of version 1 knows the promises of the
 # orders below, whose directories stay in it, with the bytes that they have always had. Version 3 is
-# for orders that cut samples, as a reader that knows nothing of spans would read these whole; version
-# 4 for plans with balance, as one that knows nothing of that would deal other batches.
+# for orders that cut samples, as a reader that knows nothing of spans would read these whole.
+# Version 4 is for plans with balance, as a reader that knows nothing of that deals other batches.
 PROMISING_VERSION, CUTTING_VERSION, BALANCED_VERSION = 2, 3, 4
 PROMISED = ("constant_num_units", "reads", "stream_key")
 PROMISES_KNOWN = (Sequential.algorithm, Shuffle.algorithm, BlockShuffle.algorithm)
@@ -73,7 +73,7 @@ class Chunk(NamedTuple):
 class Build:
     """What a plan directory is a build of: the content of `build.json`.
 
-    What the order promises is None in format version 1; `balance` is a dict form, from version 4 on.
+    What the order promises is None in format version 1; `balance` is a dict form in version 4.
     """
 
     order: dict[str, Any]
