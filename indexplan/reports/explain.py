@@ -14,8 +14,8 @@ from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Steps, part_of, steps_in
 from indexplan.plan.bounds import world_of
-from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.places import found
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 MOST_READINGS = 2**16

@@ -24,8 +24,8 @@ from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Int64, Partition, Steps, steps_in
 from indexplan.plan.balance import dealt
-from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.places import runs
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 
 T = TypeVar("T")

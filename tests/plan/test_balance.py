@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 import indexplan as ip
 from tests.support import balance_oracle, model
 from tests.support.bins import Bins, ChangingBins, Drawn
-from tests.support.strategies import balanced_plans, epochs_of, nums_samples, steps_of, sub_epochs_of
+from tests.support.strategies import (
+    balanced_plans,
+    epochs_of,
+    nums_samples,
+    steps_of,
+    sub_epochs_of,
+)
 
 KINDS = (ip.Sequential, ip.Shuffle, Bins, ChangingBins, Drawn)
 ORDERS = st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS), nums_samples)
