@@ -106,7 +106,8 @@ def quality(case: Case, lengths: Int64, dealt: tuple[Int64, Int64], *, exact: bo
         assert found["fullest"] <= 1 or not exact
     means = sums / counts
     apart = sums - lengths.mean() * counts
-    found["lag"] = float(np.corrcoef(means[:-1], means[1:])[0, 1])
+    varied = np.ptp(means[:-1]) > 0 and np.ptp(means[1:]) > 0
+    found["lag"] = float(np.corrcoef(means[:-1], means[1:])[0, 1]) if varied else 0.0
     found["variance"] = float((apart**2).mean() / (counts.mean() * lengths.var()))
     return found
 
