@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from indexplan.kernels.compiling import INT64, READ_INT64, helper, kernel
-from indexplan.kernels.strata import BEFORE, BIN, MANY, PLACE
+from indexplan.kernels.strata import BEFORE, BIN, MANY, PLACE, STRATUM
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,12 +87,12 @@ def pack(
 
     Returns
     -------
-    moves : uint32 (num_moves + 1, 4)
+    moves : uint32 (num_moves + 1, 5)
         As `fill_bins` takes them, of one stratum after another.
     groups : int64 (num_moves + 1, 4)
         What is known of the group that each of them made.
     """
-    moves, groups = np.empty((1024, 4), np.uint32), np.empty((1024, 4), np.int64)
+    moves, groups = np.empty((1024, 5), np.uint32), np.empty((1024, 4), np.int64)
     roomy, tight = np.empty(1025, np.int64), np.empty(1025, np.int64)  # heaps of groups
     made, num_bins, left = 1, (total - 1) // max_length + 1, total
     moves[0], groups[0] = 0, 0
@@ -125,7 +125,7 @@ def pack(
                 groups[0, COUNT] = 0
             elif groups[group, COUNT] == 0:
                 _pop(heap, groups, spread)
-            moves[made, PLACE], moves[made, BIN] = place, first
+            moves[made, PLACE], moves[made, STRATUM], moves[made, BIN] = place, c, first
             moves[made, MANY], moves[made, BEFORE] = many, group
             room, size = room - many * length, size + many
             groups[made, LEFT], groups[made, SIZE] = room, size

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     UInt64s: TypeAlias = NDArray[U64]
 
 # Columns of the table of moves, whose row 0 stands for none: the first place in the row of all
-# samples, the first bin, samples put into each, the move before
-PLACE, BIN, MANY, BEFORE = range(4)
+# samples, its stratum, the first bin, samples put into each, the move before
+PLACE, STRATUM, BIN, MANY, BEFORE = range(5)
 
 # Pieces, each some samples of a stratum in a bin, that are drawn together: sorted by stratum, they
 # share keys. More of them where there are more strata.
@@ -132,16 +132,12 @@ def _write(
 def _draw(
     pieces: Int64s, num: int, key: UInt32s, firsts: Int64s, rows: UInt32s, out: Int64s
 ) -> None:
-    """Write the samples of some pieces: each so `many` from a `place` on, written from `at` on."""
+    """Write the samples of some pieces: of a stratum so many from a place on, to where they go."""
     lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
     begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
-    strata = np.empty(num, np.int64)
-    for k in range(num):
-        strata[k] = last_up_to(firsts, pieces[0, k])
     lane = 0
-    for k in _by_stratum(strata, len(firsts) - 1):
-        place, many, at = pieces[0, k], pieces[1, k], pieces[2, k]
-        c = strata[k]
+    for k in _by_stratum(pieces[0, :num], len(firsts) - 1):
+        c, place, many, at = pieces[0, k], pieces[1, k], pieces[2, k], pieces[3, k]
         first, n = firsts[c], firsts[c + 1] - firsts[c]
         for i in range(many):
             _set(lanes, lane, place + i - first, n, c)
@@ -185,7 +181,7 @@ def fill_bins(
         The Philox key that yields the key words of every stratum.
     lasts : int64 (num_patterns,)
         The last move of each pattern.
-    moves : uint32 (num_moves + 1, 4)
+    moves : uint32 (num_moves + 1, 5)
         What each move does.
     firsts : int64 (num_strata + 1,)
         The first place of each stratum in the row of all samples, and the end.
@@ -195,7 +191,7 @@ def fill_bins(
         Gets them.
     """
     most = min(max(NUM_PIECES, 16 * len(firsts)), MOST_PIECES, offsets[-1])
-    pieces = np.empty((3, most), np.int64)
+    pieces = np.empty((4, most), np.int64)
     num = 0
     for k in range(len(numbers)):
         pattern = last_up_to(bins, numbers[k])
@@ -207,8 +203,9 @@ def fill_bins(
             many = np.int64(moves[move, MANY])
             at -= many
             ahead = numbers[k] - np.int64(moves[move, BIN])
-            pieces[0, num] = np.int64(moves[move, PLACE]) + ahead * many
-            pieces[1, num], pieces[2, num] = many, at
+            pieces[0, num] = np.int64(moves[move, STRATUM])
+            pieces[1, num] = np.int64(moves[move, PLACE]) + ahead * many
+            pieces[2, num], pieces[3, num] = many, at
             num += 1
             move = np.int64(moves[move, BEFORE])
     _draw(pieces, num, key, firsts, rows, out)

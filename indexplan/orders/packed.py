@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from operator import mul
+from operator import itemgetter, mul
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -41,7 +41,7 @@ CUT = "np.minimum(lengths, max_length), where the dataset cuts them, or ip.piece
 @register
 @dataclass(frozen=True, eq=False)
 class Packed(ByLength):
-    """Every epoch reads all samples once, in bins of few or many, none of which is too long.
+    """Every epoch reads all samples once, in bins that are filled up to a length.
 
     For rows of several texts, as in fine-tuning: bins are nearly full, and unlike those of packers
     that fill bins one by one, each holds long samples and short ones. They are shuffled over the
@@ -136,7 +136,7 @@ class Packed(ByLength):
         return Template(rows, keys[runs[1:] - 1], firsts, firsts, moves, bins, lasts, sizes)
 
     def heaviest(self, epoch: int) -> int:
-        """Return the position of a bin with the most tokens: of several, the longest sample's.
+        """Return the position of a bin with the most tokens.
 
         A run that reads it first finds out at once whether memory will do.
 
@@ -153,18 +153,17 @@ class Packed(ByLength):
         epoch, numbers = check_epoch(epoch), self._template.bins[:-1]
         if self.min_stratum > 1:  # bins of a pattern may differ in tokens
             numbers = np.arange(self.num_units(epoch))
-        found: list[tuple[int, int, int]] = []
+        found: list[tuple[int, int]] = []
         for start in range(0, len(numbers), BLOCK):
             some = numbers[start : start + BLOCK]
             offsets = self._ends(some)
             samples = np.empty(int(offsets[-1]), np.int64)
             self._draw(epoch, some, offsets, samples)
-            lengths = self._numbers(samples)
-            sums = np.add.reduceat(lengths, offsets[:-1])
-            longest = np.maximum.reduceat(lengths, offsets[:-1])
-            best = np.lexsort((-some, longest, sums))[-1]
-            found.append((int(sums[best]), int(longest[best]), -int(some[best])))
-        return int(self._positions(epoch, np.array([-max(found)[2]]))[0])
+            sums = np.add.reduceat(self._numbers(samples), offsets[:-1])
+            best = int(np.argmax(sums))  # the first: bins begin with shorter and shorter samples
+            found.append((int(sums[best]), int(some[best])))
+        number = max(found, key=itemgetter(0))[1]
+        return int(self._positions(epoch, np.array([number]))[0])
 
 
 def _closed(places: Int64, least: int) -> Int64:
@@ -185,14 +184,14 @@ def _best(pack: Callable[[int], Made], fewest: int) -> Made:
     from indexplan.kernels.packing import COUNT
 
     counts: list[int] = []
-    first = 0
     for tail in TAILS:
-        counts.append(int(pack(tail)[1][:, COUNT].sum()))
+        made = pack(tail)
+        counts.append(int(made[1][:, COUNT].sum()))
         enough = min(counts) + min(counts) // ENOUGH
         first = next(i for i, count in enumerate(counts) if count <= enough)
         if counts[first] <= fewest + fewest // ENOUGH:  # whatever others have
             break
-    return pack(TAILS[first])
+    return made if first == len(counts) - 1 else pack(TAILS[first])
 
 
 def _check_sum(total: int) -> None:

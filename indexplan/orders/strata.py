@@ -27,7 +27,6 @@ MOST_SAMPLES = 2**32  # of which rows hold four bytes each
 LONGEST = 2**40
 MOST_STRATA = 2**16
 SIZE_STOP = 2**31  # of bins
-DIGIT = 16  # bits that samples are sorted by at a time, which NumPy does in linear time
 
 UInt32 = NDArray[np.uint32]
 
@@ -49,8 +48,9 @@ class Template:
     firsts : numpy.ndarray
         int64, shape (num_strata + 1,): the first place of each stratum, and the end.
     moves : numpy.ndarray
-        uint32, shape (num_moves + 1, 4): the first place of each move, the first bin, `many`, and
-        the move that these bins had had before; 0 for none, which row 0 stands for. Places rise.
+        uint32, shape (num_moves + 1, 5): the first place of each move, its stratum, the first bin,
+        `many`, and the move that these bins had had before; 0 for none, which row 0 stands for.
+        Places rise.
     bins : numpy.ndarray
         int64, shape (num_patterns + 1,): the first bin of each pattern, and the end.
     lasts, sizes : numpy.ndarray
@@ -260,23 +260,23 @@ def each_by_itself(
     counts = np.stack([whole, left > 0], axis=1).ravel()
     many, counts = many[counts > 0], counts[counts > 0]
     bins = np.append(0, np.cumsum(counts))
-    moves = np.zeros((len(bins), 4), np.uint32)
-    moves[2:, 0], moves[1:, 1], moves[1:, 2] = np.cumsum(many * counts)[:-1], bins[:-1], many
+    moves = np.zeros((len(bins), 5), np.uint32)
+    moves[2:, 0] = np.cumsum(many * counts)[:-1]
+    moves[1:, 1] = np.searchsorted(firsts, moves[1:, 0], "right") - 1
+    moves[1:, 2], moves[1:, 3] = bins[:-1], many
     return Template(rows, keys, places, firsts, moves, bins, np.arange(1, len(bins)), many)
 
 
 def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
     """Return samples by their keys, which keys there are, and where those of each start."""
-    rows = np.argsort((keys & (2**DIGIT - 1)).astype(np.uint16), kind="stable")
-    most = int(keys.max())
-    for shift in range(DIGIT, most.bit_length(), DIGIT):
-        digits = (keys[rows] >> shift & (2**DIGIT - 1)).astype(np.uint16)
-        rows = rows[np.argsort(digits, kind="stable")]
-    samples, keys = rows.astype(np.uint32), keys[rows]
-    del rows  # of twice the size
-    ends = np.flatnonzero(keys[1:] != keys[:-1]) + 1
-    places = np.concatenate([[0], ends, [len(keys)]])
-    return samples, keys[places[:-1]], places
+    from indexplan.kernels.sorting import DIGIT, cut_runs, sort_by_digit
+
+    rows, room = np.arange(len(keys), dtype=np.uint32), np.empty(len(keys), np.uint32)
+    for shift in range(0, int(keys.max()).bit_length(), DIGIT):
+        sort_by_digit(keys, shift, rows, room)
+        rows, room = room, rows
+    places = cut_runs(keys, rows)
+    return rows, keys[rows[places[:-1]]], places
 
 
 def _edges(keys: Int64, places: Int64, num_buckets: int) -> list[int]:

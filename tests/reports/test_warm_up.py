@@ -52,6 +52,8 @@ NAMES = {
     "find_bins",
     "pack",
     "fill_cells",
+    "sort_by_digit",
+    "cut_runs",
 }
 
 ASK = """
