@@ -6,6 +6,7 @@ evaluation by the batches trained on so far.
 
 from __future__ import annotations
 
+import re
 from types import FrameType
 from typing import Any
 
@@ -142,4 +143,21 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
             f"ranks; got a checkpoint of {len(saved)} ranks on {dist.get_world_size()}, whose "
             "steps Composer would skip by counting; use Trainer(callbacks=["
             "indexplan_torch.composer.KeepState()]), in the run that saves too"
+        )
+
+
+def refuse_counting_bins(frame: FrameType) -> None:
+    """Refuse to tell how many bins a batch has to who takes that for samples of a micro-batch.
+
+    Parameters
+    ----------
+    frame : types.FrameType
+        Of the function of composer that asks.
+    """
+    use = re.fullmatch("_get_initial_(device_(?:train|eval)_microbatch_size)", frame.f_code.co_name)
+    if use is not None:
+        raise IndexPlanError(
+            f"{use[1]} must be given where the plan deals bins and keep_bins is False, as Composer "
+            "would cut a batch of one bin into its samples; got none; pass how many samples fit "
+            "into memory at a time"
         )

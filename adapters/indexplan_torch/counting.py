@@ -36,3 +36,19 @@ def refuse_counting(feed: Any) -> None:
             importlib.import_module(module).refuse_counting(feed, frame)
             return
         frame = frame.f_back
+
+
+def refuse_counting_bins(feed: Any) -> None:
+    """Refuse to tell Composer how many bins a batch has, where it counts their samples.
+
+    Raises
+    ------
+    IndexPlanError
+        If it would cut batches into micro-batches of so many samples.
+    """
+    if feed.form.keep_bins or not feed.plan.order.deals_bins:
+        return
+    frame = sys._getframe(2)  # noqa: SLF001 (there is no other way)
+    if frame.f_globals.get("__name__", "").startswith("composer."):
+        module = importlib.import_module("indexplan_torch.composer")
+        module.refuse_counting_bins(frame)

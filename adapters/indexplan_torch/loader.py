@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.arguments import check_by_index, shown
 from indexplan_torch.bins import Bins
+from indexplan_torch.counting import refuse_counting_bins
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Feed
@@ -129,6 +130,7 @@ class PlanLoader(DataLoader[Any]):
     @property
     def batch_size(self) -> int:
         """The largest batch of the sub-epoch that is set, in units."""
+        refuse_counting_bins(self.feed)
         return _ours(self.batch_sampler).batch_size
 
     @batch_size.setter

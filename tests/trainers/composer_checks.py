@@ -18,6 +18,11 @@ from tests.trainers.ranks import ROOT, run_ranks
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
 NUM_STEPS = 10
+BINS = ip.Plan(
+    ip.LengthGrouped([1 + i * 7 % 13 for i in range(97)], 8, num_buckets=3),
+    batch_size=1,
+    remainder="carry",
+)
 KINDS = ("loader", "batch_sampler")
 # "epoch, batch in epoch" of a checkpoint: in mid-epoch, after the last batch, at the epoch's end
 RESUMES = {"1, 5": 15, "0, 10": 10, "2, 0": 20}
@@ -122,14 +127,70 @@ def every(folder: str) -> dict[str, Any]:
     }
 
 
+def of_bins() -> dict[str, Any]:
+    """Bins that are batches by themselves, and one that is a row, with the settings they take."""
+    allow_importing_composer()
+    import torch
+    from composer import Trainer
+    from composer.core import Evaluator
+    from composer.models import ComposerModel
+
+    from indexplan_torch import Bins, PlanLoader
+
+    class Model(ComposerModel):
+        """A line that notes what it is trained on."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(1, 1)
+            self.batches: list[list[int]] = []
+
+        def forward(self, batch: Any) -> Any:
+            rows = batch["input_ids"] if isinstance(batch, dict) else batch
+            self.batches.append(rows.flatten().tolist())
+            return self.line(rows.reshape(-1, 1) / 97)
+
+        def loss(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return outputs.mean()
+
+    samples = torch.arange(97)
+    rows = Bins(samples.reshape(97, 1))
+
+    def fit(loader: Any, **options: Any) -> Any:
+        trainer = Trainer(
+            model=Model(), train_dataloader=loader, max_duration=f"{EPOCHS}ep", **options
+        )
+        trainer.fit()
+        trainer.close()
+        return trainer.state.model.module.batches
+
+    def said(ask: Any) -> str:
+        try:
+            ask()
+        except ip.IndexPlanError as error:
+            return str(error)
+        return ""
+
+    flat = PlanLoader(samples, BINS, keep_bins=False)
+    return {
+        "refused": [said(lambda: fit(flat)), said(lambda: Evaluator(label="a", dataloader=flat))],
+        "flat": fit(flat, device_train_microbatch_size=8),
+        "rows": fit(PlanLoader(rows, BINS)),
+    }
+
+
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """What two ranks saw of it all."""
+    folder = str(tmp_path_factory.mktemp("saved"))
+    return run_ranks("tests.trainers.composer_checks:every", 2, folder, PYTHONPATH=path())
+
+
+def path() -> str:
+    """Where ranks find this project, and Composer."""
     given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     parts = [ROOT, ROOT / "adapters", *(Path(part).resolve() for part in given)]
-    path = os.pathsep.join(str(part) for part in parts)
-    folder = str(tmp_path_factory.mktemp("saved"))
-    return run_ranks("tests.trainers.composer_checks:every", 2, folder, PYTHONPATH=path)
+    return os.pathsep.join(str(part) for part in parts)
 
 
 def test_the_version_is_the_one_of_the_table() -> None:
@@ -152,3 +213,19 @@ def test_trainer_keeps_the_plan(ranks: list[Any], kind: str, num_workers: int) -
         assert sum(range(97)) == seen["sum"]
         evaluated += [index for batch in seen["evaluated"] for index in batch]
     assert sorted(EPOCHS * list(range(97))) == sorted(evaluated)
+
+
+def test_bins_are_not_cut_in_silence() -> None:
+    """A bin that is a batch is read in one piece, or Composer's count of samples is refused."""
+    plan = BINS.replace(world_size=2)
+    for rank, seen in enumerate(
+        run_ranks("tests.trainers.composer_checks:of_bins", 2, PYTHONPATH=path())
+    ):
+        fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
+        assert (fit, fit) == (seen["flat"], seen["rows"])
+        assert seen["refused"] == [
+            f"device_{use}_microbatch_size must be given where the plan deals bins and keep_bins "
+            "is False, as Composer would cut a batch of one bin into its samples; got none; pass "
+            "how many samples fit into memory at a time"
+            for use in ("train", "eval")
+        ]

@@ -191,4 +191,9 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "refuse_counting",
         'raise IndexPlanError(f"a resume under composer.Trainer must ',
     ): _IN_COMPOSER,
+    (
+        "adapters/indexplan_torch/composer.py",
+        "refuse_counting_bins",
+        "raise IndexPlanError(f'{use[1]} must be given where the plan",
+    ): _IN_COMPOSER,
 }
