@@ -1,0 +1,184 @@
+"""Every loader and sampler streams the balanced batches, on each rank: none goes around balance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import indexplan as ip
+from indexplan_torch import (
+    GlobalPlanBatchSampler,
+    Piece,
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    PlanView,
+)
+from tests.adapters.small import Identity, as_they_are
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
+
+LENGTHS = [1 + i * i % 97 for i in range(103)]
+BALANCE = ip.Balance(LENGTHS, quadratic=1)
+PLAN = ip.Plan(
+    ip.Shuffle(103, seed=3), batch_size=(2, 3), remainder="pad", sub_epochs=2, balance=BALANCE
+)
+BINS = PLAN.replace(order=ip.Packed(LENGTHS, 200, seed=3))
+CUT = ip.Plan(
+    ip.DocumentWindows(LENGTHS, 50, block_size=8), batch_size=3, balance=BALANCE, sub_epochs=2
+)
+ROWS = ip.Plan(ip.Shuffle(103, seed=3), batch_size=6, remainder="pad", balance=BALANCE)
+RANKS = range(3)
+
+
+def batches_of(plan: ip.Plan, rank: int, where: tuple[int, ...] = (0, 0)) -> list[Any]:
+    """Return a rank's batches of a pass, one by one: samples, bins, or pieces of samples."""
+    plan = plan.replace(world_size=3).resume(plan.start)
+    found: list[Any] = []
+    for step in range(plan.first_step(*where), plan.num_steps(*where)):
+        batch = plan.batch(*where, step=step, rank=rank)
+        ends = plan.offsets(*where, step=step, rank=rank)
+        if not plan.order.deals_bins:
+            found.append(batch.tolist())
+            continue
+        units = np.split(batch, ends[1:-1])
+        if plan.order.traits.cuts_samples:
+            spans = np.split(plan.spans(*where, step=step, rank=rank), ends[1:-1])
+            pairs = (zip(*both, strict=True) for both in zip(units, spans, strict=True))
+            found.append([[Piece(i, *s) for i, s in pair] for pair in pairs])
+        else:
+            found.append([unit.tolist() for unit in units])
+    return found
+
+
+def check(plan: ip.Plan, stream: Callable[[ip.Plan, int], list[Any]]) -> None:
+    """Compare what ranks stream with the plan, and with what it would be without balance."""
+    dealt = [batches_of(plan.replace(balance=None), rank) for rank in RANKS]
+    expected = [batches_of(plan, rank) for rank in RANKS]
+    assert dealt != expected  # else nobody would see a stream that ignores balance
+    assert expected == [stream(plan, rank) for rank in RANKS]
+
+
+def of(rank: int) -> dict[str, Any]:
+    """Return the arguments that say which rank this is."""
+    return {"rank": rank, "world_size": 3}
+
+
+def loader(plan: ip.Plan, rank: int, num_workers: int = 0, **options: Any) -> PlanLoader:
+    """Return a rank's loader, which leaves samples as they are."""
+    options = {"collate_fn": as_they_are, "num_workers": num_workers, **of(rank), **options}
+    return PlanLoader(Identity(103), plan, **options)
+
+
+PLANS = pytest.mark.parametrize("plan", [PLAN, BINS, CUT], ids=["samples", "bins", "pieces"])
+
+
+@PLANS
+def test_plan_batch_sampler(plan: ip.Plan) -> None:
+    """A batch sampler by itself, in a DataLoader, and in torchdata's."""
+    check(plan, lambda plan, rank: list(PlanBatchSampler(plan, **of(rank))))
+    for kind in (DataLoader, StatefulDataLoader):
+        options: dict[str, Any] = {"collate_fn": as_they_are}
+        check(
+            plan,
+            lambda plan, rank, kind=kind, options=options: list(
+                kind(Identity(103), batch_sampler=PlanBatchSampler(plan, **of(rank)), **options)
+            ),
+        )
+
+
+@PLANS
+def test_plan_loader(plan: ip.Plan) -> None:
+    """A loader, and the view of it that trainers see as its sampler."""
+    check(plan, lambda plan, rank: list(loader(plan, rank)))
+
+    def viewed(plan: ip.Plan, rank: int) -> list[Any]:
+        units = list(PlanView(loader(plan, rank).feed))
+        return [units[i : i + len(batch)] for i, batch in _starts(batches_of(plan, rank))]
+
+    check(plan, viewed)
+
+
+def _starts(batches: list[Any]) -> list[tuple[int, Any]]:
+    ends = np.cumsum([0, *map(len, batches)]).tolist()
+    return list(zip(ends, batches, strict=False))
+
+
+@PLANS
+def test_global_plan_batch_sampler(plan: ip.Plan) -> None:
+    """All ranks' batches in turn, as Accelerate deals them out."""
+    check(plan, lambda plan, rank: list(GlobalPlanBatchSampler(plan, world_size=3))[rank::3])
+
+
+def test_plan_sampler() -> None:
+    """Samples one by one, which a DataLoader cuts into batches."""
+    check(
+        ROWS,
+        lambda plan, rank: list(
+            DataLoader(
+                Identity(103),
+                sampler=PlanSampler(plan, **of(rank)),
+                batch_size=6,
+                collate_fn=as_they_are,
+            )
+        ),
+    )
+
+
+def test_other_forms() -> None:
+    """Inner batches, items, arrays, and bins that are not kept."""
+    item: Any = lambda index, _: index  # noqa: E731
+    check(PLAN, lambda plan, rank: list(loader(plan, rank, item=item)))
+    check(
+        PLAN,
+        lambda plan, rank: [
+            sum(batch, []) for batch in PlanBatchSampler(plan, nested=True, **of(rank))
+        ],
+    )
+    check(
+        PLAN,
+        lambda plan, rank: [
+            batch.tolist() for batch in PlanBatchSampler(plan, as_array=True, **of(rank))
+        ],
+    )
+    for rank in RANKS:
+        flat = list(PlanBatchSampler(BINS, keep_bins=False, **of(rank)))
+        assert [sum(batch, []) for batch in batches_of(BINS, rank)] == flat
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_run_that_stops_and_goes_on_with_other_ranks(num_workers: int) -> None:
+    """After two steps of three ranks, two read the rest: each unit once, and balanced."""
+    first = [loader(PLAN, rank, num_workers, partial=True) for rank in RANKS]
+    read = []
+    for each in first:
+        batches = iter(each)
+        read += [next(batches), next(batches)]
+    state = first[0].state_dict()
+    assert state == first[2].state_dict()
+    plan = PLAN.replace(world_size=2).resume(ip.Cursor.from_dict(state["cursor"]))
+    for rank in range(2):
+        options = {"rank": rank, "world_size": 2, "collate_fn": as_they_are}
+        each = PlanLoader(Identity(103), PLAN, **options)
+        each.load_state_dict(state)
+        for step, batch in enumerate(each, plan.first_step(0, 0)):
+            assert plan.batch(0, 0, step=step, rank=rank).tolist() == batch
+            read.append(batch[: plan.num_valid(0, 0, step=step, rank=rank)])
+    epoch = PLAN.order.take(0, 0, 52).tolist()
+    assert sorted(epoch) == sorted(index for batch in read for index in batch)
+
+
+def test_groups_and_totals_are_of_the_batch_at_hand() -> None:
+    """A loop's log is of the samples that balance gave this rank."""
+    labels = [i % 5 for i in range(103)]
+    order = ip.ClassBalanced(labels, seed=1)
+    plan = ip.Plan(order, batch_size=6, balance=BALANCE)
+    for rank in RANKS:
+        each = loader(plan, rank)
+        for batch in each:
+            assert [labels[i] for i in batch] == each.groups.tolist()
