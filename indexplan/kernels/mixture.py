@@ -30,126 +30,6 @@ if TYPE_CHECKING:
     Int64s: TypeAlias = NDArray[np.int64]
     UInt32s: TypeAlias = NDArray[np.uint32]
 
-CALL = 6  # numbers that describe a call: source, epoch, runs [a, b), drawn indices [low, high)
-
-
-@helper
-def _sooner(a: int, b: int, dealt: Int64s, shares: Int64s) -> bool:
-    """Return whether the next slot of a has to come before that of b."""
-    left, right = (dealt[a] + 1) * shares[b], (dealt[b] + 1) * shares[a]
-    return bool(left < right or (left == right and a < b))
-
-
-@helper
-def _push(heap: Int64s, num: int, j: int, dealt: Int64s, shares: Int64s) -> None:
-    """Add a source to the first `num` of a heap."""
-    at = num
-    while at > 0 and _sooner(j, heap[(at - 1) >> 1], dealt, shares):
-        heap[at] = heap[(at - 1) >> 1]
-        at = (at - 1) >> 1
-    heap[at] = j
-
-
-@helper
-def _pop(heap: Int64s, num: int, dealt: Int64s, shares: Int64s) -> int:
-    """Take the soonest source from the first `num` of a heap."""
-    first, j, at = heap[0], heap[num - 1], 0
-    while 2 * at + 1 < num - 1:
-        child = 2 * at + 1
-        if child + 1 < num - 1 and _sooner(heap[child + 1], heap[child], dealt, shares):
-            child += 1
-        if not _sooner(heap[child], j, dealt, shares):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = j
-    return int(first)
-
-
-@kernel(READ_INT64, WRITE_INT32)
-def even_row(shares: Int64s, row: Int32s) -> None:
-    """Write the sources of a period: earliest pseudo-deadline first (Baruah et al. 1996).
-
-    At slot t, of the sources with dealt * D < share * (t + 1), the one with the least
-    (dealt + 1) / share comes, and of equal ones the first.
-
-    Parameters
-    ----------
-    shares : int64 (k,)
-        Slots of each source, which add up to len(row), D; (D + 1)**2 < 2**63.
-    row : int32 (D,)
-        Gets the sources.
-    """
-    num_slots, k = len(row), len(shares)
-    dealt, heap = np.zeros(k, np.int64), np.empty(k, np.int64)
-    released, after = np.full(num_slots, -1), np.empty(k, np.int64)  # lists of sources, by slot
-    for j in range(k):
-        if shares[j] > 0:
-            after[j] = released[0]
-            released[0] = j
-    num = 0
-    for t in range(num_slots):
-        j = released[t]
-        while j >= 0:
-            _push(heap, num, j, dealt, shares)
-            num += 1
-            j = after[j]
-        j = _pop(heap, num, dealt, shares)
-        num -= 1
-        row[t] = j
-        dealt[j] += 1
-        if dealt[j] < shares[j]:
-            slot = max(dealt[j] * num_slots // shares[j], t + 1)
-            after[j] = released[slot]
-            released[slot] = j
-
-
-@kernel(READ_INT32, READ_INT64, WRITE_INT32, WRITE_INT64)
-def lay_out(row: Int32s, first: Int64s, slots: Int32s, blocked: Int64s) -> None:
-    """Write where each source's slots are, and from which slots a row may not begin.
-
-    A rotation may begin at a slot if all its prefixes are within 1 of the shares too: with
-    dev(t) = dealt(t) * D - share * t, if high - D < dev(slot) < low + D for every source, where
-    high and low are the largest and least dev of the row.
-
-    Parameters
-    ----------
-    row : int32 (D,)
-        The sources of a period.
-    first : int64 (k + 1,)
-        Sums of the shares of the sources before.
-    slots : int32 (D,)
-        Gets the slots of source 0, rising, then those of source 1, and so on.
-    blocked : int64 (D + 1,)
-        Zeros; gets how many sources forbid to begin there; the last number is of no use.
-    """
-    num_slots, k = len(row), len(first) - 1
-    at = first[:k].copy()
-    for t in range(num_slots):
-        slots[at[row[t]]] = t
-        at[row[t]] += 1
-    for j in range(k):
-        share = first[j + 1] - first[j]
-        if share == 0:
-            continue
-        mine = slots[first[j] : first[j + 1]]
-        high = low = 0
-        for m in range(share):
-            high = max(high, (m + 1) * num_slots - share * (mine[m] + 1))
-            low = min(low, m * num_slots - share * mine[m])
-        for m in range(share + 1):  # slots before which m were dealt
-            begin = mine[m - 1] + 1 if m > 0 else 0
-            end = mine[m] + 1 if m < share else num_slots
-            least = min(max((m * num_slots - low - num_slots) // share + 1, begin), end)
-            most = max((m * num_slots - high + num_slots - 1) // share + 1, least)
-            blocked[begin] += 1  # up to least, and from most on
-            blocked[least] -= 1
-            if most < end:
-                blocked[most] += 1
-                blocked[end] -= 1
-    for t in range(1, num_slots):
-        blocked[t] += blocked[t - 1]
-
 
 @helper
 def _turn(period: int, phase: int, turns: Int32s, key: UInt32s) -> int:
@@ -356,16 +236,28 @@ def find(
         out[i] = period * num_slots + (slot - begin + num_slots) % num_slots
 
 
-@kernel(READ_INT32, READ_INT64, READ_INT64, WRITE_INT64, WRITE_INT64, WRITE_INT64, WRITE_INT64)
+@kernel(
+    READ_INT32,
+    READ_INT64,
+    READ_INT64,
+    WRITE_INT64,
+    WRITE_INT64,
+    WRITE_INT64,
+    WRITE_INT64,
+    WRITE_INT64,
+    WRITE_INT64,
+)
 def by_source(
     sources: Int32s,
     numbers: Int64s,
     sizes: Int64s,
     begins: Int64s,
+    parts: Int64s,
+    epochs: Int64s,
+    cuts: Int64s,
     starts: Int64s,
     stops: Int64s,
-    calls: Int64s,
-) -> int:
+) -> None:
     """Sort units by their source, as runs of positions of the sources' epochs.
 
     Parameters
@@ -374,18 +266,14 @@ def by_source(
         As `deal` writes them.
     sizes : int64 (k,)
         Units in an epoch of each source.
-    begins : int64 (k,)
-        Gets where the units of each source begin among all.
+    begins : int64 (k + 1,)
+        Gets where the units of each source begin among all, and their end.
+    parts : int64 (k + 1,)
+        Gets where the epochs of each source begin among all, and their end.
+    epochs, cuts : int64 (num,), int64 (num + 1,)
+        Get the epochs, source by source, and where the runs of each begin, and their end.
     starts, stops : int64 (num,)
-        Get the runs, source by source.
-    calls : int64 (CALL * num,)
-        Gets, one after another, the pieces of one source and epoch: source, epoch, the first of
-        its runs and the last one's end, and where its units begin and end among all.
-
-    Returns
-    -------
-    int
-        How many pieces.
+        Get the runs.
     """
     k, num = len(sizes), len(sources)
     ends = np.zeros(k, np.int64)
@@ -396,6 +284,7 @@ def by_source(
         begins[j] = total
         total += ends[j]
         ends[j] = begins[j]
+    begins[k] = total
     ordered = np.empty(num, np.int64)
     for i in range(num):
         j = sources[i]
@@ -403,6 +292,7 @@ def by_source(
         ends[j] += 1
     runs = pieces = 0
     for j in range(k):
+        parts[j] = pieces
         size, last, edge, of = sizes[j], -2, -1, -1
         for i in range(begins[j], ends[j]):
             number = ordered[i]
@@ -412,16 +302,12 @@ def by_source(
                 epoch, position = divmod(number, size)
                 edge = number - position + size
                 if epoch != of:
-                    here = CALL * pieces
-                    calls[here], calls[here + 1], of = j, epoch, epoch
-                    calls[here + 2], calls[here + 4] = runs, i
+                    epochs[pieces], cuts[pieces], of = epoch, runs, epoch
                     pieces += 1
                 starts[runs], stops[runs] = position, position + 1
                 runs += 1
             last = number
-            here = CALL * (pieces - 1)
-            calls[here + 3], calls[here + 5] = runs, i + 1
-    return pieces
+    parts[k], cuts[pieces] = pieces, runs
 
 
 @kernel(READ_INT32, READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)

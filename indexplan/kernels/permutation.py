@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from indexplan.kernels.compiling import INT64, READ_INT64, READ_UINT32, WRITE_INT64, kernel
-from indexplan.kernels.feistel import LANES, cipher_of, count_up, permute
+from indexplan.kernels.feistel import LANES, cipher_of, count_up, permute, rounds_of
 from indexplan.kernels.philox import U64
+from indexplan.kernels.seeding import POOL, pool_of, words_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,57 @@ def permute_runs(n: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int
                 done += lane
                 lane = 0
     permute(left, right, lane, cipher, False, out[done:])
+
+
+@kernel(INT64, READ_UINT32, INT64, READ_INT64, READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
+def permute_epochs(
+    n: int,
+    seed: UInt32s,
+    purpose: int,
+    epochs: Int64s,
+    cuts: Int64s,
+    starts: Int64s,
+    stops: Int64s,
+    out: Int64s,
+) -> None:
+    """Write the indices of runs of positions of several epochs, one run after another.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples, 1 <= n < 2**63.
+    seed : uint32 (4,)
+        The seed, its lowest word first.
+    purpose : int
+        What the key words are for.
+    epochs : int64 (num_epochs,)
+        0 <= epoch < 2**32.
+    cuts : int64 (num_epochs + 1,)
+        Epoch i reads the runs [cuts[i], cuts[i + 1]).
+    starts, stops, out
+        As for `permute_runs`.
+    """
+    pool, mixed = np.empty(POOL, U64), np.empty(POOL, U64)
+    factor = pool_of(seed, purpose, pool)
+    cipher = cipher_of(U64(n), np.empty(2 * rounds_of(n), U64))
+    left, right = np.empty(LANES, U64), np.empty(LANES, U64)
+    done = 0
+    for i in range(len(epochs)):
+        words_of(pool, factor, U64(epochs[i]), mixed, cipher[4])
+        lane = 0
+        for k in range(cuts[i], cuts[i + 1]):
+            position = starts[k]
+            while position < stops[k]:
+                count = min(stops[k] - position, LANES - lane)
+                count_up(left[lane:], count, U64(position))
+                position += count
+                lane += count
+                if lane == LANES:
+                    permute(left, right, lane, cipher, False, out[done:])
+                    done += lane
+                    lane = 0
+        permute(left, right, lane, cipher, False, out[done:])
+        done += lane
 
 
 @kernel(INT64, READ_UINT32, READ_INT64, WRITE_INT64)

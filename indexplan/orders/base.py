@@ -210,6 +210,20 @@ class Order(abc.ABC):
         Several threads may call it at once, each with an `out` of its own.
         """
 
+    def _fill_epochs(
+        self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
+    ) -> None:
+        """Write the indices of intervals of several epochs, of orders of single samples.
+
+        Epoch i reads the intervals [cuts[i], cuts[i + 1]). An order whose epochs are short, and
+        costly to set up one by one, writes its own.
+        """
+        done = 0
+        for epoch, a, b in zip(epochs.tolist(), cuts.tolist(), cuts[1:].tolist(), strict=False):
+            until = done + int((stops[a:b] - starts[a:b]).sum())
+            self._fill(epoch, starts[a:b], stops[a:b], out[done:until])
+            done = until
+
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         """Return the first positions of valid indices, flat; -1 where no unit holds one."""
         if type(self)._locate_all is Order._locate_all:  # noqa: SLF001 (whether it is written)

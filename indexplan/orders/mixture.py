@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,37 @@ from indexplan.seeds import EPOCH_STOP, check_seed
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
 FIRST, ALL = "first_exhausted", "all_exhausted"
+
+
+class Sorted(NamedTuple):
+    """Units of a mixture, sorted by source.
+
+    sources : int32 (num,)
+        The source of each unit, as they are read.
+    begins : int64 (k + 1,)
+        Where the units of each source begin among all, and their end.
+    asked : list
+        Sources with their epochs, and where the runs of each epoch begin, and their end.
+    starts, stops : int64
+        The runs of positions.
+    """
+
+    sources: Int32
+    begins: Int64
+    asked: list[tuple[int, Int64, Int64]]
+    starts: Int64
+    stops: Int64
+
+    def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
+        """Return what is asked epoch by epoch, as `mixed_bins` has it."""
+        rows, done = [], 0
+        for j, epochs, cuts in self.asked:
+            for epoch, (a, b) in zip(epochs.tolist(), pairwise(cuts.tolist()), strict=True):
+                starts, stops = self.starts[a:b], self.stops[a:b]
+                until = done + int((stops - starts).sum())
+                rows.append((whose[j], j, epoch, starts, stops, done, until))
+                done = until
+        return rows
 
 
 @register
@@ -343,28 +374,22 @@ class Mixture(Order):
             until = min(total, done + AT_ONCE)
             yield until - done, *cut_runs(starts, stops, ends, done, until)
 
-    def _sorted(
-        self, epoch: int, starts: Int64, stops: Int64
-    ) -> tuple[Int32, Int64, list[tuple[Order, int, int, Int64, Int64, int, int]]]:
-        """Return the sources of some positions, where each one's units begin, and what to ask.
-
-        That is: the source, its number, its epoch, its runs of positions there, and where the
-        units begin and end among all, sorted by source.
-        """
+    def _sorted(self, epoch: int, starts: Int64, stops: Int64) -> Sorted:
+        """Return some units of an epoch sorted by source."""
         from indexplan.kernels import mixture
 
         sources, numbers = self._phases.deal(self._begin(epoch), starts, stops)
-        num, sizes = len(sources), self._sizes
-        begins, calls = np.empty(len(sizes), np.int64), np.empty(mixture.CALL * num, np.int64)
-        lows, highs = np.empty(num, np.int64), np.empty(num, np.int64)
-        pieces = mixture.by_source(sources, numbers, sizes, begins, lows, highs, calls)
+        num, k = len(sources), len(self._sizes)
+        begins, parts = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
+        epochs, cuts, lows, highs = (np.empty(num + 1, np.int64) for _ in range(4))
+        mixture.by_source(sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs)
         asked = []
-        each = calls[: mixture.CALL * pieces].reshape(pieces, mixture.CALL).tolist()
-        for j, inside, a, b, first, last in each:
-            if inside >= EPOCH_STOP:
-                raise self._too_far(j, inside)
-            asked.append((self._whose[j], j, inside, lows[a:b], highs[a:b], first, last))
-        return sources, begins, asked
+        for j, (a, b) in enumerate(pairwise(parts.tolist())):
+            if a < b and epochs[b - 1] >= EPOCH_STOP:
+                raise self._too_far(j, int(epochs[b - 1]))
+            if a < b:
+                asked.append((j, epochs[a:b], cuts[a : b + 1]))
+        return Sorted(sources, begins, asked, lows, highs)
 
     def _too_far(self, source: int, epoch: int) -> IndexPlanError:
         what = f"the epochs of the source {self.names[source]!r}"
@@ -372,29 +397,30 @@ class Mixture(Order):
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         if self.deals_bins:
-            sources, _, asked = self._sorted(epoch, starts, stops)
-            mixed_bins.fill(sources, asked, self._begins, out)
+            units = self._sorted(epoch, starts, stops)
+            mixed_bins.fill(units.sources, units.rows(self._whose), self._begins, out)
             return
         from indexplan.kernels import mixture
 
         done = 0
         for num, some, ends in self._pieces(starts, stops):
-            sources, begins, asked = self._sorted(epoch, some, ends)
-            drawn = np.empty(num, np.int64)
-            for source, _, inside, lows, highs, first, last in asked:
-                source._fill(inside, lows, highs, drawn[first:last])  # noqa: SLF001 (an order too)
+            sources, begins, asked, lows, highs = self._sorted(epoch, some, ends)
+            drawn, of = np.empty(num, np.int64), begins.tolist()
+            for j, epochs, cuts in asked:
+                part, source = drawn[of[j] : of[j + 1]], self._whose[j]
+                source._fill_epochs(epochs, cuts, lows, highs, part)  # noqa: SLF001 (an order too)
             mixture.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        sources, _, asked = self._sorted(epoch, starts, stops)
-        return mixed_bins.spans(sources, asked)
+        units = self._sorted(epoch, starts, stops)
+        return mixed_bins.spans(units.sources, units.rows(self._whose))
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if not self.deals_bins:
             return super()._offsets(epoch, starts, stops)
-        sources, _, asked = self._sorted(epoch, starts, stops)
-        return mixed_bins.offsets(sources, asked)
+        units = self._sorted(epoch, starts, stops)
+        return mixed_bins.offsets(units.sources, units.rows(self._whose))
 
     def _read_of(self, epoch: int, indices: Int64) -> Iterator[tuple[int, Int64, int, int, Int64]]:
         """Yield sources, which of some samples are theirs, and the units that an epoch reads.

@@ -112,9 +112,10 @@ def _weight(name: str, weight: Any) -> Fraction:
     """Return a weight as it is written: 0.1 is a tenth."""
     try:
         whole = isinstance(weight, int | Fraction | Decimal)
-        fraction = Fraction(weight) if whole else Fraction(repr(float(weight)))
+        exact = weight if whole else Decimal(repr(float(weight)))  # quicker to read than a Fraction
+        fraction = Fraction(*exact.as_integer_ratio())
         other = isinstance(weight, bool | str | bytes) or type(weight).__name__ == "bool"  # NumPy's
-        right = fraction >= 0 and not other
+        right = fraction.numerator >= 0 and not other
     except Exception:  # not a number, not finite, or whatever somebody's class raises
         right = False
     if not right:

@@ -61,6 +61,20 @@ class Shuffle(Order):
         words = key_words(self.seed, SHUFFLE, epoch, 2 * feistel.num_rounds(n))
         permutation.permute_runs(n, words, starts, stops, out)
 
+    def _fill_epochs(
+        self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
+    ) -> None:
+        written = type(self)._fill  # noqa: SLF001
+        if written is not Shuffle._fill:  # a class of somebody's that reads something else
+            super()._fill_epochs(epochs, cuts, starts, stops, out)
+            return
+        from indexplan.kernels import permutation
+
+        seed = np.frombuffer(self.seed.to_bytes(16, "little"), "<u4")
+        permutation.permute_epochs(
+            self.num_samples, seed, SHUFFLE, epochs, cuts, starts, stops, out
+        )
+
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         from indexplan.kernels import feistel, permutation
 

@@ -167,6 +167,25 @@ def test_shuffle_matches_oracle(n: int, seed: int, epoch: int, data: st.DataObje
     assert positions == [oracles.shuffle_inverse(n, seed, epoch, index) for index in expected]
 
 
+@given(nums, seeds, st.lists(epochs, max_size=5, unique=True).map(sorted), st.data())
+def test_many_epochs_at_once(n: int, seed: int, some: list[int], data: st.DataObject) -> None:
+    """Runs of several epochs are read as epoch by epoch, their key words as NumPy hashes them."""
+    run = st.tuples(st.integers(0, n), st.integers(0, 600))
+    runs = [data.draw(st.lists(run, max_size=3)) for _ in some]
+    cuts = np.cumsum([0, *map(len, runs)])
+    starts = np.array([start for each in runs for start, _ in each], np.int64)
+    stops = np.array([min(n, start + num) for each in runs for start, num in each], np.int64)
+    out = np.full(int((stops - starts).sum()), -1)
+    words = np.frombuffer(seed.to_bytes(16, "little"), "<u4")
+    told = np.array(some, np.int64)
+    permutation.permute_epochs(n, words, oracles.SHUFFLE, told, cuts, starts, stops, out)
+    expected = [
+        Shuffle(n, seed, epoch).runs(starts[a:b], stops[a:b])
+        for epoch, a, b in zip(some, cuts, cuts[1:], strict=False)
+    ]
+    assert np.array_equal(np.concatenate([out[:0], *expected]), out)
+
+
 @pytest.mark.parametrize("n", LARGE)
 def test_division_at_its_edges(n: int) -> None:
     """Positions beside multiples of b, where a division by multiplying could slip, are right."""

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 SOONER = {"NUMBA_OPT": "0"}  # compiles in two thirds of the time; only the code is slower
 NAMES = {
     "permute_runs",
+    "permute_epochs",
     "invert",
     "philox4x32",
     "block_permute_runs",
@@ -27,7 +28,8 @@ NAMES = {
     "local_permute_runs",
     "local_invert",
     "even_row",
-    "lay_out",
+    "spread",
+    "starts_of",
     "deal",
     "count_before",
     "find",
