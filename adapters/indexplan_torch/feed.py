@@ -235,8 +235,8 @@ class Feed:
             raise IndexPlanError(
                 f"each step must hold a unit for every rank; got steps of fewer than world_size="
                 f"{plan.world_size} units in epoch {epoch}, sub-epoch {sub_epoch}, under "
-                f"remainder={plan.remainder!r}; use a larger batch size, remainder='pad' or fewer "
-                "ranks"
+                f"remainder={plan.remainder!r}; use a larger batch size, remainder='carry', 'pad' "
+                "or 'drop', or fewer ranks"
             )
         self.current = Pass(self.number, plan.first_step(*self.where), plan.num_steps(*self.where))
         return self.current

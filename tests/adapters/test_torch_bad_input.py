@@ -62,7 +62,7 @@ def first(samples: Any) -> Any:
 EMPTY = (
     "each step must hold a unit for every rank; got steps of fewer than world_size={world_size} "
     "units in epoch {epoch}, sub-epoch {sub_epoch}, under remainder='{remainder}'; use a larger "
-    "batch size, remainder='pad' or fewer ranks"
+    "batch size, remainder='carry', 'pad' or 'drop', or fewer ranks"
 )
 
 CASES: list[tuple[str, Callable[[], Any]]] = [

@@ -303,7 +303,7 @@ CASES: list[Case] = [
         lambda: first(loader(plan=OPEN.replace(batch_size=1), rank=0, world_size=3)),
         "each step must hold a unit for every rank; got steps of fewer than world_size=3 units "
         "in epoch 0, sub-epoch 0, under remainder='spread'; use a larger batch size, "
-        "remainder='pad' or fewer ranks",
+        "remainder='carry', 'pad' or 'drop', or fewer ranks",
     ),
     (
         "a pass that was left",
