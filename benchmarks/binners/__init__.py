@@ -5,7 +5,7 @@ what all epochs share, and
 
 - `epoch(number)`: the samples of all bins of an epoch in the order that they are dealt in, and
   where each bin starts among them, and the end;
-- where balance is asked for, instead: `parts(costs)`, the rank that each unit of a step goes to;
+- where balance is asked for, instead: `share(step, rank)`, the samples that a rank gets of a step;
 - where windows are, instead: `window(number, place)`, the document, start and stop of each piece of
   a window of an epoch, and `num_windows()`.
 """
@@ -34,6 +34,8 @@ NEEDS = {
 """What binners are asked for: how the page calls it."""
 DRAWN = {"chats": lengths.chats, "documents": lengths.documents, "speech": lengths.speech}
 BATCH, MULTIPLE = 32, 8
+FLAT = 24576
+"""What a token costs beside its square, by VERL's formula for a model of 7e9 weights."""
 
 
 class Case(NamedTuple):
@@ -46,6 +48,7 @@ class Case(NamedTuple):
     limit: int = 0
     """What a bin holds at most: tokens, or padded tokens."""
     ranks: int = 0
+    per_rank: int = 32
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,14 @@ BINNERS = (
         "indexplan",
         ("batches",),
         "`Shuffle`, cut into batches: what there is without looking at lengths.",
+        ours=True,
+    ),
+    Entry(
+        "indexplan, balance",
+        "balanced",
+        "indexplan",
+        ("balance",),
+        "`Balance` in a plan, asked for the batch of one rank.",
         ours=True,
     ),
     Entry(
@@ -182,6 +193,7 @@ BINNERS = (
         ("balance",),
         "`get_seqlen_balanced_partitions` with `equal_size=True`. Imported without its protocol, "
         "which needs tensordict.",
+        beside="indexplan, balance",
         cure="pip install --no-deps verl==0.9.1",
     ),
     Entry(
@@ -210,6 +222,8 @@ def given(case: Case, most: int = 10**6) -> Int64:
         found = DRAWN[case.kind](rng, min(case.n, most))
     else:
         found = rng.permutation(real_lengths.load(case.kind))[:most]
+    if case.ranks:  # whole steps
+        found = found[len(found) % (case.ranks * case.per_rank) :]
     return np.minimum(found, case.limit) if case.need == "packing" else found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.binners import Case, Int64
+from benchmarks.binners import FLAT, Case, Int64
 from benchmarks.rivals import leave_out, name_packages
 
 name_packages("verl", "verl.utils")
@@ -18,12 +18,11 @@ from verl.utils.seqlen_balancing import (  # noqa: E402 (needs the names above)
 
 
 class Binner:
-    def __init__(self, case: Case, lengths: Int64) -> None:  # noqa: ARG002 (as the others)
-        self.case = case
+    def __init__(self, case: Case, lengths: Int64) -> None:
+        self.case, self.costs = case, FLAT * lengths + lengths**2
 
-    def parts(self, costs: Int64) -> Int64:
-        ranks = np.empty(len(costs), np.int64)
-        found = get_seqlen_balanced_partitions(costs.tolist(), self.case.ranks, equal_size=True)
-        for rank, units in enumerate(found):
-            ranks[units] = rank
-        return ranks
+    def share(self, step: int, rank: int) -> Int64:
+        units = self.case.ranks * self.case.per_rank
+        costs = self.costs[step * units : (step + 1) * units].tolist()
+        found = get_seqlen_balanced_partitions(costs, self.case.ranks, equal_size=True)
+        return step * units + np.array(found[rank])

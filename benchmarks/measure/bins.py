@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.binners import BATCH, NAMES, Case, Int64, given, standing
+from benchmarks.binners import BATCH, FLAT, NAMES, Case, Int64, given, standing
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.memory import measured
 
@@ -38,7 +38,7 @@ CASES = (
     Case("budget", "dictionary", limit=16384),
     Case("balance", "chats", 10**5, ranks=32),
     Case("balance", "documents", 10**5, ranks=32),
-    Case("balance", "speech", 10**5, ranks=16),
+    Case("balance", "speech", 10**5, ranks=16, per_rank=4),
     Case("balance", "functions", ranks=32),
     Case("balance", "code files", ranks=32),
     Case("windows", "documents", 10**6, 4096),
@@ -50,12 +50,10 @@ LONG = 40
 """Seconds after which no further one is started."""
 FEW = 500
 """Samples that code is loaded on before anything is timed."""
-STEPS, PER_RANK = 8, {32: 32, 16: 4}
-"""Steps that are balanced, and units of each for each rank."""
+STEPS = 8
+"""Steps that are balanced."""
 WINDOWS = 500
 """Windows that are asked for, picked at random."""
-FLAT = 24576
-"""What a token costs beside its square, by VERL's formula for a model of 7e9 weights."""
 Record = dict[str, Any]
 Array = NDArray[Any]
 
@@ -124,37 +122,37 @@ def epochs(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record:
     return {"first_seconds": middle - begin, "epoch_seconds": end - middle, **found}
 
 
-def steps_of(case: Case, lengths: Int64) -> Array:
-    """Return the costs of the units of some steps, (steps, units), which are whole numbers."""
-    units = case.ranks * PER_RANK[case.ranks]
-    row = lengths[: STEPS * units]
-    return (FLAT * row + row * row)[: len(row) // units * units].reshape(-1, units)
+def unevenness(case: Case, costs: Int64, shares: Array) -> float:
+    """Return by how much the dearest rank is above the mean of a step; each unit is in one share.
 
-
-def unevenness(case: Case, costs: Array, ranks: Array) -> float:
-    """Return by how much the dearest rank of steps is above their mean; all have as many units."""
-    found = []
-    for step, of in zip(costs, ranks, strict=True):
-        assert (np.bincount(of, minlength=case.ranks) == PER_RANK[case.ranks]).all()
-        sums = np.bincount(of, weights=step, minlength=case.ranks)
-        found.append(sums.max() / sums.mean())
-    return float(np.mean(found))
+    Shares are of (ranks, units of each).
+    """
+    assert shares.shape == (case.ranks, case.per_rank)
+    np.testing.assert_array_equal(np.sort(shares, axis=None) - shares.min(), np.arange(shares.size))
+    sums = costs[shares].sum(axis=1)
+    return float(sums.max() / sums.mean())
 
 
 def steps(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record:  # noqa: ARG001
-    """Return the time that the balance of a step takes, and how even the ranks are."""
-    costs = steps_of(case, lengths)
-    begin = process_time()
-    ranks = [binner.parts(step) for step in costs]
-    seconds = (process_time() - begin) / len(costs)
-    dealt = np.broadcast_to(np.repeat(np.arange(case.ranks), PER_RANK[case.ranks]), costs.shape)
-    # no rank can be below the mean, nor a step below its dearest unit
-    bound = float(np.mean(np.maximum(1, costs.max(1) / (costs.sum(1) / case.ranks))))
+    """Return the time until a rank has its share of a step, and how even all ranks' are."""
+    costs = FLAT * lengths + lengths**2
+    seconds, uneven, as_dealt, bounds = [], [], [], []
+    for step in range(min(STEPS, len(lengths) // (case.ranks * case.per_rank))):
+        begin = process_time()
+        share = binner.share(step, 0)
+        seconds.append(process_time() - begin)
+        shares = [share, *(binner.share(step, rank) for rank in range(1, case.ranks))]
+        uneven.append(unevenness(case, costs, np.array(shares)))
+        dealt = step * np.size(shares) + np.arange(np.size(shares)).reshape(case.ranks, -1)
+        as_dealt.append(unevenness(case, costs, dealt))
+        # no rank can be below the mean, nor below its dearest unit
+        found = costs[dealt]
+        bounds.append(max(1, found.max() / (found.sum() / case.ranks)))
     return {
-        "step_seconds": seconds,
-        "uneven": unevenness(case, costs, np.array(ranks)),
-        "as_dealt": unevenness(case, costs, dealt),
-        "bound": bound,
+        "step_seconds": statistics.median(seconds),
+        "uneven": statistics.mean(uneven),
+        "as_dealt": statistics.mean(as_dealt),
+        "bound": float(statistics.mean(bounds)),
     }
 
 
@@ -201,7 +199,7 @@ def answer(name: str, fields: dict[str, Any], most: int) -> Record:
 
 def few(case: Case, lengths: Int64) -> Int64:
     """Return a few lengths: one step, or some bins."""
-    return lengths[: case.ranks * PER_RANK[case.ranks] if case.ranks else FEW]
+    return lengths[: case.ranks * case.per_rank or FEW]
 
 
 def ask(name: str, case: Case, cache: str) -> Record:
@@ -212,9 +210,14 @@ def ask(name: str, case: Case, cache: str) -> Record:
     while len(runs) < RUNS and perf_counter() - begin < LONG:
         runs.append(run_fresh(f"{__name__}.answer", name, case._asdict(), 2**62, **environment))
     return {
-        **{key: statistics.median(run[key] for run in runs) for key in runs[0]},
+        **{key: middle([run[key] for run in runs]) for key in runs[0]},
         "runs": len(runs),
     }
+
+
+def middle(found: list[float]) -> float:
+    """Return the median; a number that all have as it is."""
+    return found[0] if len(set(found)) == 1 else statistics.median(found)
 
 
 def asked(names: list[str]) -> list[tuple[Case, str]]:

@@ -242,5 +242,11 @@ def leave_out(*names: str) -> None:
     """Let modules be imported that take from others what nothing here calls: it is `object`."""
     for name in names:
         module = ModuleType(name)
-        module.__getattr__ = lambda _: object
+        module.__getattr__ = _taken
         sys.modules.setdefault(name, module)
+
+
+def _taken(name: str) -> type:
+    if name.startswith("__"):  # what Python asks of modules, which these have none of
+        raise AttributeError(name)
+    return object
