@@ -110,6 +110,15 @@ def test_files_that_are_gone_or_of_other_numbers(saved: Path, change: Any) -> No
         ip.load(saved).order.spans(1, 0, 40)
 
 
+@pytest.mark.parametrize("slab", [1, 7, 33])
+def test_chunks_are_written_some_at_a_time(
+    saved: Path, slab: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of any size: the same bytes."""
+    monkeypatch.setattr("indexplan.files.format.SLAB_UNITS", slab)
+    assert tree(saved) == tree(save(tmp_path / "slabs.plan"))
+
+
 def test_parts_and_other_builds(saved: Path, tmp_path: Path) -> None:
     """Job arrays make the same directory; what is there is compared, spans too."""
     parts = tmp_path / "parts.plan"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 import shlex
@@ -16,9 +17,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.kernels import documents as documents_kernels
 from indexplan.testing import check_order
 from tests.support.documents_oracle import Documents, Piece
-from tests.support.strategies import plans, seeds
+from tests.support.strategies import plans, seeds, steps_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "document_windows_v1.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
@@ -173,6 +175,26 @@ def test_equal_lengths_are_one_order(tmp_path: Path) -> None:
         order.take(3, 0)
 
 
+def test_lengths_that_change_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was cut by other lengths is no answer, and nothing is read from beyond the blocks."""
+    path, lengths = tmp_path / "a.npy", np.arange(1, 300) % 17 + 1
+    for name, ask in (("read_windows", "take"), ("find_documents", "locate")):
+        np.save(path, lengths)
+        order = ip.DocumentWindows(path, 12, block_size=10)
+        getattr(order, ask)(0, [0, 5])
+        kernel = getattr(documents_kernels, name)
+
+        def read(*given: Any, kernel: Any = kernel) -> Any:
+            np.save(path, lengths // 3 + 1)
+            return kernel(*given)
+
+        monkeypatch.setattr(documents_kernels, name, read)
+        with pytest.raises(ip.IndexPlanError, match="got 'one that has changed'"):
+            getattr(order, ask)(0, [0, 5])
+
+
 FAR = [
     Documents((2**40,) * 40, 2**30 + 1, 2**41, 7, 3),
     Documents((2**40, 1, 1, 2**33, 5) * 9, 2**38, 1, 4, 5),
@@ -268,6 +290,52 @@ def test_plans(plan: ip.Plan) -> None:
     assert ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values())) == plan
 
 
+@pytest.mark.parametrize("remainder", ["spread", "drop", "pad"])
+@given(st.data())
+@settings(max_examples=12)
+def test_a_batch_reads_its_windows(remainder: str, data: st.DataObject) -> None:
+    """Where a plan of single samples reads a place, this one reads the window there."""
+    plan = data.draw(plans(small, remainder))
+    steps = steps_of(plan)
+    if not steps:
+        return
+    fields = {each.name: getattr(plan, each.name) for each in dataclasses.fields(plan)}
+    places = ip.Plan(**{**fields, "order": ip.Sequential(plan.order.num_units(0))})
+    epoch, sub_epoch, step = data.draw(st.sampled_from(steps))
+    rank = data.draw(st.integers(0, (plan.world_size or 1) - 1))
+    units = units_of(plan.order, epoch)
+    pass_: Any = {"epoch": epoch, "sub_epoch": sub_epoch}
+    where: Any = {**pass_, "step": step, "rank": rank}
+    expected = [units[p] for p in places.batch(**where).tolist()]
+    assert expected == batch_of(plan, **where)
+    (drawn,) = plan.bins(**pass_, rank=rank, start_step=step, stop_step=step + 1, spans=True)
+    assert expected == [[tuple(row) for row in unit.tolist()] for unit in drawn]
+
+
+@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+@pytest.mark.parametrize("quadratic", [None, 1])
+def test_what_a_step_holds(remainder: str, quadratic: int | None) -> None:
+    """Of all ranks its windows, balanced or not; step_size counts them, step_total their pieces."""
+    fields = Documents(tuple(i * 7 % 23 + 1 for i in range(40)), 12, 1, 8, 3)
+    order = made(fields)
+    plan = ip.Plan(order, world_size=3, batch_size=2, remainder=remainder)
+    if quadratic is not None:
+        balance = ip.Balance(list(fields.lengths), quadratic=quadratic)
+        plan = plan.replace(balance=balance)
+    stream = fields.units(0) + fields.units(1)
+    read = 0
+    for step in range(plan.num_steps(0)):
+        batches = [batch_of(plan, epoch=0, step=step, rank=rank) for rank in range(3)]
+        sizes = [plan.num_valid(0, step=step, rank=rank) for rank in range(3)]
+        valid = [unit for batch, n in zip(batches, sizes, strict=True) for unit in batch[:n]]
+        size = plan.step_size(0, step=step)
+        assert sorted(stream[read : read + size]) == sorted(valid)
+        assert sum(map(len, valid)) == plan.step_total(None, 0, step=step)
+        assert size * 13 == sum(stop - start for unit in valid for _, start, stop in unit)
+        read += size
+    assert read == plan.account(0).num_read or remainder == "carry"
+
+
 @pytest.mark.parametrize("remainder", ["spread", "carry"])
 @given(small, st.integers(1, 5), st.integers(1, 5), st.data())
 @settings(max_examples=15)
@@ -285,18 +353,17 @@ def test_a_resume_loses_no_target(
         for plan, epoch, stop in parts
         for step in range(plan.first_step(epoch), stop)
         for rank in range(plan.world_size or 1)
-        for unit in batch_of(plan, epoch, step, rank)
+        for unit in batch_of(plan, epoch=epoch, step=step, rank=rank)
     ]
     num = order.num_units(0)
     for epoch in range(2):
         assert sorted(units_of(order, epoch)) == sorted(read[epoch * num : epoch * num + num])
 
 
-def batch_of(plan: ip.Plan, epoch: int, step: int, rank: int) -> list[list[Piece]]:
+def batch_of(plan: ip.Plan, **where: Any) -> list[list[Piece]]:
     """Return what each unit of a batch reads."""
-    batch = plan.batch(epoch, step=step, rank=rank)
-    rows = np.column_stack([batch, plan.spans(epoch, step=step, rank=rank)]).tolist()
-    offsets = plan.offsets(epoch, step=step, rank=rank).tolist()
+    rows = np.column_stack([plan.batch(**where), plan.spans(**where)]).tolist()
+    offsets = plan.offsets(**where).tolist()
     return [[tuple(row) for row in rows[a:b]] for a, b in pairwise(offsets)]
 
 
