@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from indexplan.orders.weighted import Weighted
     from indexplan.plan.draws import Draws, draws
     from indexplan.plan.reads import Reads, reads
+    from indexplan.plan.traffic import Traffic, traffic
     from indexplan.reports.bench.measuring import bench
     from indexplan.reports.bench.rows import Bench
     from indexplan.reports.diff import Difference, diff
@@ -96,6 +97,7 @@ __all__ = [
     "Subset",
     "TokenBudget",
     "TokenWindows",
+    "Traffic",
     "Traits",
     "Warmth",
     "Weighted",
@@ -117,6 +119,7 @@ __all__ = [
     "repeat_factors",
     "save",
     "testing",
+    "traffic",
     "verify",
     "warm_up",
     "worker_seed",
@@ -132,6 +135,7 @@ _AT_FIRST_USE = {
     **dict.fromkeys(("Draws", "draws"), "indexplan.plan.draws"),
     **dict.fromkeys(("Reading", "explain"), "indexplan.reports.explain"),
     **dict.fromkeys(("Reads", "reads"), "indexplan.plan.reads"),
+    **dict.fromkeys(("Traffic", "traffic"), "indexplan.plan.traffic"),
     "Bench": "indexplan.reports.bench.rows",
     "bench": "indexplan.reports.bench.measuring",
     **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),

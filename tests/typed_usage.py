@@ -44,5 +44,7 @@ mixed: ip.Mixture = ip.Mixture(
     {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}
 ).with_phase(100, {"web": 1, "code": 1})
 ahead: ip.Reads = ip.reads(plan, [600, 400], 0, 1, ranks=range(2), most=1)
+found: ip.Traffic = ip.traffic(plan, [600, 400], ranks_per_node=1, cache=500, epochs=range(3))
+mixed_shards: float = found.different[0].mean
 lanes: int = ip.ShardShuffle([5, 0, 7], lanes=2, stripe=8, sticky=True).stripe
 drawn: ip.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))

@@ -26,6 +26,7 @@ from indexplan.cli import (
     orders,
     plot,
     show,
+    traffic,
     verify,
     warm_up,
 )
@@ -33,7 +34,7 @@ from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.errors import IndexPlanError, PlanFileError, printable
 
 VERBS = (
-    *(build, orders, finish, show, plot, draws, locate, explain, diff, verify, export),
+    *(build, orders, finish, show, plot, draws, traffic, locate, explain, diff, verify, export),
     *(bench, warm_up),
 )
 

@@ -17,6 +17,17 @@ from indexplan.plot.mixing import mixing
 from indexplan.plot.reading import reading
 from indexplan.plot.schedule import schedule
 from indexplan.plot.sizes import batch_sizes
+from indexplan.plot.traffic import traffic
 from indexplan.plot.work import work
 
-__all__ = ["batch_sizes", "coverage", "draws", "mixing", "reading", "save", "schedule", "work"]
+__all__ = [
+    "batch_sizes",
+    "coverage",
+    "draws",
+    "mixing",
+    "reading",
+    "save",
+    "schedule",
+    "traffic",
+    "work",
+]

@@ -18,6 +18,7 @@ from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.schedule import Phase
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.draws import draws
+from indexplan.plan.locality import locality
 from indexplan.plan.plan import Plan
 from indexplan.plan.work import work_of
 from indexplan.seeds import EPOCH_STOP
@@ -25,6 +26,7 @@ from indexplan.seeds import EPOCH_STOP
 SHOWN = 12  # epochs, or ranks, of many
 COUNTED = 2**22  # units of an epoch whose draws are counted, which takes less than a second
 NAMED_FIRST = ("algorithm", "num_samples")
+RANKS, LOOKED_AT = 8, 2  # of a node, and epochs, when lanes are looked at
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
 
 
@@ -129,6 +131,9 @@ def show_plan(
     if (drawn := _draws_of(plan, epochs[0])) is not None:
         data["draws"] = drawn
         lines += ["", str(drawn)]
+    data["locality"] = _locality_of(plan, epochs)
+    lines += [""] * bool(data["locality"])
+    lines += [f"locality, in nodes of 8 ranks: {each}" for each in data["locality"]]
     for batch in batches:
         place = f"sub-epoch {batch['sub_epoch']}, " if plan.sub_epochs > 1 else ""
         where = f"epoch {batch['epoch']}, {place}step {batch['step']}, rank {batch['rank']}"
@@ -148,6 +153,12 @@ def _draws_of(plan: Plan, epoch: int) -> Answer | None:
         return draws(plan, epoch)
     except IndexPlanError as error:  # of samples that belong to several groups
         return Shown({"error": str(error)}, f"draws: {error}")
+
+
+def _locality_of(plan: Plan, epochs: tuple[int, ...]) -> list[str]:
+    """Return why nodes of 8 ranks do not keep their lanes, of an order that has some."""
+    left = [epoch for epoch in epochs if epoch >= plan.start.epoch]
+    return [] if plan.world_size is None else list(locality(plan, RANKS, left[:LOOKED_AT]))
 
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:

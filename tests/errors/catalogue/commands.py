@@ -21,8 +21,8 @@ COMMANDS: list[Command] = [
         "frobnicate",
         2,
         "indexplan: error: argument VERB: invalid choice: 'frobnicate' (choose from 'build', "
-        "'orders', 'finish', 'show', 'plot', 'draws', 'locate', 'explain', 'diff', 'verify', "
-        "'export', 'bench', 'warm-up')",
+        "'orders', 'finish', 'show', 'plot', 'draws', 'traffic', 'locate', 'explain', 'diff', "
+        "'verify', 'export', 'bench', 'warm-up')",
         nothing,
     ),
     (

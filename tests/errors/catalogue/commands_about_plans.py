@@ -279,6 +279,12 @@ COMMANDS: list[Command] = [
         spec_file,
     ),
     (
+        "traffic plan.json --shards sizes.npy --epochs 0",
+        2,
+        "indexplan: --epochs must be an integer from 1 to 4294967296; got 0; leave it out for 1",
+        spec_file,
+    ),
+    (
         "diff plan.json plan.json --epochs x",
         2,
         "indexplan diff: error: argument --epochs: must be an integer, such as 1000000 or 1e6; "

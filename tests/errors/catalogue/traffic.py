@@ -8,6 +8,8 @@ import indexplan as ip
 from tests.errors.catalogue.made import OPEN, WHOLE, Case
 
 NO_RANKS: Any = 8
+HUGE = ip.Plan(ip.Sequential(2**31), world_size=8, batch_size=8)
+WIDE = ip.Plan(ip.Sequential(10), world_size=2**30, batch_size=1)
 
 CASES: list[Case] = [
     (
@@ -42,6 +44,39 @@ CASES: list[Case] = [
         "reads of nothing",
         lambda: ip.reads(WHOLE, [10], 0, most=0),
         "most must be an integer from 1 to 2**63 - 1; got 0; leave it out to look at all steps",
+    ),
+    (
+        "nodes of no ranks",
+        lambda: ip.traffic(WHOLE, [10], ranks_per_node=0),
+        "ranks_per_node must be an integer from 1 to 2**31 - 1; got 0; leave it out for 8",
+    ),
+    (
+        "a cache of nothing",
+        lambda: ip.traffic(WHOLE, [10], cache=0),
+        "cache must be an integer from 1 to 2**63 - 1; got 0; pass how many samples a node can "
+        "keep, or leave it out",
+    ),
+    (
+        "traffic of no epochs",
+        lambda: ip.traffic(WHOLE, [10], epochs=[]),
+        "epochs must be some epochs; got []; leave it out for the first that is left",
+    ),
+    (
+        "traffic of too many samples",
+        lambda: ip.traffic(HUGE, [2**31]),
+        "units of the epochs must be at most 1073741824, to be drawn; got 2147483648; ask for "
+        "fewer epochs, or ip.reads for some steps",
+    ),
+    (
+        "traffic of too many nodes",
+        lambda: ip.traffic(WIDE, [5, 5], ranks_per_node=1),
+        "shards times nodes must be at most 268435456; got 2147483648; ask ip.reads for some "
+        "ranks at a time",
+    ),
+    (
+        "a picture of something else",
+        lambda: ip.plot.traffic(NO_RANKS),
+        "traffic must be a Traffic; got 8; pass what indexplan.traffic returns",
     ),
     (
         "reads of a plan whose ranks are open",

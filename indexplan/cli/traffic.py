@@ -1,0 +1,58 @@
+"""`indexplan traffic`: which shards nodes download, how many at a time, and what caches save."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import (
+    OK,
+    add_columns,
+    add_plan_or_spec,
+    add_verb,
+    add_world_size,
+    emit,
+    number,
+    open_either,
+)
+from indexplan.errors import integer
+from indexplan.seeds import EPOCH_STOP
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "count which shards the nodes download, how many at a time, and what caches save"
+    traffic = add_verb(verbs, "traffic", run, words)
+    add_plan_or_spec(traffic)
+    add_columns(traffic)
+    words = "a .npy file of samples in each shard (those of a shard-shuffle)"
+    traffic.add_argument("--shards", metavar="FILE", help=words)
+    words = "ranks that share what they download (8)"
+    traffic.add_argument("--ranks-per-node", type=number, default=8, metavar="N", help=words)
+    words = "samples that a node can keep beside what it is reading (none)"
+    traffic.add_argument("--cache", type=number, metavar="N", help=words)
+    words = "how many epochs, from the plan's first on (1)"
+    traffic.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
+    words = "draw live shards step by step, to a new .png, .svg or .pdf file"
+    traffic.add_argument("--plot", metavar="FILE", help=words)
+    add_world_size(traffic)
+
+
+def run(options: Any) -> int:
+    """Count them."""
+    plan, manifest = open_either(options.plan, options.columns)
+    if options.world_size is not None:
+        plan = plan.replace(world_size=options.world_size)
+    first = max(manifest.build.epochs[0], plan.start.epoch) if manifest else plan.start.epoch
+    epochs = integer("--epochs", options.epochs, 1, EPOCH_STOP - first + 1, "leave it out for 1")
+    found = ip.traffic(
+        plan,
+        options.shards,
+        ranks_per_node=options.ranks_per_node,
+        cache=options.cache,
+        epochs=range(first, first + epochs),
+    )
+    if options.plot is not None:
+        ip.plot.save(ip.plot.traffic(found), options.plot)
+    emit(options, found)
+    return OK

@@ -1,0 +1,98 @@
+"""What a node's cache of shards would have saved, under three rules of what to keep."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from indexplan.orders.base import Int64
+
+NEVER = 2**62  # where a shard's next use is, if there is none
+
+
+def lru(trace: Int64, sizes: Int64, room: int) -> int:
+    """Return the samples that are found when the shard used longest ago goes first.
+
+    Parameters
+    ----------
+    trace : int64 (uses,)
+        The shards that a node needs, one after another.
+    sizes : int64 (num_shards,)
+        Samples of each.
+    room : int
+        Samples that the cache holds.
+    """
+    kept: OrderedDict[int, int] = OrderedDict()
+    used = found = 0
+    for shard, size in zip(trace.tolist(), sizes[trace].tolist(), strict=True):
+        if shard in kept:
+            found += size
+            kept.move_to_end(shard)
+        elif size <= room:
+            while used + size > room:
+                used -= kept.popitem(last=False)[1]
+            kept[shard] = size
+            used += size
+    return found
+
+
+def pinned(trace: Int64, sizes: Int64, room: int) -> int:
+    """Return the samples that are found when what came first stays, as long as there is room."""
+    kept: set[int] = set()
+    used = found = 0
+    for shard, size in zip(trace.tolist(), sizes[trace].tolist(), strict=True):
+        if shard in kept:
+            found += size
+        elif used + size <= room:
+            kept.add(shard)
+            used += size
+    return found
+
+
+def belady(trace: Int64, sizes: Int64, room: int) -> int:
+    """Return the samples that are found when the shard needed again last goes first.
+
+    That may be the one just read, which is not kept then.
+    """
+    kept: dict[int, int] = {}  # the next use of each shard
+    waiting: list[tuple[int, int]] = []  # (-next use, shard), with such as are true no more
+    used = found = 0
+    needed = zip(trace.tolist(), sizes[trace].tolist(), _next_uses(trace), strict=True)
+    for shard, size, again in needed:
+        if shard in kept:
+            found += size
+        elif size <= room:
+            while used + size > room and -waiting[0][0] > again:
+                late, other = heappop(waiting)
+                if kept.get(other) == -late:
+                    del kept[other]
+                    used -= int(sizes[other])
+            if used + size > room:
+                continue
+            used += size
+        else:
+            continue
+        kept[shard] = again
+        heappush(waiting, (-again, shard))
+    return found
+
+
+RULES: dict[str, Callable[[Int64, Int64, int], int]] = {
+    "LRU": lru,
+    "pinned": pinned,
+    "Belady": belady,
+}
+
+
+def _next_uses(trace: Int64) -> list[int]:
+    """Return for each use of a shard where its next one is; NEVER or more, where there is none.
+
+    No two are equal, so that of equal entries of a heap one is true.
+    """
+    coming: dict[int, int] = {}
+    nexts = []
+    for i, shard in zip(range(len(trace) - 1, -1, -1), reversed(trace.tolist()), strict=True):
+        nexts.append(coming.get(shard, NEVER + i))
+        coming[shard] = i
+    return nexts[::-1]

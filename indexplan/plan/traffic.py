@@ -1,0 +1,328 @@
+"""What nodes download: shards from first use to last, how many at a time, and what caches save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexplan.answers import Answer, as_json
+from indexplan.errors import integer, wrong
+from indexplan.orders.base import Int64
+from indexplan.partition.ranks import cuts
+from indexplan.partition.steps import Steps
+from indexplan.plan.bounds import steps_of, world_of
+from indexplan.plan.caches import RULES
+from indexplan.plan.locality import locality
+from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.shards import Table, table_of
+from indexplan.seeds import check_epochs
+
+if TYPE_CHECKING:
+    from indexplan.plan.shards import Sized
+
+POINTS = 256  # of an epoch, at most, at which live shards are told
+NUMBERS = 2**22  # and at most so many numbers of all nodes
+MOST = 2**30  # units that are drawn: some ten seconds
+NOTED = 2**28  # nodes times shards: 8 bytes each
+BLOCK = 2**20
+ROWS = 24  # epochs that a text names
+
+
+class Different(NamedTuple):
+    """How many different shards the global batches of an epoch hold."""
+
+    least: int
+    mean: float
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Traffic(Answer):
+    """What the nodes of a run read of its shards, epoch by epoch.
+
+    A node needs a shard from its first use in an epoch to its last: then it is live. What a node
+    downloads are the shards that it needs in an epoch, each once and whole, if it keeps them while
+    they are live and no longer.
+
+    Parameters
+    ----------
+    epochs : tuple of int
+    num_steps : tuple of int
+        Steps of each epoch that are left.
+    num_shards, num_samples : int
+        Of the dataset.
+    num_nodes, ranks_per_node : int
+    downloads : numpy.ndarray
+        int64, shape (epochs, nodes): samples of all shards that a node needs.
+    live : numpy.ndarray
+        int64, shape (epochs, nodes): shards that a node needs at a time, at most.
+    live_samples : numpy.ndarray
+        int64, shape (epochs, nodes): samples of the shards that it needs at a time, at most.
+    different : tuple of Different
+        For each epoch, how many shards its global batches mix.
+    stops, live_at : numpy.ndarray
+        int64, shapes (points,) and (points, nodes): after how many steps, all epochs counted on,
+        and the most shards that were live since the point before.
+    cache : int or None
+        Samples that a node's cache holds, beside what is live.
+    hit_rates : dict of str to float
+        For each rule of what to keep, the share of the downloads of all epochs that it saves.
+    advice : tuple of str
+        For a `ShardShuffle`, why nodes do not keep their lanes, and what would do.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> order = ip.ShardShuffle([64] * 1024, lanes=16, stripe=64)
+    >>> plan = ip.Plan(order, world_size=8, batch_size=8, remainder="drop")
+    >>> print(ip.traffic(plan, ranks_per_node=2))
+    4 nodes of 2 ranks, 1,024 shards, 65,536 samples
+    epoch       steps  downloads  busiest node  live shards  different in a step
+    0           1,024       1.00         25.0%            8        30 (25 to 32)
+    """
+
+    epochs: tuple[int, ...]
+    num_steps: tuple[int, ...]
+    num_shards: int
+    num_samples: int
+    num_nodes: int
+    ranks_per_node: int
+    downloads: Int64
+    live: Int64
+    live_samples: Int64
+    different: tuple[Different, ...]
+    stops: Int64
+    live_at: Int64
+    cache: int | None
+    hit_rates: dict[str, float]
+    advice: tuple[str, ...]
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Downloads of all nodes, over the dataset, for each epoch."""
+        return tuple(sum(row) / self.num_samples for row in self.downloads.tolist())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON types, the arrays as lists; `times` beside the downloads."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        found = {
+            name: value.tolist() if isinstance(value, np.ndarray) else as_json(value)
+            for name, value in values.items()
+        }
+        return {**found, "times": list(self.times)}
+
+    def __str__(self) -> str:
+        nodes = f"{self.num_nodes:,} node{'s' * (self.num_nodes != 1)} of {self.ranks_per_node}"
+        ranks = f"rank{'s' * (self.ranks_per_node != 1)}"
+        head = f"{nodes} {ranks}, {self.num_shards:,} shards, {self.num_samples:,} samples"
+        row = "{:<8}{:>9} {:>10} {:>13} {:>12} {:>20}".format
+        words = "epoch", "steps", "downloads", "busiest node", "live shards", "different in a step"
+        lines = [head, row(*words)]
+        for i, epoch in enumerate(self.epochs[:ROWS]):
+            busiest = int(self.downloads[i].max()) / self.num_samples
+            least, mean, most = self.different[i]
+            cells = f"{self.num_steps[i]:,}", f"{self.times[i]:.2f}", f"{busiest:.1%}"
+            mixed = f"{mean:,.0f} ({least:,} to {most:,})"
+            lines.append(row(epoch, *cells, f"{int(self.live[i].max()):,}", mixed))
+        if len(self.epochs) > ROWS:
+            lines.append(f"... {len(self.epochs) - ROWS:,} more epochs")
+        if self.cache is not None:
+            rates = [f"{name} {rate:.1%}" for name, rate in self.hit_rates.items()]
+            lines.append(f"a cache of {self.cache:,} samples a node saves: {', '.join(rates)}")
+        return "\n".join([*lines, *(f"locality: {each}" for each in self.advice)])
+
+
+def traffic(
+    plan: Plan,
+    shards: Sized = None,
+    *,
+    ranks_per_node: int = 8,
+    cache: int | None = None,
+    epochs: Iterable[int] | None = None,
+) -> Traffic:
+    """Return what the nodes of a run read of its shards: downloads, live shards, mixing, caches.
+
+    Every sample of the epochs is drawn, some ten million a second, and of each node and shard 8
+    bytes are held.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its world_size must be set.
+    shards : array_like of int, shape (num_shards,), Column, path, or None
+        Samples in each shard, or an object with such `sizes`; None for those that the order knows,
+        such as a `ShardShuffle`.
+    ranks_per_node : int, default 8
+        Ranks that share what they download: 0 to 7 are the first node.
+    cache : int, optional
+        Samples that a node can keep beside what is live. A shard is looked for when an epoch first
+        needs it. LRU drops what was needed longest ago; pinned keeps what came first; Belady drops
+        what is needed again last, which a plan knows.
+    epochs : iterable of int, optional
+        By default the first that is left. A cache needs several to be of use.
+
+    Raises
+    ------
+    IndexPlanError
+        If a number is out of range; if the sizes do not add up to the order's samples, or there are
+        none; if the epochs have more than 2**30 units, or there are 2**28 shards over all nodes.
+
+    Examples
+    --------
+    Every node reads every shard under `BlockShuffle`; lanes keep them apart:
+
+    >>> import indexplan as ip
+    >>> blocks = ip.BlockShuffle(65_536, block_size=64, window=4)
+    >>> lanes = ip.ShardShuffle([64] * 1024, stripe=256)
+    >>> plan = ip.Plan(blocks, world_size=16, batch_size=16, remainder="drop")
+    >>> ip.traffic(plan, [64] * 1024, ranks_per_node=4).times
+    (4.0,)
+    >>> ip.traffic(plan.replace(order=lanes), ranks_per_node=4).times
+    (1.0,)
+    """
+    check_plan("plan", plan)
+    world_size = world_of(plan)
+    cure = "leave it out for 8"
+    ranks_per_node = integer("ranks_per_node", ranks_per_node, 1, 2**31, cure)
+    if cache is not None:
+        cure = "pass how many samples a node can keep, or leave it out"
+        cache = integer("cache", cache, 1, 2**63, cure)
+    asked = [plan.start.epoch] if epochs is None else check_epochs(epochs)
+    if not asked:
+        raise wrong("epochs", "some epochs", epochs, "leave it out for the first that is left")
+    table = table_of(plan.order, shards)
+    num_nodes = -(-world_size // ranks_per_node)
+    if num_nodes * table.num_shards > NOTED:
+        rule, got = f"at most {NOTED}", num_nodes * table.num_shards
+        raise wrong("shards times nodes", rule, got, "ask ip.reads for some ranks at a time")
+    if (total := sum(plan.order.num_units(epoch) for epoch in asked)) > MOST:
+        cure = "ask for fewer epochs, or ip.reads for some steps"
+        raise wrong("units of the epochs", f"at most {MOST}, to be drawn", total, cure)
+    ranks_per_node = min(ranks_per_node, world_size)
+    points = max(1, min(POINTS, NUMBERS // (num_nodes * len(asked))))
+    found = [_epoch(plan, table, epoch, ranks_per_node, points) for epoch in asked]
+    num_steps = [each.num_steps for each in found]
+    before = np.cumsum([0, *num_steps])
+    stops = [each.stops + done for each, done in zip(found, before.tolist(), strict=False)]
+    return Traffic(
+        epochs=tuple(asked),
+        num_steps=tuple(num_steps),
+        num_shards=table.num_shards,
+        num_samples=table.num_samples,
+        num_nodes=num_nodes,
+        ranks_per_node=ranks_per_node,
+        downloads=np.array([each.downloads for each in found], np.int64),
+        live=np.array([each.live for each in found], np.int64),
+        live_samples=np.array([each.live_samples for each in found], np.int64),
+        different=tuple(each.different for each in found),
+        stops=np.concatenate(stops),
+        live_at=np.concatenate([each.live_at for each in found]),
+        cache=cache,
+        hit_rates={} if cache is None else _hit_rates(found, np.diff(table.firsts), cache),
+        advice=locality(plan, ranks_per_node, asked),
+    )
+
+
+class _Epoch(NamedTuple):
+    """What one epoch adds: the lists have a number, or a trace of shards, for each node."""
+
+    num_steps: int
+    different: Different
+    stops: Int64
+    live_at: Int64
+    downloads: list[int]
+    live: list[int]
+    live_samples: list[int]
+    traces: list[Int64]
+
+
+def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) -> _Epoch:
+    from indexplan.kernels.reads import note_nodes
+
+    edges = [*range(ranks, world_of(plan), ranks), world_of(plan)]
+    start = plan.start.sub_epoch if epoch == plan.start.epoch else 0
+    parts = [steps_of(plan, epoch, part) for part in range(start, plan.sub_epochs)]
+    num_steps = sum(steps.num_steps - steps.first_step for steps in parts)
+    noted = [np.zeros(len(edges) * table.num_shards, np.int32) for _ in range(2)]
+    stamps, mixed = np.zeros(table.num_shards, np.int32), np.zeros(num_steps, np.int64)
+    done = 0
+    for steps in parts:
+        for step, indices, ends in _drawn(plan, steps, edges):
+            number = done + step - steps.first_step
+            note_nodes(*table, indices, ends, number, len(edges), *noted, stamps, mixed)
+        done += steps.num_steps - steps.first_step
+    points = np.unique(np.arange(num_points + 1) * num_steps // num_points)
+    firsts, lasts = (each.reshape(len(edges), -1) for each in noted)
+    sizes = np.diff(table.firsts)
+    found = [_node(*pair, sizes, points) for pair in zip(firsts, lasts, strict=True)]
+    num, live_at, live_samples, traces = (list(each) for each in zip(*found, strict=True))
+    return _Epoch(
+        num_steps=num_steps,
+        different=Different(int(mixed.min()), float(mixed.mean()), int(mixed.max()))
+        if num_steps
+        else Different(0, 0.0, 0),
+        stops=points[1:],
+        live_at=np.stack(live_at, axis=1),
+        downloads=num,
+        live=[int(each.max(initial=0)) for each in live_at],
+        live_samples=live_samples,
+        traces=traces,
+    )
+
+
+def _node(
+    first_steps: NDArray[np.int32], last_steps: NDArray[np.int32], sizes: Int64, points: Int64
+) -> tuple[int, Int64, int, Int64]:
+    """Return samples of a node's shards, most live ones up to points, their samples, the trace.
+
+    Steps count from 1; 0 stands for shards that the node does not read.
+    """
+    shards = np.flatnonzero(first_steps)
+    first, last, each = first_steps[shards], last_steps[shards], sizes[shards]
+    live, live_samples = np.zeros((2, int(points[-1]) + 1), np.int64)
+    for of_steps, numbers in ((live, np.ones_like(each)), (live_samples, each)):
+        np.add.at(of_steps, first - 1, numbers)
+        np.subtract.at(of_steps, last, numbers)
+        np.cumsum(of_steps, out=of_steps)
+    none = np.empty(0, np.int64)
+    most = np.maximum.reduceat(live, points[:-1]) if len(points) > 1 else none
+    trace = shards[np.argsort(first, kind="stable")]
+    return int(each.sum()), most, int(live_samples.max()), trace
+
+
+def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, Int64, Int64]]:
+    """Yield the samples of some steps, and where each node of each step ends; from which step on.
+
+    Of a step that has more samples than are drawn at a time, its nodes end where they are cut.
+    """
+    order, block = plan.order, BLOCK // 256 if plan.order.deals_bins else BLOCK
+    step = steps.first_step
+    while step < steps.num_steps:
+        span = steps.span(step)
+        each = span.length // span.num_steps + 1
+        until = min(span.step + span.num_steps, step + max(1, block // each))
+        anchor, starts = cuts(steps, world_of(plan), edges, step, until)
+        ends = np.stack(starts, axis=1).ravel().astype(np.int64)
+        done = 0
+        for epoch, low, high in steps.pieces(anchor, anchor + int(ends[-1])):
+            for begin in range(low, high, block):
+                stop = min(begin + block, high)
+                indices = order.take(epoch, begin, stop)
+                inside = np.clip(ends - done, 0, stop - begin)
+                if order.deals_bins:
+                    inside = order.offsets(epoch, begin, stop)[inside]
+                yield step, indices, inside
+                done += stop - begin
+        step = until
+
+
+def _hit_rates(found: list[_Epoch], sizes: Int64, cache: int) -> dict[str, float]:
+    """Return what each rule saves of the downloads of all nodes and epochs."""
+    traces = [np.concatenate(each) for each in zip(*(each.traces for each in found), strict=True)]
+    total = sum(sum(each.downloads) for each in found)
+    hits = {name: sum(rule(each, sizes, cache) for each in traces) for name, rule in RULES.items()}
+    return {name: number / max(total, 1) for name, number in hits.items()}

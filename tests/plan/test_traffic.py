@@ -1,0 +1,248 @@
+"""Traffic: what nodes download, against sets of what their batches hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.plan import traffic as module
+from indexplan.plan.caches import RULES
+from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
+from tests.support.strategies import plans, start_of
+
+
+def steps_in(plan: ip.Plan, epoch: int) -> list[tuple[int, int]]:
+    """Return what is left of an epoch: sub-epochs and steps."""
+    first = start_of(plan)[1] if epoch == start_of(plan)[0] else 0
+    return [
+        (part, step)
+        for part in range(first, plan.sub_epochs)
+        for step in range(plan.first_step(epoch, part), plan.num_steps(epoch, part))
+    ]
+
+
+def nodes_of(plan: ip.Plan, each: int) -> list[range]:
+    """Return the ranks of each node."""
+    world = plan.world_size or 0
+    return [range(low, min(low + each, world)) for low in range(0, world, each)]
+
+
+@settings(max_examples=50)
+@given(plans(orders_of_all_kinds()), st.integers(1, 9), st.data())
+def test_traffic_is_that_of_the_batches(plan: ip.Plan, each: int, data: st.DataObject) -> None:
+    """Downloads, live shards and mixing are those of sets, however the steps are cut."""
+    sizes = data.draw(shards_of(plan.order.num_samples))
+    first = start_of(plan)[0]
+    epochs = [first, first + 1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BLOCK", data.draw(st.sampled_from([256, 2560, 2**20])))
+        patch.setattr(module, "POINTS", data.draw(st.integers(1, 9)))
+        found = ip.traffic(plan, sizes, ranks_per_node=each, epochs=epochs)
+    live_at, total = [], 0
+    for i, epoch in enumerate(epochs):
+        steps = steps_in(plan, epoch)
+        mixed = [
+            {shard for node in nodes for shard in node}
+            for nodes in (
+                [read_in(plan, sizes, epoch, *step, ranks) for ranks in nodes_of(plan, each)]
+                for step in steps
+            )
+        ]
+        counts = list(map(len, mixed))
+        mean = sum(counts) / max(len(counts), 1)
+        assert (min(counts, default=0), mean, max(counts, default=0)) == found.different[i]
+        assert len(steps) == found.num_steps[i]
+        curves = []
+        for node, ranks in enumerate(nodes_of(plan, each)):
+            of_steps = [set(read_in(plan, sizes, epoch, *step, ranks)) for step in steps]
+            needed = set().union(*of_steps)
+            assert sum(sizes[shard] for shard in needed) == found.downloads[i, node]
+            until = [set().union(*of_steps[: t + 1]) for t in range(len(steps))]
+            live = [until[t] & set().union(*of_steps[t:]) for t in range(len(steps))]
+            assert max(map(len, live), default=0) == found.live[i, node]
+            most = max((sum(sizes[shard] for shard in each) for each in live), default=0)
+            assert most == found.live_samples[i, node]
+            curves.append([len(each) for each in live])
+        live_at += list(zip(*curves, strict=True))
+        total += len(steps)
+    assert (total == 0 and not len(found.stops)) or total == found.stops[-1]
+    starts = [0, *found.stops.tolist()][:-1]
+    for low, high, most in zip(starts, found.stops.tolist(), found.live_at.tolist(), strict=True):
+        assert [max(each) for each in zip(*live_at[low:high], strict=True)] == most
+    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
+    n = plan.order.num_samples
+    assert found.times == tuple(sum(row) / n for row in found.downloads.tolist())
+
+
+def walked(trace: list[int], sizes: list[int], room: int, rule: str) -> int:
+    """Return the samples that a cache has, which looks at all of its shards at each use."""
+    kept: list[int] = []  # by their last use, or by their first for pinned
+    found = 0
+
+    def again(shard: int, at: int) -> float:
+        return trace.index(shard, at + 1) if shard in trace[at + 1 :] else float("inf")
+
+    for at, shard in enumerate(trace):
+        if shard in kept:
+            found += sizes[shard]
+            if rule == "LRU":
+                kept.remove(shard)
+                kept.append(shard)
+            continue
+        if sizes[shard] > room:
+            continue
+        while sum(sizes[each] for each in kept) + sizes[shard] > room:
+            if rule == "LRU":
+                kept.pop(0)
+                continue
+            farthest = max(kept, key=lambda each: again(each, at), default=shard)
+            if rule == "pinned" or again(farthest, at) <= again(shard, at):
+                break
+            kept.remove(farthest)
+        else:
+            kept.append(shard)
+    return found
+
+
+@given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(1, 4), min_size=6), st.data())
+def test_caches(trace: list[int], sizes: list[int], data: st.DataObject) -> None:
+    """Each rule keeps what it says, of shards of any sizes; Belady's is best where all are even."""
+    room = data.draw(st.integers(1, 12))
+    uses, column = np.array(trace, np.int64), np.array(sizes, np.int64)
+    even = np.ones_like(column)
+    for name, rule in RULES.items():
+        # of several that never come again, any may go: their sizes would matter
+        assert walked(trace, even.tolist(), room, name) == rule(uses, even, room)
+        if name != "Belady":
+            assert walked(trace, sizes, room, name) == rule(uses, column, room)
+        assert rule(uses, even, room) <= RULES["Belady"](uses, even, room)
+
+
+CYCLE = [0, 1, 2, 3] * 5
+
+
+@pytest.mark.parametrize(("name", "found"), [("LRU", 0), ("pinned", 8), ("Belady", 8)])
+def test_caches_of_a_cycle(name: str, found: int) -> None:
+    """What every node sees that reads all shards over and over: LRU drops what comes next."""
+    assert found == RULES[name](np.array(CYCLE), np.ones(4, np.int64), 2)
+
+
+def test_hit_rates() -> None:
+    """Sticky lanes: from the second epoch on, nodes whose caches hold the dataset read nothing."""
+    order = ip.ShardShuffle([16] * 64, lanes=8, stripe=32, sticky=True)
+    plan = ip.Plan(order, world_size=4, batch_size=8, remainder="drop")
+    found = ip.traffic(plan, ranks_per_node=1, cache=256, epochs=range(5))
+    assert found.times == (1.0,) * 5
+    assert {"LRU": 0.8, "pinned": 0.8, "Belady": 0.8} == found.hit_rates
+    assert "a cache of 256 samples a node saves: LRU 80.0%, pinned 80.0%" in str(found)
+    less = ip.traffic(plan, ranks_per_node=1, cache=128, epochs=range(5))
+    assert less.hit_rates["Belady"] == pytest.approx(0.4)
+
+
+def order(**fields: object) -> ip.ShardShuffle:
+    """Return an order whose lanes fit 4 nodes of 2 ranks, batch 8: G = 64, Z = 256, L = 32."""
+    sizes = np.arange(200) % 7 + 30
+    return ip.ShardShuffle(sizes, **{"lanes": 32, "stripe": 256, **fields})  # type: ignore[arg-type]
+
+
+def asked(of: ip.Order | None = None, **fields: object) -> tuple[str, ...]:
+    """Return what is said of a plan of 4 nodes of 2 ranks."""
+    given = {"world_size": 8, "batch_size": 8, "remainder": "drop", **fields}
+    return ip.traffic(ip.Plan(of or order(), **given), ranks_per_node=2).advice  # type: ignore[arg-type]
+
+
+def stopped(step: int) -> ip.Plan:
+    """Return a plan that was stopped under batches of 5, and goes on with 8."""
+    plan = ip.Plan(order(), world_size=8, batch_size=5, remainder="drop")
+    return plan.replace(batch_size=8).resume(plan.cursor(0, step=step))
+
+
+CHANGE = ", so that nodes change lanes; "
+ADVICE: dict[str, tuple[Callable[[], tuple[str, ...]], str]] = {
+    "drop": (asked, ""),
+    "pad": (lambda: asked(remainder="pad"), ""),
+    "carry": (lambda: asked(order(grid="stream"), remainder="carry"), ""),
+    "carry, cut": (lambda: asked(order(grid="stream"), remainder="carry", sub_epochs=7), ""),
+    "no lanes": (lambda: asked(ip.Repeat(order(), 1), remainder="spread"), ""),
+    "resumed at a step": (
+        lambda: ip.traffic(stopped(8), ranks_per_node=2).advice,
+        "",
+    ),
+    "resumed inside one": (
+        lambda: ip.traffic(stopped(9), ranks_per_node=2).advice,
+        "epoch 0: the run went on at position 360, in the middle of a step"
+        + CHANGE
+        + "stop runs after full steps of a global batch that divides both",
+    ),
+    "nodes of other sizes": (
+        lambda: asked(world_size=7),
+        "7 ranks in nodes of 2 leave a node of fewer, so that nodes cut lanes in the middle; fill "
+        "all nodes",
+    ),
+    "shares that move": (
+        lambda: asked(batch_size=None, global_batch_size=60),
+        "the global batch of 60 is no multiple of 8 ranks, so that shares move from step to step; "
+        "choose one that is",
+    ),
+    "stripe": (
+        lambda: asked(batch_size=12),
+        f"stripe=256 is no multiple of the global batch of 96{CHANGE}lanes=32, stripe=192 would do",
+    ),
+    "lanes": (
+        lambda: asked(order(lanes=16, stripe=768)),
+        f"lanes=16 is no multiple of the 12 steps of a stripe{CHANGE}lanes=16, stripe=256 would do",
+    ),
+    "lanes of a step": (
+        lambda: asked(order(lanes=12, stripe=768)),
+        f"4 nodes cannot evenly share the lanes of a step, 1{CHANGE}lanes=12, stripe=192 would do",
+    ),
+    "spread": (
+        lambda: asked(remainder="spread"),
+        f"epoch 0: spread's steps are smaller than the global batch, and drift{CHANGE}use "
+        'remainder="drop" or "pad", or "carry" and grid="stream"',
+    ),
+    "sub-epochs": (
+        lambda: asked(sub_epochs=3),
+        f'epoch 0: 3 sub-epochs begin in the middle of steps{CHANGE}use remainder="carry" and '
+        'grid="stream"',
+    ),
+    "carry without the stream": (
+        lambda: (
+            ip.traffic(
+                ip.Plan(order(), world_size=8, batch_size=8, remainder="carry"),
+                ranks_per_node=2,
+                epochs=[1],
+            ).advice
+        ),
+        "epoch 1: carry's steps run through the epochs, and lanes begin anew in each"
+        f'{CHANGE}use grid="stream"',
+    ),
+    "the stream without carry": (
+        lambda: (
+            ip.traffic(
+                ip.Plan(order(grid="stream"), world_size=8, batch_size=8, remainder="drop"),
+                ranks_per_node=2,
+                epochs=[1],
+            ).advice
+        ),
+        f'epoch 1: grid="stream" is for carry; under drop epochs begin elsewhere{CHANGE}use '
+        'grid="epoch", or remainder="carry"',
+    ),
+    "a phase": (
+        lambda: asked(batch_size=[ip.Phase(0, 8), ip.Phase(32, 16)]),
+        f"epoch 0: a phase begins in the middle of a step{CHANGE}begin it where one ends",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_advice(name: str) -> None:
+    """What keeps nodes from their lanes is said, and what would do; else nothing is."""
+    given, expected = ADVICE[name]
+    assert (expected,) * bool(expected) == given()
