@@ -69,37 +69,46 @@ def test_any_tail_is_the_oracles(
 
 
 def test_which_tail_is_taken() -> None:
-    """The first with hardly more bins than the fewest of all, even where all are above volume."""
+    """Of those with hardly more bins than the fewest, that with the least squares; then the first.
 
-    def kept(*counts: int, fewest: int) -> int:
+    Each number stands for a pattern: so many bins of so many samples.
+    """
+
+    def kept(*made: list[tuple[int, int]]) -> int:
         tried: list[int] = []
 
         def pack(tail: int) -> Any:
             tried.append(tail)
-            groups = np.zeros((1, 4), np.int64)
-            groups[0, 3] = counts[packed.TAILS.index(tail)]
-            return np.zeros((1, 4), np.uint32), groups
+            groups = np.zeros((9, 4), np.int64)
+            for row, (count, size) in enumerate(made[packed.TAILS.index(tail) % len(made)]):
+                groups[row, 1], groups[row, 3] = size, count
+            return np.array([tail]), groups
 
-        packed._best(pack, fewest)
-        return packed.TAILS.index(tried[-1])
+        (tail,) = packed._best(pack)[0].tolist()
+        assert tried.count(tail) <= 2
+        return packed.TAILS.index(tail)
 
-    most = packed.ENOUGH  # bins of the fewest, of which one more will do
-    assert kept(most + 1, most, most, most, most, most, fewest=1) == 0
-    assert kept(most + 2, most + 1, most, most, most, most, fewest=1) == 1
-    assert kept(most + 2, most + 2, most + 2, most + 2, most + 2, most, fewest=most) == 5
-    assert kept(most + 2, most + 1, most + 1, most, most, most, fewest=most) == 1
-    assert kept(most + 2, most + 2, most + 2, most + 2, most + 2, most + 1, fewest=1) == 0
+    most = packed.ENOUGH
+    even, uneven, more = [(most, 5)], [(most - 1, 5), (1, 6)], [(most + 1, 4)]
+    assert kept(even) == 0
+    assert kept(uneven, even) == 1
+    assert kept(uneven, uneven, even, more) == 3
+    assert kept([(most + 2, 1)], even, uneven) == 1
+    assert kept([(most + 2, 1)], [(most + 1, 3)], [(2, 500), (most - 2, 1)]) == 1
+    assert kept([(most - 1, 5)], [(most, 3)]) == 0
+    assert kept([(2, 2**31 - 1)], [(2, 2**31 - 2)]) == 1
+    assert kept(*[uneven] * (len(packed.TAILS) - 1), even) == len(packed.TAILS) - 1
 
 
 def test_bins_are_full_and_mixed() -> None:
     """Hardly any place is left, and steps are as alike in their lengths as random samples are."""
     order = ip.Packed(CHATS, 4096, seed=1)
     bins = units(order, 0)
-    assert CHATS.sum() / (4096 * len(bins)) > 0.995
+    assert CHATS.sum() / (4096 * len(bins)) > 0.998
     batches = [np.concatenate(bins[i : i + 16]) for i in range(0, len(bins) - 15, 16)]
     spread = np.var([CHATS[batch].mean() for batch in batches])
     alone = np.mean([CHATS.var() / len(batch) for batch in batches])  # of random ones
-    assert spread < 2 * alone
+    assert spread < alone
 
 
 def test_epochs_mix_anew() -> None:

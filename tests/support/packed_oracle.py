@@ -69,7 +69,8 @@ def template(
     counted = [(max(lengths[sample] for sample in row), len(row)) for row in rows]
     tried = [packed(counted, max_length, max_samples, tail) for tail in TAILS]
     fewest = min(map(len, tried))
-    return rows, next(bins for bins in tried if (len(bins) - fewest) * ENOUGH <= fewest)
+    few = [bins for bins in tried if (len(bins) - fewest) * ENOUGH <= fewest]
+    return rows, min(few, key=lambda bins: sum(len(held) ** 2 for held in bins))
 
 
 def epoch_of(
