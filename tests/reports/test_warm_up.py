@@ -56,6 +56,15 @@ NAMES = {
     "fill_cells",
     "sort_by_digit",
     "cut_runs",
+    "read_windows",
+    "find_documents",
+    "lay_out",
+    "lay_guide",
+    "note_nodes",
+    "note_reads",
+    "reorder_pieces",
+    "deal_runs",
+    "find_places",
 }
 
 ASK = """
