@@ -36,6 +36,7 @@ PAGES = (
     "mixtures",
     "tokens",
     "lengths",
+    "packing",
     "subsets",
 )
 BLOCK = re.compile(
