@@ -70,13 +70,14 @@ NAMES = {
 ASK = """
 import json
 import indexplan as ip
-from indexplan.kernels import philox
+from indexplan.kernels import permutation, philox
 from indexplan.kernels.xxh64 import xxh64
 plans = [ip.Plan(order, world_size=8, batch_size=16)
          for order in (ip.Shuffle(10**9), ip.BlockShuffle(10**9, 1000, 4))]
 batches = [plan.batch(0, step=5, rank=3).tolist() for plan in plans]
 places = [plan.locate(batch, 0).step.tolist() for plan, batch in zip(plans, batches)]
 philox.philox4x32.compile()
+permutation.permute_epochs.compile()
 xxh64(b"abc")
 from indexplan.kernels.compiling import KERNELS
 print(json.dumps([batches, places, sorted({kernel.origin for kernel in KERNELS})]))
