@@ -252,7 +252,9 @@ class PlanLoader(DataLoader[Any]):
     def shares(self) -> dict[str, float]:
         """The share of each group that the order aims at in the step received last, by name.
 
-        What the weights of a mixture come to there, in whichever of their phases it is.
+        What the weights of a mixture come to there, in whichever of their phases it is. They are of
+        the step's samples; of a mixture of bins, they are of its bins (`plan.order.shares_of`), and
+        samples come in other shares where one source's bins are larger than another's.
 
         Raises
         ------

@@ -141,6 +141,12 @@ class Stored(Order):
         return () if source is None else source.group_names
 
     @property
+    def shares_of(self) -> str:
+        """What shares are of in the order that is stored, where it is known here."""
+        source, _ = self.known
+        return "samples" if source is None else source.shares_of
+
+    @property
     def shard_sizes(self) -> Column | None:
         """Samples in each shard, where the order that is stored is known here and knows them."""
         source, _ = self.known

@@ -164,6 +164,20 @@ class Order(abc.ABC):
         return ()
 
     @property
+    def shares_of(self) -> str:
+        """What `group_shares` are shares of: "samples", or "units" where these are what is steered.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(20)}
+        >>> bins = {name: ip.TokenBudget([5] * 20, 20, seed=i) for i, name in enumerate(sources)}
+        >>> [ip.Mixture(each, {"a": 1, "b": 1}).shares_of for each in (sources, bins)]
+        ['samples', 'units']
+        """
+        return "samples"
+
+    @property
     def shard_sizes(self) -> Column | None:
         """Samples in each shard of the dataset, where the order knows of shards; else None."""
         return None
@@ -513,7 +527,8 @@ class Order(abc.ABC):
         Returns
         -------
         numpy.ndarray
-            float64, shape (groups,): fractions of the units, which sum to 1.
+            float64, shape (groups,): fractions of the samples, or of the units where `shares_of`
+            says so; they sum to 1.
 
         Raises
         ------

@@ -35,6 +35,11 @@ class Layer(Order):
         return self.order.group_names
 
     @property
+    def shares_of(self) -> str:
+        """What shares are of in the order inside."""
+        return self.order.shares_of
+
+    @property
     def shard_sizes(self) -> Column | None:
         """Samples in each shard, where the order inside knows of shards."""
         return self.order.shard_sizes

@@ -188,6 +188,11 @@ class Mixture(Order):
         """The sources' names."""
         return self.names
 
+    @property
+    def shares_of(self) -> str:
+        """Weights are of units: where sources deal bins, samples come as these are sized."""
+        return "units" if self.deals_bins else "samples"
+
     @once
     def _ends(self) -> tuple[int, ...]:
         """Where the indices of each source begin, and the last one's end."""

@@ -27,18 +27,23 @@ ROWS = 24  # groups that a text names: as many of those drawn most as of those d
 class Draws(Answer):
     """How many samples of each group the steps of an epoch draw, and how many it aims at.
 
+    Or how many units, where the order's shares are of units: those of a mixture of bins, each of
+    which is of one source.
+
     Parameters
     ----------
     epoch : int
     num_steps, num_looked_at : int
         Steps of the epoch that are left, and how many of them, from the first on, were drawn.
+    counted : {"samples", "units"}
+        What is counted: what the order's `shares_of` says.
     names : tuple of str
         The order's groups: the sources of a mixture, or the classes.
     stops : numpy.ndarray
         int64, shape (points,): so many steps were finished at each point.
     counts : numpy.ndarray
-        int64, shape (points, groups): samples that were drawn of each group by then, over all
-        ranks; without padding.
+        int64, shape (points, groups): what was drawn of each group by then, over all ranks; without
+        padding.
     aimed : numpy.ndarray
         float64, the same shape: what the shares come to.
 
@@ -57,6 +62,7 @@ class Draws(Answer):
     epoch: int
     num_steps: int
     num_looked_at: int
+    counted: str
     names: tuple[str, ...]
     stops: Int64
     counts: Int64
@@ -64,19 +70,25 @@ class Draws(Answer):
 
     @property
     def drawn(self) -> Int64:
-        """Samples that were drawn of each group in all; int64, shape (groups,)."""
+        """What was drawn of each group in all; int64, shape (groups,)."""
         return self.counts[-1] if len(self.counts) else np.zeros(len(self.names), np.int64)
 
     @property
     def most_apart(self) -> Float64:
-        """How far each group's count was from its aim where it was farthest, in samples."""
+        """How far each group's count was from its aim where it was farthest."""
         apart: Float64 = np.abs(self.counts - self.aimed).max(axis=0, initial=0.0)
         return apart
+
+    @property
+    def noun(self) -> str:
+        """What is counted, as it is called where units are not explained."""
+        return "bins" if self.counted == "units" else "samples"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON types, the arrays as lists."""
         arrays = {name: getattr(self, name).tolist() for name in ("stops", "counts", "aimed")}
-        plain = {name: getattr(self, name) for name in ("epoch", "num_steps", "num_looked_at")}
+        names = ("epoch", "num_steps", "num_looked_at", "counted")
+        plain = {name: getattr(self, name) for name in names}
         return {**plain, "names": list(self.names), **arrays}
 
     def __str__(self) -> str:
@@ -85,7 +97,7 @@ class Draws(Answer):
         steps = f"{self.num_steps:,} step{'s' * (self.num_steps != 1)}"
         if self.num_looked_at < self.num_steps:
             steps = f"the first {self.num_looked_at:,} of {steps}"
-        lines = [f"epoch {self.epoch}, {steps}: {total:,} samples drawn"]
+        lines = [f"epoch {self.epoch}, {steps}: {total:,} {self.noun} drawn"]
         shown, left_out = _rows(drawn)
         width = max([5, *(len(self.names[group]) for group in shown)])
         row = f"{{:<{width}}} {{:>13}} {{:>9}} {{:>10}} {{:>12}}"
@@ -105,8 +117,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
 
     Of an epoch of more than 2**26 units, the first steps are drawn; of a longer step, a part.
 
-    A mixture's shares are of units. Where its sources deal bins of different sizes, samples are not
-    drawn in those shares, and what is aimed at is not what is to be expected of them.
+    A mixture's weights are of units. So where its sources deal bins, bins are counted, and not the
+    samples in them: of sources with bins of different sizes, these are drawn in other shares.
 
     Parameters
     ----------
@@ -150,6 +162,7 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
     stops, counts, aimed = [], [], []
     count, aim = np.zeros(len(names), np.int64), np.zeros(len(names))
     block = BLOCK // 256 if order.deals_bins else BLOCK  # a bin holds many samples
+    groups_of = _of_units if order.shares_of == "units" else _of_samples
     done = units = 0
     for steps in parts:
         step = steps.first_step
@@ -162,7 +175,7 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
             for of_epoch, start, end in steps.pieces(low, low + steps.valid(low, high)):
                 for begin in range(start, end, block):
                     until = min(begin + block, end)
-                    groups = order.group_of(order.take(of_epoch, begin, until))
+                    groups = groups_of(order, of_epoch, begin, until)
                     count += np.bincount(groups[groups >= 0], minlength=len(names))
                     aim += order.group_shares(of_epoch, begin, until) * len(groups)
             done, units, step = done + stop - step, units + high - low, stop
@@ -175,11 +188,26 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
         epoch=epoch,
         num_steps=num_steps,
         num_looked_at=done,
+        counted=order.shares_of,
         names=names,
         stops=np.array(stops, np.int64),
         counts=np.array(counts, np.int64).reshape(shape),
         aimed=np.array(aimed, np.float64).reshape(shape),
     )
+
+
+def _of_samples(order: Order, epoch: int, start: int, stop: int) -> Int64:
+    """Return the group of each sample of an interval."""
+    return order.group_of(order.take(epoch, start, stop))
+
+
+def _of_units(order: Order, epoch: int, start: int, stop: int) -> Int64:
+    """Return the group of each unit of an interval, which is that of its samples; -1 of none."""
+    offsets = order.offsets(epoch, start, stop)
+    groups = np.full(stop - start, -1)
+    filled = offsets[1:] > offsets[:-1]
+    groups[filled] = order.group_of(order.take(epoch, start, stop)[offsets[:-1][filled]])
+    return groups
 
 
 def _rows(drawn: Int64) -> tuple[list[int], int]:

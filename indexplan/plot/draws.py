@@ -33,7 +33,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
     matplotlib.figure.Figure
         Above, each group's share of the samples in windows of steps, as points, and the share
         aimed at, as a line; below, how many samples the count is ahead of the aim. Of more than
-        six groups, the three drawn most and the three drawn least.
+        six groups, the three drawn most and the three drawn least. Of a mixture of bins, bins are
+        counted.
 
     Raises
     ------
@@ -62,8 +63,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
         below.plot(found.stops, (found.counts - found.aimed)[:, group], color=color, linewidth=1)
     below.axhline(0, color=GREY, linewidth=0.8)
     above.set_ylim(bottom=0)
-    above.set_ylabel("% of the samples")
-    below.set_ylabel("samples ahead")
+    above.set_ylabel(f"% of the {found.noun}")
+    below.set_ylabel(f"{found.noun} ahead")
     below.set_xlabel("step")
     below.xaxis.get_major_locator().set_params(integer=True)
     below.xaxis.set_major_formatter(lambda value, _: short(value))
@@ -94,7 +95,7 @@ def _title(found: Draws, shown: int) -> str:
     steps = f"{found.num_steps:,} step{'s' * (found.num_steps != 1)}"
     if found.num_looked_at < found.num_steps:
         steps = f"the first {found.num_looked_at:,} of {steps}"
-    title = f"Draws: epoch {found.epoch}, {steps}, {int(found.drawn.sum()):,} samples"
+    title = f"Draws: epoch {found.epoch}, {steps}, {int(found.drawn.sum()):,} {found.noun}"
     total = len(found.names)
     some = f"; {shown} of {total:,} groups, those drawn most and least" if shown < total else ""
     return f"{title}{some}"

@@ -217,7 +217,7 @@ def answers(order: Order, asked: Asked) -> dict[str, Any]:
         "columns": sorted(order.columns),
     }
     if order.group_names:
-        said["group_names"] = list(order.group_names)
+        said |= {"group_names": list(order.group_names), "shares_of": order.shares_of}
     for epoch, positions, samples in asked:
         found, where = order.locate_all(epoch, samples)
         said |= {

@@ -37,6 +37,8 @@ def _grouped(look: Look) -> Found:
     names = look.order.group_names
     right = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
     yield 1, "" if right else f"group_names {shown(names)}"
+    what = look.order.shares_of
+    yield 1, "" if what in ("samples", "units") else f"shares_of {shown(what)}"
     for row in look.each():
         groups, num = look.order.group_of(row.samples), row.num_units
         bad = np.flatnonzero((groups < -1) | (groups >= len(names)))

@@ -8,6 +8,7 @@ import pytest
 import indexplan as ip
 from indexplan_torch import PlanLoader
 from tests.orders.test_groups import Leaning, aim
+from tests.plan.test_draws import mixed_bins
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -28,6 +29,17 @@ def test_a_loop_knows_the_groups_of_its_batch(workers: int, remainder: str) -> N
             assert {"low": low, "high": 1 - low} == pytest.approx(loader.shares)
             num_seen += 1
         assert plan.num_steps(epoch) == num_seen
+
+
+def test_of_a_mixture_of_bins_shares_are_of_bins() -> None:
+    """What the step aims at are as many bins of each; its samples are in `groups`."""
+    plan = ip.Plan(mixed_bins(), batch_size=4)
+    loader = PlanLoader(range(140), plan, rank=0, world_size=1, keep_bins=False)
+    found = ip.draws(plan.replace(world_size=1))
+    for _ in loader:
+        assert {"large": 0.5, "small": 0.5} == loader.shares
+        assert [16, 4] == np.bincount(loader.groups).tolist()
+    assert (found.counted, [20, 20]) == ("units", found.drawn.tolist())
 
 
 def test_groups_are_asked_for_inside_the_loop() -> None:

@@ -155,6 +155,7 @@ QUESTIONS: dict[str, Question] = {
     "Order.group_shares": lambda plan: [
         outcome(lambda epoch=epoch: plan.order.group_shares(epoch, 1, 5)) for epoch in EPOCHS
     ],
+    "Order.shares_of": lambda plan: plan.order.shares_of,
     "Order.num_units": lambda plan: [plan.order.num_units(epoch) for epoch in EPOCHS],
     "Order.to_dict": lambda plan: plan.order.to_dict(),
     "explain": lambda plan: [ip.explain(plan, sample, EPOCHS) for sample in range(20)],

@@ -143,11 +143,18 @@ class Elsewhere(Leaning):
         return super()._group_of(indices) + 1
 
 
+class Vague(Leaning):
+    """Aims at shares of what nobody counts."""
+
+    shares_of = "tokens"  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     ("order", "words"),
     [
         (Overfull(8), r"group_shares\(0, 0, 8\) \[.*\]"),
         (Elsewhere(8), r"group 2 of sample 4"),
+        (Vague(8), r"shares_of 'tokens'"),
     ],
 )
 def test_the_kit_looks_at_groups(order: ip.Order, words: str) -> None:

@@ -101,3 +101,27 @@ def test_of_many_groups_both_ends_are_named() -> None:
     few = plan.replace(world_size=7)
     whole = ip.draws(few)
     assert whole.drawn.sum() == few.account(0).num_read
+
+
+def mixed_bins() -> ip.Mixture:
+    """Two sources of bins, one of 8 samples and one of 2, as often as each other."""
+    large = ip.Grouped([0] * 80, 8, seed=1)
+    small = ip.Grouped([0] * 60, 2, seed=2)
+    return ip.Mixture({"large": large, "small": small}, {"large": 1, "small": 1}, epoch_size=40)
+
+
+@pytest.mark.parametrize("layer", [lambda order: order, lambda order: ip.Epochs(order, 20)])
+def test_of_a_mixture_of_bins_bins_are_counted(layer: Any) -> None:
+    """As weights are of bins: of samples, four times as many are drawn of one source."""
+    order = layer(mixed_bins())
+    plan = ip.Plan(order, world_size=2, batch_size=2)
+    found = ip.draws(plan)
+    half = order.num_units(0) // 2
+    assert ("units", "units") == (order.shares_of, found.counted)
+    assert [half, half] == found.drawn.tolist() == found.aimed[-1].tolist()
+    assert 1 >= found.most_apart.max()
+    assert f"steps: {2 * half} bins drawn" in str(found)
+    assert str(found) in str(show_plan(plan, None, None, None))
+    samples = order.group_of(order.take(0, 0, 2 * half))
+    assert [8 * half, 2 * half] == np.bincount(samples).tolist()
+    assert "samples" == ip.draws(ip.Plan(Leaning(9), world_size=1, batch_size=2)).counted

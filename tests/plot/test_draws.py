@@ -11,7 +11,7 @@ import indexplan as ip
 from indexplan import plot
 from indexplan.cli import main
 from tests.orders.test_groups import Leaning
-from tests.plan.test_draws import Many
+from tests.plan.test_draws import Many, mixed_bins
 
 
 def test_every_group_is_drawn() -> None:
@@ -37,6 +37,16 @@ def test_of_many_groups_both_ends_are_drawn() -> None:
     assert 6 == len(figure.axes[0].lines)
     empty = plot.draws(plan.replace(batch_size=2000, remainder="drop"))
     assert "0 steps, 0 samples" in empty.get_suptitle()
+
+
+def test_of_a_mixture_of_bins_bins_are_drawn() -> None:
+    """And the picture says so."""
+    figure = plot.draws(ip.Plan(mixed_bins(), world_size=2, batch_size=5))
+    above, below = figure.axes
+    assert ("% of the bins", "bins ahead") == (above.get_ylabel(), below.get_ylabel())
+    assert "4 steps, 40 bins" in figure.get_suptitle()
+    for line in above.lines:
+        np.testing.assert_allclose(line.get_ydata(), 50)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
