@@ -364,6 +364,20 @@ class Order(abc.ABC):
         epoch = check_epoch(epoch)
         return self._offsets(epoch, *self._check_runs(epoch, starts, stops))
 
+    @once
+    def _hidden_cuts(self) -> tuple[str, str] | None:
+        """The kind of order, here or inside, that says nothing of an order in it that cuts samples.
+
+        Its name, and the algorithm of that order.
+        """
+        names = getattr(type(self), "__dataclass_fields__", None) or ()
+        for inside in _orders([getattr(self, name, None) for name in names]):
+            if inside.traits.cuts_samples and not self.traits.cuts_samples:
+                return type(self).__name__, inside.algorithm
+            if (hidden := inside._hidden_cuts) is not None:  # noqa: SLF001 (of an order too)
+                return hidden
+        return None
+
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
         """Return which part of each sample of valid intervals is read."""
         rule = f"{type(self).__name__} must write _spans, as it cuts samples"
@@ -631,13 +645,9 @@ def check_cuts_samples(order: Order) -> None:
 
 def check_parts_known(order: Order) -> None:
     """Raise `IndexPlanError` of an order over one that cuts samples, which knows nothing of it."""
-    for name in getattr(type(order), "__dataclass_fields__", ()):
-        inside = getattr(order, name, None)
-        if not isinstance(inside, Order) or not inside.traits.cuts_samples:
-            continue
-        if not order.traits.cuts_samples:
-            rule = f"True in {type(order).__name__}, as {inside.algorithm} inside it cuts some"
-            raise wrong("cuts_samples", rule, False, "write _spans too, and say so in its traits")
+    if (hidden := order._hidden_cuts) is not None:  # noqa: SLF001 (of an order, for this)
+        rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts some"
+        raise wrong("cuts_samples", rule, False, "write _spans too, and say so in its traits")
 
 
 def summed(costs: Int64, offsets: Int64) -> Int64:
@@ -689,6 +699,15 @@ def as_json(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [as_json(each) for each in value]
     return value
+
+
+def _orders(value: Any) -> Iterator[Order]:
+    """Yield the orders that a field's value holds, not those inside them."""
+    if isinstance(value, Order):
+        yield value
+    elif isinstance(value, Mapping | tuple | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _orders(each)
 
 
 def _columns(value: Any) -> Iterator[Column]:

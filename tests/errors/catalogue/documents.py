@@ -132,6 +132,17 @@ CASES: list[Case] = [
         "write _spans too, and say so in its traits",
     ),
     (
+        "a layer that knows nothing of spans, inside others",
+        lambda: ip.Plan(
+            ip.Mixture(
+                {"a": ip.Subset(Over(ORDER), range(4), 9), "b": ip.Shuffle(5)}, [(0, [1, 1])]
+            ),
+            batch_size=1,
+        ),
+        "cuts_samples must be True in Over, as document-windows-v1 inside it cuts some; got False; "
+        "write _spans too, and say so in its traits",
+    ),
+    (
         "a mixture of pieces and whole samples",
         lambda: ip.Mixture({"web": ORDER, "code": ip.Shuffle(9)}, {"web": 1, "code": 1}),
         "Mixture needs sources that all cut samples, or none of them; got 'web', which does, and "
