@@ -37,6 +37,14 @@ weighted: ip.Weighted = ip.Weighted([0.5, 2.0], max_repeats=1)
 changing: ip.Weighted = ip.Weighted([(0, np.ones(3)), (5, np.zeros(3))]).updated(7, [1, 2, 3])
 balanced: ip.ClassBalanced = ip.ClassBalanced(np.array([0, 1, 1]), weights={0: 1, 1: 2.5})
 pairs: ip.ClassBatches = ip.ClassBatches([0, 0, 1, 1], classes=2, per_class=2)
+similar: ip.LengthGrouped = ip.LengthGrouped([3, 1, 2], batch_size=2, num_buckets=8)
+budget: ip.TokenBudget = ip.TokenBudget("lengths.npy", 4096, multiple_of=8)
+of_groups: list[ip.Grouped] = [
+    ip.Grouped(np.array([0, 1, 1]), 2, seed=1),
+    ip.Grouped([0, 1, 1], {0: 2, 1: 4}),
+    ip.Grouped([0, 1, 1], [2, 4]),
+    ip.Grouped([0, 1, 1], [(0, 2), (1, 4)]),
+]
 windows: ip.DocumentWindows = ip.DocumentWindows([5, 3, 9], 10, block_size=2)
 spans: NDArray[np.int64] = ip.Plan(windows, batch_size=1).spans(0, step=0, rank=0)
 packed: ip.Packed = ip.Packed(ip.pieces([900, 30], 512).lengths, 512, max_samples=9)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
-from indexplan.orders.columns import BLOCK, Column
+from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
     MOST_STRATA,
@@ -64,6 +64,16 @@ class Grouped(Strata):
     batch_size: int | tuple[tuple[int, int], ...]
     _: KW_ONLY
     seed: int = 0
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            groups: Numbers,
+            batch_size: int | Mapping[int, int] | Sequence[int] | Sequence[tuple[int, int]],
+            *,
+            seed: int = 0,
+        ) -> None: ...
 
     algorithm = "grouped-v1"
 

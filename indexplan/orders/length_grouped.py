@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 from indexplan.errors import integer
-from indexplan.orders.columns import Column
+from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.strata import MOST_STRATA, SIZE_STOP, Buckets, lengths_of
 from indexplan.seeds import check_seed
@@ -58,6 +59,17 @@ class LengthGrouped(Buckets):
     _: KW_ONLY
     num_buckets: int = 64
     seed: int = 0
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            lengths: Numbers,
+            batch_size: int,
+            *,
+            num_buckets: int = 64,
+            seed: int = 0,
+        ) -> None: ...
 
     algorithm = "length-grouped-v1"
 

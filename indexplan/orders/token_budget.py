@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 from indexplan.errors import integer
-from indexplan.orders.columns import Column
+from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
     MOST_STRATA,
@@ -71,6 +72,19 @@ class TokenBudget(Buckets):
     multiple_of: int = 1
     num_buckets: int = 64
     seed: int = 0
+
+    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+
+        def __init__(
+            self,
+            lengths: Numbers,
+            max_tokens: int,
+            *,
+            max_samples: int | None = None,
+            multiple_of: int = 1,
+            num_buckets: int = 64,
+            seed: int = 0,
+        ) -> None: ...
 
     algorithm = "token-budget-v1"
 
