@@ -46,7 +46,8 @@ def curriculum(
         Of each sample; equal ones stay in the dataset's order.
     stages : sequence of (int, number)
         Units of the whole run, all epochs one after another, rising from 0; and which part of the
-        samples is open from there on, above 0 and at most 1: so many bins that they hold it.
+        samples is open from there on, above 0 and at most 1: so many bins of the num_bins, rounded
+        up. As bins differ by a sample, they hold less than one sample less than the part, or more.
     num_bins : int, optional
         1 <= num_bins <= 4,096, at most num_samples; by default 100, if there are as many samples.
     epoch_size, seed

@@ -41,6 +41,7 @@ def test_a_stage_reads_its_bins_equally(
         row = order.take(epoch, 0, length).tolist()
         counts = Counter(bin_of[sample] for sample in row)
         held = n * opened // bins
+        assert held > n * Fraction(str(part)) - 1
         for i in range(opened):
             size = n * (i + 1) // bins - n * i // bins
             assert abs(counts[i] - Fraction(length * size, held)) < 1
@@ -62,6 +63,12 @@ def test_known_answers() -> None:
     seeds = [source.to_dict()["seed"] for _, source in order.order.sources]
     words = [np.random.SeedSequence(7, spawn_key=(6, 1 + i)).generate_state(4) for i in range(4)]
     assert seeds == [sum(int(word) << 32 * i for i, word in enumerate(row)) for row in words]
+
+
+def test_parts_are_of_bins() -> None:
+    """A third of three bins is one, which may hold a sample less than a third of all."""
+    order = ip.curriculum(range(10), [(0, 1 / 3)], num_bins=3, epoch_size=30)
+    assert {0, 1, 2} == set(order.take(0, 0, 30).tolist())
 
 
 def test_large_ones_weigh_bins_equally() -> None:
