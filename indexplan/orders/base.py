@@ -202,7 +202,7 @@ class Order(abc.ABC):
         values = [getattr(self, name) for name in field_names(type(self))]
         return {each.identity["sha256"]: each for each in _columns(values)}
 
-    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:  # noqa: ARG002
+    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run under the order `saved` may go on with this one, at a position.
 
         Up to there both must have read the same. That is so where they are equal; an order whose
@@ -214,7 +214,13 @@ class Order(abc.ABC):
             The dict form of the order that the run was saved under.
         epoch, position : int
             The first that is left to read.
+
+        Raises
+        ------
+        IndexPlanError
+            If one of them is something else.
         """
+        check_saved(saved, epoch, position)
         return self.to_dict() == saved
 
     @abc.abstractmethod
@@ -679,6 +685,14 @@ def not_located(order: Order) -> str:
     except IndexPlanError as error:  # of an order that may repeat, or is stored and not known here
         return str(error)
     return ""
+
+
+def check_saved(saved: Any, epoch: Any, position: Any) -> None:
+    """Refuse what `continues` cannot be asked about."""
+    if not isinstance(saved, Mapping):
+        raise wrong("saved", "the dict form of an order", saved, "pass order.to_dict()")
+    for name, number in (("epoch", epoch), ("position", position)):
+        integer(name, number, 0, 2**63, "pass the cursor's")
 
 
 def field_names(kind: type[Order]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.orders.base import DEEPEST, Float64, Int64, Order
+from indexplan.orders.base import DEEPEST, Float64, Int64, Order, check_saved
 from indexplan.orders.columns import Column
 
 
@@ -72,7 +72,13 @@ class Layer(Order):
             The dict form of the order that the run was saved under.
         epoch, position : int
             The first that is left to read.
+
+        Raises
+        ------
+        IndexPlanError
+            If one of them is something else.
         """
+        check_saved(saved, epoch, position)
         mine, inside = self.to_dict(), saved.get("order")
         if saved == mine or not isinstance(inside, Mapping):
             return saved == mine

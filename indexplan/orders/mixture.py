@@ -22,6 +22,7 @@ from indexplan.orders.base import (
     Order,
     Traits,
     as_json,
+    check_saved,
 )
 from indexplan.orders.layers import nest, sorted_reads
 from indexplan.orders.phases import PLACE_STOP, Int32, Phases
@@ -332,7 +333,13 @@ class Mixture(Order):
             The dict form of the order that the run was saved under.
         epoch, position : int
             The first that is left to read.
+
+        Raises
+        ------
+        IndexPlanError
+            If one of them is something else.
         """
+        check_saved(saved, epoch, position)
         mine = self.to_dict()
         if saved == mine:
             return True
@@ -345,7 +352,7 @@ class Mixture(Order):
             was, now = ([p for p in each if p[0] < place] for each in (phases, mine["phases"]))
         except (KeyError, TypeError, ValueError):  # the dict form of another order
             return False
-        if not same or was != now:
+        if not same or was != now or place >= PLACE_STOP:
             return False
         read = self._phases.count(place).tolist()
         return all(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.base import Int64, Order, Traits, check_saved
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
@@ -173,7 +173,13 @@ class Weighted(Order):
             The dict form of the order that the run was saved under.
         epoch, position : int
             The first that is left to read.
+
+        Raises
+        ------
+        IndexPlanError
+            If one of them is something else.
         """
+        check_saved(saved, epoch, position)
         mine = self.to_dict()
         rows, others = _rows(mine["weights"]), _rows(saved.get("weights"))
         if not others or {**saved, "weights": 0} != {**mine, "weights": 0}:

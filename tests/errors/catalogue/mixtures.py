@@ -41,6 +41,24 @@ def written(**fields: Any) -> Any:
 
 
 CASES: list[Case] = [
+    *(
+        (
+            f"what {type(order).__name__} was saved under is no dict form",
+            lambda order=order: order.continues([1], 0, 0),
+            "saved must be the dict form of an order; got [1]; pass order.to_dict()",
+        )
+        for order in (A, ip.Epochs(A, 5), ip.Weighted([1, 2]), mixed())
+    ),
+    (
+        "a run that is to go on before its first epoch",
+        lambda: mixed().continues(mixed().to_dict(), -1, 0),
+        "epoch must be an integer from 0 to 2**63 - 1; got -1; pass the cursor's",
+    ),
+    (
+        "a run that is to go on at half a position",
+        lambda: ip.Epochs(A, 5).continues({}, 0, 0.5),
+        "position must be an integer from 0 to 2**63 - 1; got 0.5; pass the cursor's",
+    ),
     (
         "the groups of samples of an order without",
         lambda: ip.Shuffle(5).group_of([1, 2]),
