@@ -28,7 +28,18 @@ from tests.support.lengths import (
     token_budgets,
 )
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "strata_v1.json").read_text())
+FOLDER = Path(__file__).parents[1] / "golden"
+KNOWN = [
+    case
+    for name in ("strata_v1.json", "packed_v1.json")
+    for case in json.loads((FOLDER / name).read_text())["cases"]
+]
+KINDS: dict[str, Any] = {
+    "length-grouped-v1": ip.LengthGrouped,
+    "token-budget-v1": ip.TokenBudget,
+    "grouped-v1": ip.Grouped,
+    "packed-v1": ip.Packed,
+}
 EPOCHS = st.sampled_from([0, 1, 2, 7, 2**31, 2**32 - 1])
 
 
@@ -192,9 +203,8 @@ class Even(ip.LengthGrouped):
 
 def order_of(case: dict[str, Any]) -> ip.Order:
     """Return the order of a known answer."""
-    kinds = {"length-grouped-v1": ip.LengthGrouped, "token-budget-v1": ip.TokenBudget}
-    kind: Any = kinds.get(case["algorithm"], ip.Grouped)
-    return kind(numbers_of(case["numbers"]), **case["fields"])
+    made: ip.Order = KINDS[case["algorithm"]](numbers_of(case["numbers"]), **case["fields"])
+    return made
 
 
 def numbers_of(form: dict[str, int]) -> list[int]:
@@ -203,7 +213,7 @@ def numbers_of(form: dict[str, int]) -> list[int]:
     return [number ** form["power"] for number in row]
 
 
-@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["algorithm"])
+@pytest.mark.parametrize("case", KNOWN, ids=lambda case: case["algorithm"])
 def test_known_answers(case: dict[str, Any]) -> None:
     """Bits that never change."""
     order: Any = order_of(case)

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from indexplan.orders.packed import ENOUGH, TAILS
 from tests.support import oracles
 from tests.support.strata_oracle import BINS, STRATA
+
+TAILS = (0, 1, 2, 5, 10, 20, 40, 100)
+ENOUGH = 1000
 
 Place = tuple[int, int]  # the number of a stratum, and a place in it
 
