@@ -12,6 +12,7 @@ import termios
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import indexplan as ip
@@ -43,6 +44,16 @@ def fails(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     said = capsys.readouterr()
     assert "" == said.out
     return said.err
+
+
+def test_plans_with_columns(tmp_path: Path) -> None:
+    """Processes of their own are given the column, be it of a file, an array or a directory."""
+    np.save(tmp_path / "a.npy", np.arange(1, 201))
+    for lengths in (tmp_path / "a.npy", range(1, 201)):
+        plan = ip.Plan(ip.LengthGrouped(lengths, 8), world_size=2, batch_size=1)
+        assert keys() == [row.key for row in ip.bench(plan).rows]
+    ip.save(plan, tmp_path / "a.plan", epochs=[0])
+    assert keys() == [row.key for row in ip.bench(ip.load(tmp_path / "a.plan")).rows]
 
 
 def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,8 +175,8 @@ import sys
 sys.path.insert(0, {str(copy)!r})
 import indexplan as ip
 from indexplan.reports.bench import measuring
-plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8)
-print(measuring._child("first_batch", {{"plan": plan.to_json()}})["version"])
+plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8).to_json()
+print(measuring._child("first_batch", {{"plan": plan, "columns": []}})["version"])
 """
     path = os.environ.get("PYTHONPATH", "")
     done = subprocess.run(

@@ -16,11 +16,11 @@ from typing import Any
 SMALL = 10**6  # what torch's time for more samples is extrapolated from
 
 
-def first_batch(plan: str) -> None:
+def first_batch(plan: str, columns: list[str]) -> None:
     """Say when the first batch was there, and how much memory another such plan adds to that."""
     from indexplan.plan.plan import Plan
 
-    whole = Plan.from_json(plan)
+    whole = Plan.from_json(plan, columns=columns)
     start = whole.start
     where = {"epoch": start.epoch, "sub_epoch": start.sub_epoch}
     step = whole.first_step(**where)
@@ -28,7 +28,7 @@ def first_batch(plan: str) -> None:
     ready = time()
     whole.locate(0, start.epoch)  # this loads another kernel
     before = _peak_bytes()
-    fresh = Plan.from_json(plan)
+    fresh = Plan.from_json(plan, columns=columns)
     batch = fresh.batch(**where, step=step, rank=0)
     if len(batch):
         fresh.locate(int(batch[0]), start.epoch)

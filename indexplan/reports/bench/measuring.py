@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, time
@@ -95,11 +96,13 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
 def _firsts(plan: Plan) -> list[Row]:
     """Time first batches: of processes, and of new plans that each ask for another epoch."""
     ends, peak_bytes = [], None
-    for _ in range(4):  # the first may fill numba's cache
-        start = time()
-        result = _child("first_batch", {"plan": plan.to_json()})
-        ends.append(result["ready"] - start)
-        peak_bytes = result["peak_bytes"]
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"plan": plan.to_json(), "columns": _paths(plan, folder)}
+        for _ in range(4):  # the first may fill numba's cache
+            start = time()
+            result = _child("first_batch", options)
+            ends.append(result["ready"] - start)
+            peak_bytes = result["peak_bytes"]
     begin = plan.start
     epochs = range(begin.epoch + 1, begin.epoch + 1 + ROUNDS)
     fresh = [(plan.replace(), epoch, 0, 0) for epoch in epochs if plan.num_steps(epoch, 0)]
@@ -118,6 +121,18 @@ def _firsts(plan: Plan) -> list[Row]:
         Row("new_process", "a new process, from its start to a batch", statistics.median(ends[1:])),
         Row("first_batch", name, seconds, len(batch), peak_bytes),
     ]
+
+
+def _paths(plan: Plan, folder: str) -> list[str]:
+    """Return the paths of a plan's columns; those that have none are written to a folder."""
+    paths = []
+    for digest, column in plan.order.columns.items():
+        path = column.path
+        if path is None:
+            path = str(Path(folder, f"{digest}.npy"))
+            np.save(path, column.array)
+        paths.append(path)
+    return paths
 
 
 def _share(plan: Plan, num_threads: int) -> Row:
