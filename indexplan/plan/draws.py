@@ -17,8 +17,8 @@ from indexplan.seeds import check_epoch
 
 POINTS = 128  # at most so many steps at which counts are taken
 NUMBERS = 2**22  # and at most so many counts, of all groups at all of them
-MOST = 2**26  # units that are drawn: some seconds; of a longer epoch, its first steps
-BLOCK = 2**20
+MOST = 2**25  # samples that are drawn, or so: some seconds; of a longer epoch, its first steps
+BLOCK, BINS = 2**20, 2**12  # units at a time; bins hold many samples
 SUB_EPOCHS = 2**16
 ROWS = 24  # groups that a text names: as many of those drawn most as of those drawn least
 
@@ -115,7 +115,7 @@ class Draws(Answer):
 def draws(plan: Plan, epoch: int | None = None) -> Draws:
     """Return how many samples of each group the steps of an epoch draw, beside their shares.
 
-    Of an epoch of more than 2**26 units, the first steps are drawn; of a longer step, a part.
+    Of an epoch of more than some 2**25 samples, the first steps are drawn; of a longer step, part.
 
     A mixture's weights are of units. So where its sources deal bins, bins are counted, and not the
     samples in them: of sources with bins of different sizes, these are drawn in other shares.
@@ -161,17 +161,18 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
     each = max(1, -(-num_steps // points))  # steps from one point to the next
     stops, counts, aimed = [], [], []
     count, aim = np.zeros(len(names), np.int64), np.zeros(len(names))
-    block = BLOCK // 256 if order.deals_bins else BLOCK  # a bin holds many samples
+    block = BINS if order.deals_bins else BLOCK
+    most = max(1, MOST // _bin_size(order, epoch))
     groups_of = _of_units if order.shares_of == "units" else _of_samples
     done = units = 0
     for steps in parts:
         step = steps.first_step
-        while step < steps.num_steps and units < MOST:
+        while step < steps.num_steps and units < most:
             stop = min(step + each - done % each, steps.num_steps)
             low, high = steps.interval(step)[0], steps.interval(stop - 1)[1]
-            if high - low > MOST - units:  # as many as there is room for, or a part of one
-                stop = step + max(1, (MOST - units) * (stop - step) // (high - low))
-                high = min(steps.interval(stop - 1)[1], low + MOST)
+            if high - low > most - units:  # as many as there is room for, or a part of one
+                stop = step + max(1, (most - units) * (stop - step) // (high - low))
+                high = min(steps.interval(stop - 1)[1], low + most)
             for of_epoch, start, end in steps.pieces(low, low + steps.valid(low, high)):
                 for begin in range(start, end, block):
                     until = min(begin + block, end)
@@ -179,7 +180,7 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
                     count += np.bincount(groups[groups >= 0], minlength=len(names))
                     aim += order.group_shares(of_epoch, begin, until) * len(groups)
             done, units, step = done + stop - step, units + high - low, stop
-            if done % each == 0 or done == num_steps or units >= MOST:
+            if done % each == 0 or done == num_steps or units >= most:
                 stops.append(done)
                 counts.append(count.copy())
                 aimed.append(aim.copy())
@@ -194,6 +195,14 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
         counts=np.array(counts, np.int64).reshape(shape),
         aimed=np.array(aimed, np.float64).reshape(shape),
     )
+
+
+def _bin_size(order: Order, epoch: int) -> int:
+    """Return the samples in a unit of an epoch, rounded up, as its first ones have them."""
+    if not order.deals_bins:
+        return 1
+    num = min(BINS, order.num_units(epoch))
+    return max(1, -(-int(order.offsets(epoch, 0, num)[-1]) // num))
 
 
 def _of_samples(order: Order, epoch: int, start: int, stop: int) -> Int64:

@@ -71,6 +71,14 @@ def test_a_long_epoch_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (2, 1, 1000) == (found.num_steps, found.num_looked_at, found.drawn.sum())
 
 
+def test_of_long_epochs_of_bins_as_many_samples_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bin may hold thousands, so units would say little of the time that it takes."""
+    monkeypatch.setattr(module, "MOST", 1000)
+    order = ip.ClassBatches(np.arange(200) % 10, classes=5, per_class=5, epoch_size=400)
+    found = ip.draws(ip.Plan(order, world_size=2, batch_size=1))
+    assert (200, 20, 1000) == (found.num_steps, found.num_looked_at, found.drawn.sum())
+
+
 class Many(Leaning):
     """A group for each sample."""
 
