@@ -54,8 +54,8 @@ def add_plan_or_spec(
 def add_columns(command: argparse.ArgumentParser) -> None:
     """Let a verb that reads a plan from a .json file name the columns of its order."""
     words = (
-        "a .npy file with a column of the order of a plan in a .json file, or a folder that has it "
-        "as <sha256>.npy; columns are known by their numbers, so NAME= is only for the reader; may "
+        "a .npy file with a column of the order of a plan in a .json file, or a folder that has "
+        "such a file; columns are known by their numbers, so NAME= is only for the reader; may "
         "be repeated"
     )
     command.add_argument(

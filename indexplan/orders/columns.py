@@ -259,7 +259,8 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
     Parameters
     ----------
     columns : folder, or iterable of columns, arrays, paths and folders
-        Where to look: a folder has it as `<sha256>.npy`, as a plan directory's `columns` does.
+        Where to look: a folder has it as `<sha256>.npy`, as a plan directory's `columns` does, or
+        as any `.npy` file; those as long are read until one is found.
 
     Raises
     ------
@@ -287,7 +288,16 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
 
 def _in_folder(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Column | None:
     path = Path(folder) / f"{identity['sha256']}.npy"
-    return Column.claimed(str(path), identity) if path.exists() else None
+    if path.exists():
+        return Column.claimed(str(path), identity)
+    for other in sorted(Path(folder).glob("*.npy")):
+        try:
+            found = _candidate(str(other), identity) if other.is_file() else None
+        except IndexPlanError:  # what is no column, such as a table
+            continue
+        if found is not None:
+            return found
+    return None
 
 
 def _is_of_length(values: Any, length: int) -> bool:

@@ -631,7 +631,8 @@ class Plan:
             An order that equals the one described, to be used as it is.
         columns : folder, or iterable of columns, arrays, paths and folders, optional
             Where the order's columns are found, which a plan knows by their sha256: a folder has
-            them as `<sha256>.npy`, as the folder `columns` of a plan directory does.
+            them as `<sha256>.npy`, as the folder `columns` of a plan directory does, or as other
+            `.npy` files, which are read until they are found.
 
         Raises
         ------

@@ -181,7 +181,13 @@ def test_specs_hold_identities(tmp_path: Path) -> None:
         tmp_path,
         str(tmp_path),
     ]
-    for columns in candidates:
+    (other := tmp_path / "other").mkdir()
+    np.save(other / "a.npy", np.zeros((4, 2)))
+    np.save(other / "b.npy", np.zeros(4))
+    (other / "c.npy").write_bytes(b"none")
+    np.save(other / "rows.npy", rows)
+    np.save(other / "shares.npy", np.array([0.5, 2.0]))
+    for columns in [*candidates, other, [other]]:
         again = ip.Plan.from_json(text, columns=columns)
         assert (again, again.fingerprint) == (plan, plan.fingerprint)
         assert again.indices(0, rank=0).tolist() == plan.indices(0, rank=0).tolist()
