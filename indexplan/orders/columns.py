@@ -19,6 +19,7 @@ INTEGERS, FLOATS = "integers", "floats"
 TYPES = {INTEGERS: ("<u4", "<i8"), FLOATS: ("<f8",)}  # the last one holds whatever may come
 IDENTITY = ("dtype", "length", "sha256")
 EXACT = 2**53  # up to here every integer is a float64
+LONGEST_RANGE = 2**27  # which takes a gibibyte as numbers
 BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
 WRITTEN = "write it with np.save"
 SPEC = "write specs with to_json"
@@ -175,6 +176,9 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
 def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     """Return numbers as a read-only array of a column's type; as they are, where they have one."""
     what = "a column" if path is None else path
+    if isinstance(values, range) and len(values) > LONGEST_RANGE:
+        rule = f"an array where it is a range of more than {LONGEST_RANGE:,} numbers"
+        raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
     rule = f"a row of {kind or 'integers below 2**63, or of floats'}"
     cure = "pass numbers in one dimension, or the path of a .npy file of them"
     try:

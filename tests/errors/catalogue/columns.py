@@ -74,6 +74,12 @@ def removed() -> Any:
 
 CASES: list[Case] = [
     (
+        "a range that would take gigabytes",
+        lambda: ip.Weighted(range(10**9)),
+        "a column must be an array where it is a range of more than 134,217,728 numbers; got "
+        "range(0, 1000000000); pass np.arange(...), or a file, if you have the memory",
+    ),
+    (
         "a column of text",
         lambda: ip.Column(["a"]),
         "a column must be a row of integers below 2**63, or of floats; got ['a']; pass numbers in "
