@@ -79,8 +79,9 @@ class Mixture(Order):
     Parameters
     ----------
     sources : mapping of str to Order, or sequence of (str, Order)
-        The names of the datasets, and how each is read. All epochs of a source must have as many
-        units.
+        The names of the datasets, and how each is read, each with a seed of its own: of one seed,
+        sources of nearly the same size are read in nearly the same sequence. All epochs of a source
+        must have as many units.
     weights : mapping of str to number, or sequence of (int, mapping)
         How much each source is read, against the others; or phases of weights, each with the unit
         of the whole run, all epochs one after another, from which on it holds; the first one is 0.
