@@ -1,18 +1,51 @@
 """Units of several sources, each drawn by itself, put together in the order of reading.
 
-What a mixture asks of its sources is sorted by source: rows of (source, its number, its epoch,
-starts and stops of its runs, where its units begin and end among all).
+What a mixture asks of its sources is sorted by source. Of bins, it asks epoch by epoch: rows of
+(source, its number, its epoch, starts and stops of its runs, where its units begin and end among
+all).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from indexplan.orders.base import Int64
+from indexplan.orders.base import Int64, Order
 from indexplan.orders.phases import Int32
 from indexplan.orders.sequential import expand
+
+
+class Sorted(NamedTuple):
+    """Units of a mixture, sorted by source.
+
+    sources : int32 (num,)
+        The source of each unit, as they are read.
+    begins : int64 (k + 1,)
+        Where the units of each source begin among all, and their end.
+    asked : list
+        Sources with their epochs, and where the runs of each epoch begin, and their end.
+    starts, stops : int64
+        The runs of positions.
+    """
+
+    sources: Int32
+    begins: Int64
+    asked: list[tuple[int, Int64, Int64]]
+    starts: Int64
+    stops: Int64
+
+    def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
+        """Return what is asked epoch by epoch, for orders that deal bins."""
+        rows, done = [], 0
+        for j, epochs, cuts in self.asked:
+            for epoch, (a, b) in zip(epochs.tolist(), pairwise(cuts.tolist()), strict=True):
+                starts, stops = self.starts[a:b], self.stops[a:b]
+                until = done + int((stops - starts).sum())
+                rows.append((whose[j], j, epoch, starts, stops, done, until))
+                done = until
+        return rows
 
 
 def fill(sources: Int32, asked: list[Any], begins: Int64, out: Int64) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,8 @@ from indexplan.orders.base import (
     check_saved,
 )
 from indexplan.orders.layers import nest, sorted_reads
-from indexplan.orders.phases import PLACE_STOP, Int32, Phases
+from indexplan.orders.mixed_bins import Sorted
+from indexplan.orders.phases import PLACE_STOP, Phases
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import cut_runs
 from indexplan.orders.shares import Phase, phases_of
@@ -35,37 +36,6 @@ from indexplan.seeds import EPOCH_STOP, check_seed
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
 FIRST, ALL = "first_exhausted", "all_exhausted"
-
-
-class Sorted(NamedTuple):
-    """Units of a mixture, sorted by source.
-
-    sources : int32 (num,)
-        The source of each unit, as they are read.
-    begins : int64 (k + 1,)
-        Where the units of each source begin among all, and their end.
-    asked : list
-        Sources with their epochs, and where the runs of each epoch begin, and their end.
-    starts, stops : int64
-        The runs of positions.
-    """
-
-    sources: Int32
-    begins: Int64
-    asked: list[tuple[int, Int64, Int64]]
-    starts: Int64
-    stops: Int64
-
-    def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
-        """Return what is asked epoch by epoch, as `mixed_bins` has it."""
-        rows, done = [], 0
-        for j, epochs, cuts in self.asked:
-            for epoch, (a, b) in zip(epochs.tolist(), pairwise(cuts.tolist()), strict=True):
-                starts, stops = self.starts[a:b], self.stops[a:b]
-                until = done + int((stops - starts).sum())
-                rows.append((whose[j], j, epoch, starts, stops, done, until))
-                done = until
-        return rows
 
 
 @register
