@@ -21,14 +21,23 @@ from pathlib import Path
 from indexplan.cli import main as main_command
 
 ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 HELP = re.compile(r"(<!-- help -->\n```text\n).*?(```\n)", re.DOTALL)
 
 
-def commands(page: Path) -> list[list[str]]:
-    """Return the words of every `indexplan` command in the shell blocks of a page."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [shlex.split(line)[1:] for line in lines if line.startswith("indexplan ")]
+def run(page: Path) -> None:
+    """Run a page's blocks of Python, and the `indexplan` commands of others that write files."""
+    names: dict[str, object] = {}
+    for kind, code in BLOCK.findall(page.read_text()):
+        if kind == "python":
+            exec(code, names)  # noqa: S102 (our own page)
+            continue
+        for line in code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line)
+            if words[:1] != ["indexplan"] or words[1] not in ("build", "plot"):
+                continue
+            if main_command(words[1:]) != 0:
+                raise SystemExit(1)
 
 
 def draw(folder: Path) -> None:
@@ -39,9 +48,7 @@ def draw(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as new, contextlib.redirect_stdout(io.StringIO()):
         os.chdir(new)  # contextlib.chdir needs Python 3.11
         try:
-            for words in commands(ROOT / "docs" / "pictures.md"):
-                if words[0] in ("build", "plot") and main_command(words) != 0:
-                    raise SystemExit(1)
+            run(ROOT / "docs" / "pictures.md")
             for picture in Path().glob("plan-*.png"):
                 picture.replace(folder / picture.name)
         finally:

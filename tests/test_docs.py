@@ -37,6 +37,7 @@ PAGES = (
     "tokens",
     "lengths",
     "packing",
+    "balance",
     "subsets",
 )
 BLOCK = re.compile(

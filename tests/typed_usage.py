@@ -55,4 +55,6 @@ ahead: ip.Reads = ip.reads(plan, [600, 400], 0, 1, ranks=range(2), most=1)
 found: ip.Traffic = ip.traffic(plan, [600, 400], ranks_per_node=1, cache=500, epochs=range(3))
 mixed_shards: float = found.different[0].mean
 lanes: int = ip.ShardShuffle([5, 0, 7], lanes=2, stripe=8, sticky=True).stripe
+even: ip.Plan = plan.replace(balance=ip.Balance(np.arange(1, 1001), linear=2, quadratic=1))
+costs: ip.Balance | None = ip.Plan(mixed, batch_size=2, balance=ip.Balance([3, 1])).balance
 drawn: ip.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import number
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.orders.kinds import order_from_text
+from indexplan.orders.kinds import integer_in, order_from_text
 from indexplan.orders.written import is_written, order_as_written
 from indexplan.partition.remainders import REMAINDERS
 
+WEIGHTS = ("linear", "quadratic")  # of a balance
 SHORT = ("seed", "block_size", "window")  # fields that have an option of their own
 
 
@@ -37,6 +39,11 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     add("--global-batch-size", metavar="SIZE", help="the same, over all ranks")
     words = "intervals that each epoch is cut into (1)"
     add("--sub-epochs", type=number, default=1, metavar="N", help=words)
+    words = (
+        "deal units of equal work to the ranks of a step: a .npy file with the length of each "
+        "sample, and what it costs if not that, such as 'lengths.npy linear=24576 quadratic=1'"
+    )
+    add("--balance", metavar="'PATH NAME=N ...'", help=words)
     words = "what becomes of units that do not fill a global batch (spread)"
     add("--remainder", choices=sorted(REMAINDERS), default="spread", help=words)
 
@@ -62,8 +69,27 @@ def plan_of(options: Any, num_samples: int | None) -> ip.Plan:
         world_size=options.world_size,
         sub_epochs=options.sub_epochs,
         remainder=options.remainder,
+        balance=None if options.balance is None else balance_of(options.balance),
         **sizes,
     )
+
+
+def balance_of(text: str) -> ip.Balance:
+    """Return the balance that a text describes: the path of its lengths, and what they cost."""
+    cure = 'write it as "lengths.npy linear=24576 quadratic=1"'
+    try:
+        path, *rest = shlex.split(text)
+    except ValueError as error:  # no word, or an open quote
+        rule = "text of a path and numbers, with each quote closed"
+        raise wrong("--balance", rule, text, cure) from error
+    given: dict[str, int] = {}
+    for word in rest:
+        name, _, value = word.partition("=")
+        if name not in WEIGHTS or name in given or (weight := integer_in(value)) is None:
+            rule = f"NAME=N, with {' and '.join(WEIGHTS)} once each"
+            raise wrong("a word of --balance after the path", rule, word, cure)
+        given[name] = weight
+    return ip.Balance(path, **given)
 
 
 def order_of(options: Any, num_samples: int | None) -> ip.Order:

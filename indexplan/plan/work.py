@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.partition.locate import Cells
 from indexplan.partition.steps import Int64
 from indexplan.plan.balance import balanced, cells_at, step_costs
 from indexplan.plan.bounds import steps_of, world_of
@@ -31,6 +30,9 @@ class Work:
         Those that were looked at: evenly spread, the first and the last among them.
     as_dealt, balanced : numpy.ndarray
         int64, shape (steps, ranks): the sums of the costs.
+    in_turn : numpy.ndarray
+        int64, shape (steps, 2), as dealt and balanced: what a step costs ranks that wait for each
+        other after every inner batch, which is the sum of the costliest ones.
     largest : numpy.ndarray
         int64, shape (steps,): the cost of the costliest unit, which one rank has to have.
     """
@@ -41,6 +43,7 @@ class Work:
     steps: tuple[int, ...]
     as_dealt: Int64
     balanced: Int64
+    in_turn: Int64
     largest: Int64
 
     @property
@@ -55,18 +58,29 @@ class Work:
         before, after, least = (float((each / means).mean()) for each in most)
         return before, after, least
 
+    @property
+    def ratios_in_turn(self) -> tuple[float, float]:
+        """The same of ranks that wait for each other after every inner batch, without a bound."""
+        before, after = (self.in_turn / self.as_dealt.mean(axis=1, keepdims=True)).mean(axis=0)
+        return float(before), float(after)
+
     def to_dict(self) -> dict[str, Any]:
         """Return which steps were looked at, and the ratios, as JSON types."""
-        names = "ratio_as_dealt", "ratio", "ratio_bound"
+        names = "as_dealt", "balanced", "bound", "as_dealt_in_turn", "balanced_in_turn"
         where = {"epoch": self.epoch, "sub_epoch": self.sub_epoch, "steps": list(self.steps)}
-        return {**where, **dict(zip(names, self.ratios, strict=True))}
+        values = *self.ratios, *self.ratios_in_turn
+        return {**where, "ratios": dict(zip(names, values, strict=True))}
 
     def __str__(self) -> str:
         before, after, bound = self.ratios
         looked = f"{len(self.steps):,} of {self.num_steps:,} steps of epoch {self.epoch}"
+        one, other = self.ratios_in_turn
+        words = ""
+        if (self.in_turn[:, 1] != self.balanced.max(axis=1)).any():
+            words = f"; if ranks wait after every inner batch, {other:.3f} instead of {one:.3f}"
         return (
-            f"the costliest rank has {after:.3f} times the mean, {before:.3f} without balance, "
-            f"at least {bound:.3f} for its largest unit: mean of {looked}"
+            f"the slowest rank of a step has {after:.3f} times the mean, instead of {before:.3f}"
+            f"{words}; the costliest unit alone makes {bound:.3f}; averages of {looked}"
         )
 
 
@@ -79,13 +93,16 @@ def work_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Work | None:
         return None
     most = max(1, min(STEPS, num_steps, UNITS // each))
     chosen = sorted({first + (num_steps - 1) * i // max(1, most - 1) for i in range(most)})
-    rows, largest = [], []
+    rows, in_turn, largest = [], [], []
     for step in chosen:
         (costs,) = step_costs(plan, steps, step, step + 1)
         cells = cells_at(plan, steps, step)
-        rows.append(
-            [_by_rank(each, cells, world_size) for each in (costs, costs[balanced(costs, cells)])]
-        )
+        sums = [
+            np.add.reduceat(each, cells.starts) for each in (costs, costs[balanced(costs, cells)])
+        ]
+        rows.append([_by(np.add, each, cells.ranks, world_size) for each in sums])
+        num = int(cells.numbers.max()) + 1
+        in_turn.append([_by(np.maximum, each, cells.numbers, num).sum() for each in sums])
         largest.append(int(costs.max()))
     work = np.array(rows)
     return Work(
@@ -95,12 +112,13 @@ def work_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Work | None:
         steps=tuple(chosen),
         as_dealt=work[:, 0],
         balanced=work[:, 1],
+        in_turn=np.array(in_turn),
         largest=np.array(largest),
     )
 
 
-def _by_rank(costs: Int64, cells: Cells, world_size: int) -> Int64:
-    """Return the sums of costs that lie in the cells of each rank."""
-    sums = np.zeros(world_size, np.int64)
-    np.add.at(sums, cells.ranks, np.add.reduceat(costs, cells.starts))
-    return sums
+def _by(merge: np.ufunc, costs: Int64, groups: Int64, num_groups: int) -> Int64:
+    """Return the sum, or the largest, of the cells' costs of each group."""
+    merged = np.zeros(num_groups, np.int64)
+    merge.at(merged, groups, costs)
+    return merged
