@@ -1,8 +1,9 @@
 """How evenly balance deals work to ranks: `python -m benchmarks.measure.balance`.
 
-Work over its mean, of the costliest rank; where batches are nested, of the costliest inner batch
-that ranks read side by side. As dealt, with balance, and what the largest unit alone comes to. Then
-the time that a step's balance takes.
+Work over its mean, of the costliest rank: as dealt, with balance, and what the largest unit alone
+comes to; where batches are nested also the sum of the costliest inner batches, as dealt and with
+balance, which is the work of ranks that wait after each. Then microseconds a step, of one batch and
+in a stream.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def microseconds(plan: ip.Plan) -> tuple[float, float]:
 
 def main() -> None:
     """Print a row for each plan."""
-    print(f"{'':<40}{'as dealt':>9}{'balanced':>9}{'bound':>7}{'side by side':>16}{'us':>6}{'stream':>8}")
+    titles = f"{'as dealt':>9}{'balanced':>9}{'bound':>7}{'in turn':>16}{'us':>6}{'stream':>8}"
+    print(f"{'':<40}{titles}")
     for name, plan in plans():
         work = work_of(plan, 0, 0)
         assert work is not None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from indexplan.errors import integer, wrong
+from indexplan.once import once
 from indexplan.orders.base import Int64
 from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.registry import register
@@ -133,6 +134,41 @@ class Packed(ByLength):
         bins = np.append(groups[lasts, packing.FIRST], groups[:, packing.COUNT].sum())
         sizes = groups[lasts, packing.SIZE]
         return Template(rows, keys[runs[1:] - 1], firsts, firsts, moves, bins, lasts, sizes)
+
+    def _costs(
+        self,
+        epoch: int,
+        starts: Int64,
+        stops: Int64,
+        lengths: Column,
+        cost: Callable[[Int64], Int64],
+    ) -> Int64:
+        t = self._template
+        most = int(t.sizes.max()) * int(cost(np.array([self._longest]))[0])
+        # where a stratum has one length, all bins of a pattern cost the same
+        if self.min_stratum > 1 or lengths != self.lengths or most >= 2**63:
+            return super()._costs(epoch, starts, stops, lengths, cost)
+        if cost not in (kept := self._pattern_costs):
+            kept.clear()
+            kept[cost] = self._costs_of_patterns(cost)
+        numbers, _ = self._dealt(epoch, starts, stops)
+        return kept[cost][np.searchsorted(t.bins, numbers, "right") - 1]
+
+    @once
+    def _pattern_costs(self) -> dict[Callable[[Int64], Int64], Int64]:
+        """What each pattern's bins cost, by what was asked for last."""
+        return {}
+
+    def _costs_of_patterns(self, cost: Callable[[Int64], Int64]) -> Int64:
+        """Return what the bins of each pattern cost, whose samples' lengths are known."""
+        t = self._template
+        _, strata, _, many, before = t.moves.astype(np.int64).T
+        each, move = cost(self._longest - t.keys), t.lasts
+        costs = np.zeros(len(move), np.int64)
+        while move.any():  # row 0 stands for no move, and puts no samples anywhere
+            costs += each[strata[move]] * many[move]
+            move = before[move]
+        return costs
 
     def heaviest(self, epoch: int) -> int:
         """Return the position of a bin with the most tokens.

@@ -17,6 +17,7 @@ from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.caches import RULES
 from indexplan.plan.locality import locality
+from indexplan.plan.places import runs
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.shards import Table, table_of
 from indexplan.seeds import check_epochs
@@ -308,15 +309,24 @@ def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, In
         anchor, starts = cuts(steps, world_of(plan), edges, step, until)
         ends = np.stack(starts, axis=1).ravel().astype(np.int64)
         done = 0
-        for epoch, low, high in steps.pieces(anchor, anchor + int(ends[-1])):
-            for begin in range(low, high, block):
-                stop = min(begin + block, high)
-                indices = order.take(epoch, begin, stop)
-                inside = np.clip(ends - done, 0, stop - begin)
+        where = [
+            (epoch, begins, np.minimum(begins + block, high))
+            for epoch, low, high in steps.pieces(anchor, anchor + int(ends[-1]))
+            for begins in [np.arange(low, high, block)]
+        ]
+        each = 1  # run at a time
+        if plan.balance is not None:  # runs of single units
+            where, each = runs(plan, steps, 0, step, until, world_of(plan)), block
+        for epoch, begins, stops in where:
+            for first in range(0, len(begins), each):
+                part = begins[first : first + each], stops[first : first + each]
+                num = int((part[1] - part[0]).sum())
+                indices = order.take(epoch, *part)
+                inside = np.clip(ends - done, 0, num)
                 if order.deals_bins:
-                    inside = order.offsets(epoch, begin, stop)[inside]
+                    inside = order.offsets(epoch, *part)[inside]
                 yield step, indices, inside
-                done += stop - begin
+                done += num
         step = until
 
 

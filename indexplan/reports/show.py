@@ -126,7 +126,7 @@ def show_plan(
         lines.append(f"   ... {len(stored) - len(epochs)} more; show one with --epoch")
     if plan.balance is not None and sized and plan.world_size is not None:
         work = work_of(plan, epochs[0], sub_epoch or 0)
-        data["work"] = work
+        data["work"] = work and work.to_dict()
         lines += ["", f"work: {work or 'not looked at, as there are no steps or too many ranks'}"]
     if (drawn := _draws_of(plan, epochs[0])) is not None:
         data["draws"] = drawn

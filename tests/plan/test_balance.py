@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import zlib
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.golden.make_golden_balance import numbers
 from tests.support import balance_oracle, model
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.strategies import (
@@ -22,6 +26,7 @@ from tests.support.strategies import (
     sub_epochs_of,
 )
 
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "balance_v1.json").read_text())["cases"]
 KINDS = (ip.Sequential, ip.Shuffle, Bins, ChangingBins, Drawn)
 ORDERS = st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS), nums_samples)
 
@@ -172,6 +177,47 @@ def test_any_stretch_of_steps_is_their_batches(plan: ip.Plan, data: st.DataObjec
         assert expected == found.tolist()
     streamed = list(plan.batches(epoch, sub_epoch, **stretch))
     assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in streamed]
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=90), st.integers(60, 200), st.data())
+def test_bins_that_know_their_costs_agree_with_their_samples(
+    lengths: list[int], most: int, data: st.DataObject
+) -> None:
+    """Packed draws no samples to tell what bins cost; by lengths of another column it does."""
+    least, seed = data.draw(st.sampled_from([1, 4])), data.draw(st.integers(0, 9))
+    order = ip.Packed(lengths, most, min_stratum=least, seed=seed)
+    every = np.array([0]), np.array([order.num_units(1)])
+    for row in (lengths, [length + 1 for length in lengths]):
+        for weights in ({}, {"linear": 3, "quadratic": 2}):
+            balance = ip.Balance(row, **weights)
+            expected = [
+                balance_oracle.cost_of(balance, [row[i] for i in unit])
+                for unit in units_of(order, 1)
+            ]
+            found = order._costs(1, *every, balance.lengths, balance.cost)
+            assert expected == found.tolist()
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["fingerprint"])
+def test_known_answers(case: dict[str, Any]) -> None:
+    """The batches are those of the first version, which plain Python once wrote down."""
+    fields = {**case["fields"]}
+    for name in ("batch_size", "global_batch_size"):
+        if isinstance(fields.get(name), list):
+            fields[name] = tuple(fields[name])
+    lengths = numbers(case["lengths"])
+    balance = ip.Balance(lengths, **case["weights"])
+    plan = ip.Plan(ip.Sequential(len(lengths)), **fields, balance=balance)
+    assert case["fingerprint"] == plan.fingerprint[:16]
+    steps = [
+        [plan.batch(0, part, step=step, rank=rank).tolist() for rank in range(plan.world_size)]
+        for part in range(plan.sub_epochs)
+        for step in range(plan.num_steps(0, part))
+    ]
+    assert case["num_steps"] == len(steps)
+    assert [case["first_step"], case["last_step"]] == [steps[0], steps[-1]]
+    row = np.array([sample for step in steps for batch in step for sample in batch], "<i8")
+    assert case["crc32"] == zlib.crc32(row.tobytes())
 
 
 @given(balanced_plans(st.builds(ip.Shuffle, nums_samples)))

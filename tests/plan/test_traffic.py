@@ -14,7 +14,7 @@ import indexplan as ip
 from indexplan.plan import traffic as module
 from indexplan.plan.caches import RULES
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
-from tests.support.strategies import plans, start_of
+from tests.support.strategies import balanced_plans, plans, start_of
 
 
 def steps_in(plan: ip.Plan, epoch: int) -> list[tuple[int, int]]:
@@ -34,7 +34,11 @@ def nodes_of(plan: ip.Plan, each: int) -> list[range]:
 
 
 @settings(max_examples=50)
-@given(plans(orders_of_all_kinds()), st.integers(1, 9), st.data())
+@given(
+    plans(orders_of_all_kinds()) | balanced_plans(orders_of_all_kinds()),
+    st.integers(1, 9),
+    st.data(),
+)
 def test_traffic_is_that_of_the_batches(plan: ip.Plan, each: int, data: st.DataObject) -> None:
     """Downloads, live shards and mixing are those of sets, however the steps are cut."""
     sizes = data.draw(shards_of(plan.order.num_samples))

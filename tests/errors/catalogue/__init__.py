@@ -77,6 +77,7 @@ COMMANDS: list[Command] = [
     *commands.COMMANDS,
     *commands_about_plans.COMMANDS,
     *commands_about_files.COMMANDS,
+    *balance.COMMANDS,
 ]
 
 _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"

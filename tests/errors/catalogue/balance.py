@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.made import Case, load_edited, load_forged
+from tests.errors.catalogue.made import Case, Command, load_edited, load_forged, nothing
 
 EMPTY = "leave out what is empty, or count in larger units"
 NUMBERS = "pass numbers in one dimension, or the path of a .npy file of them"
@@ -151,5 +151,40 @@ CASES: list[Case] = [
         lambda: ip.plot.work(planned(ip.Balance([1, 2, 3]), batch_size=4, remainder="drop")),
         "a picture of work must be of a step, with few ranks; got 0; name a sub-epoch with steps, "
         "and up to 2**21 ranks",
+    ),
+]
+
+BUILD = "build a.plan --num-samples 3 --batch-size 2 --balance"
+AS = 'write it as "lengths.npy linear=24576 quadratic=1"'
+
+COMMANDS: list[Command] = [
+    (
+        f"{BUILD} ''",
+        2,
+        "indexplan: --balance must be text of a path and numbers, with each quote closed; got ''; "
+        f"{AS}",
+        nothing,
+    ),
+    (
+        f'{BUILD} "a.npy squared=1"',
+        2,
+        "indexplan: a word of --balance after the path must be NAME=N, with linear and quadratic "
+        f"once each; got 'squared=1'; {AS}",
+        nothing,
+    ),
+    (
+        f'{BUILD} "a.npy quadratic=0.5"',
+        2,
+        "indexplan: a word of --balance after the path must be NAME=N, with linear and quadratic "
+        f"once each; got 'quadratic=0.5'; {AS}",
+        nothing,
+    ),
+    (
+        f"{BUILD} a.npy",
+        2,
+        "indexplan: a column's path must be that of a .npy file with a row of numbers; got "
+        "\"{here}/a.npy ([Errno 2] No such file or directory: '{here}/a.npy')\"; write it with "
+        "np.save",
+        nothing,
     ),
 ]
