@@ -77,6 +77,7 @@ class Traits:
 
 
 PLAIN = Traits()
+PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 
 
 class Order(abc.ABC):
@@ -717,11 +718,16 @@ def as_json(value: Any) -> Any:
 
 def _orders(value: Any) -> Iterator[Order]:
     """Yield the orders that a field's value holds, not those inside them."""
-    if isinstance(value, Order):
-        yield value
-    elif isinstance(value, Mapping | tuple | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _orders(each)
+    level = [value]
+    for each in level:  # which grows
+        if type(each) in PLAIN_VALUES:  # thousands of weights, of which to ask more takes long
+            continue
+        if isinstance(each, (tuple, list)):
+            level += each
+        elif isinstance(each, Order):
+            yield each
+        elif isinstance(each, Mapping):
+            level += each.values()
 
 
 def _columns(value: Any) -> Iterator[Column]:
