@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.plan import balance as module
 from tests.golden.make_golden_balance import numbers
 from tests.support import balance_oracle, model
 from tests.support.bins import Bins, ChangingBins, Drawn
@@ -235,6 +236,92 @@ def test_a_plan_is_itself_again_from_json_and_pickles(plan: ip.Plan) -> None:
         assert plan.fingerprint != changed.fingerprint
     assert "balance" not in plan.replace(balance=None).to_dict()
     assert plan.balance == plan.replace(world_size=3).balance
+
+
+def test_shards_that_ranks_read_are_those_of_balanced_batches() -> None:
+    """Neither `reads` nor `traffic` goes around balance; without it they say something else."""
+    plan = ip.Plan(
+        ip.Shuffle(60, seed=3),
+        world_size=4,
+        batch_size=3,
+        balance=ip.Balance([1 + 7 * i % 20 for i in range(60)]),
+    )
+    sizes, found = [3] * 20, []
+    for each in (plan, plan.replace(balance=None)):
+        needed = [sorted(set((each.indices(0, rank=rank) // 3).tolist())) for rank in range(4)]
+        for rank in range(4):
+            assert needed[rank] == sorted(ip.reads(each, sizes, 0, ranks=[rank]).shards.tolist())
+        downloads = ip.traffic(each, sizes, ranks_per_node=1, epochs=[0]).downloads
+        assert [3 * len(shards) for shards in needed] == downloads[0].tolist()
+        found.append((needed, downloads.tolist()))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
+
+
+@pytest.mark.parametrize("remainder", ["spread", "pad"])
+@pytest.mark.parametrize(
+    ("world_size", "size"), [(2**31 - 1, 10), (2**31 - 1, 2**40), (2**20, (2**20, 2**20)), (3, 70)]
+)
+def test_far_more_ranks_and_slots_than_units(remainder: str, world_size: int, size: Any) -> None:
+    """Balance costs what there is, be there billions of ranks, inner batches or padded slots."""
+    lengths = [1 + 7 * i % 20 for i in range(60)]
+    fields = {"world_size": world_size, "global_batch_size": size, "remainder": remainder}
+    plan = ip.Plan(ip.Shuffle(60, seed=3), **fields, balance=ip.Balance(lengths))
+    where, before = plan.locate(np.arange(60), 0), without(plan).locate(np.arange(60), 0)
+    assert before.step.tolist() == where.step.tolist()
+    assert sorted(zip(before.step, before.rank, before.slot, strict=True)) == sorted(
+        zip(where.step, where.rank, where.slot, strict=True)
+    )
+    if world_size > 3:
+        for sample in range(0, 60, 7):
+            step, rank, slot = (int(part[sample]) for part in where[2:])
+            assert sample == plan.batch(0, step=step, rank=rank)[slot]
+
+
+def test_verify_notices_a_balance_that_loses_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were a unit dealt twice, and another not at all, `verify` would say so, and where."""
+    balance = ip.Balance([1 + 7 * i % 20 for i in range(60)])
+    plan = ip.Plan(ip.Shuffle(60, seed=3), world_size=4, batch_size=3, balance=balance)
+    assert ip.verify(plan).ok
+
+    def losing(costs: np.ndarray, cells: Any) -> np.ndarray:
+        units = balanced(costs, cells)
+        units[1] = units[0]
+        return units
+
+    balanced = module.balanced
+    monkeypatch.setattr(module, "balanced", losing)
+    plan = plan.replace(balance=ip.Balance(balance.lengths))  # which keeps no answers
+    report = ip.verify(plan)
+    assert not report.ok
+    said = "epoch 0, sub-epoch 0, step 2: balance does not deal each of its units once"
+    assert said in str(report)
+
+
+def test_a_picture_of_work() -> None:
+    """A point for each rank and step, over the mean; the line is the costliest unit."""
+    lengths = np.array([1 + 7 * i % 20 for i in range(60)])
+    plan = ip.Plan(
+        ip.Shuffle(60, seed=3), world_size=4, batch_size=(3, 2), balance=ip.Balance(lengths)
+    )
+    figure = ip.plot.work(plan, 1)
+    for axes, each in zip(figure.axes, (plan.replace(balance=None), plan), strict=True):
+        work = np.array(
+            [
+                [lengths[each.batch(1, step=step, rank=rank)].sum() for rank in range(4)]
+                for step in range(3)
+            ]
+        )
+        expected = work / work.mean(axis=1, keepdims=True)
+        points = axes.collections[0].get_offsets()
+        assert expected.ravel() == pytest.approx(points[:, 1])
+        assert [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2] == points[:, 0].tolist()
+        largest = [
+            max(lengths[each.batch(1, step=step, rank=rank)].max() for rank in range(4))
+            for step in range(3)
+        ]
+        line = axes.lines[0].get_ydata()
+        assert (np.array(largest) / work.mean(axis=1)) == pytest.approx(line)
 
 
 def test_a_plan_without_its_lengths_is_refused() -> None:

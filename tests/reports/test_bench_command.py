@@ -52,6 +52,8 @@ def test_plans_with_columns(tmp_path: Path) -> None:
     for lengths in (tmp_path / "a.npy", range(1, 201)):
         plan = ip.Plan(ip.LengthGrouped(lengths, 8), world_size=2, batch_size=1)
         assert keys() == [row.key for row in ip.bench(plan).rows]
+    balanced = ip.Plan(ip.Sequential(200), world_size=2, batch_size=5, balance=ip.Balance(lengths))
+    assert keys() == [row.key for row in ip.bench(balanced).rows]
     ip.save(plan, tmp_path / "a.plan", epochs=[0])
     assert keys() == [row.key for row in ip.bench(ip.load(tmp_path / "a.plan")).rows]
 

@@ -126,7 +126,7 @@ def _firsts(plan: Plan) -> list[Row]:
 def _paths(plan: Plan, folder: str) -> list[str]:
     """Return the paths of a plan's columns; those that have none are written to a folder."""
     paths = []
-    for digest, column in plan.order.columns.items():
+    for digest, column in plan.columns.items():
         path = column.path
         if path is None:
             path = str(Path(folder, f"{digest}.npy"))
