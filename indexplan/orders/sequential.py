@@ -41,6 +41,16 @@ class Sequential(Order):
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:  # noqa: ARG002
         out[:] = expand(starts, stops)
 
+    def _fill_epochs(
+        self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
+    ) -> None:
+        written = type(self)._fill  # noqa: SLF001
+        if written is not Sequential._fill:  # a class of somebody's that reads something else
+            super()._fill_epochs(epochs, cuts, starts, stops, out)
+            return
+        runs = slice(cuts[0], cuts[-1])
+        self._fill(0, starts[runs], stops[runs], out)  # all epochs are the same
+
     def _locate(self, epoch: int, indices: Int64) -> Int64:  # noqa: ARG002
         return np.array(indices, np.int64)
 

@@ -383,10 +383,29 @@ class Backwards(ip.Shuffle):
         out[:] = self.num_samples - 1 - out
 
 
+@register
+@dataclass(frozen=True, eq=False)
+class Second(ip.Sequential):
+    """Another order in every second epoch, made of ours."""
+
+    algorithm = "second-v1"
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super()._fill(epoch, starts, stops, out)
+        if epoch % 2:
+            out[:] = self.num_samples - 1 - out
+
+
 def test_sources_that_are_read_many_epochs_at_a_time() -> None:
     """Sources of a few samples, and a class that inherits how a shuffle is read, read their own."""
-    sources = {"one": ip.Shuffle(1), "few": ip.Shuffle(3, seed=2**128 - 1), "b": Backwards(40)}
-    mixture = ip.Mixture(sources, {"one": 5, "few": 4, "b": 1}, epoch_size=1000)
+    sources = {
+        "one": ip.Shuffle(1),
+        "few": ip.Shuffle(3, seed=2**128 - 1),
+        "b": Backwards(40),
+        "in order": ip.Sequential(2),
+        "leaning": Second(3),
+    }
+    mixture = ip.Mixture(sources, dict(zip(sources, (5, 4, 1, 3, 3), strict=True)), epoch_size=1000)
     which, samples = mixture.split(mixture.take(3, 0, 1000))
     for j, order in enumerate(sources.values()):
         mine, n = samples[which == j], order.num_samples
