@@ -117,9 +117,10 @@ FIGURES = (
         "ms",
         of("first_seconds", "mixture", num=30, factor=1e3),
         loss=(
-            "nearly all of it is the even pattern of 65,536 reads, and the places where it may be "
-            "turned, which are worked out before the first read. Weights that are "
-            "shares of few reads have a pattern of few; see 3 sources."
+            "some two fifths of it are the even pattern of 65,536 reads, and the places where it "
+            "may be turned, which are worked out before the first read; the rest is Python for 30 "
+            "sources, in caches that are cold. Weights that are shares of few reads have a pattern "
+            "of few; see 3 sources."
         ),
     ),
     Figure(
