@@ -181,7 +181,9 @@ def _value(kind: str, field: Field, text: str) -> Any:
     read, rule = READERS[first]
     value = read(text)
     if value is None:
-        raise wrong(field.name, rule, text, "write it so")
+        whole = field.type in (first, f"{first} | None")  # else it takes what no text here can hold
+        cure = "write it so" if whole else "write it so, or the order as in Python"
+        raise wrong(field.name, rule, text, cure)
     return value
 
 
