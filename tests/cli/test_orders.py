@@ -125,11 +125,6 @@ def test_types() -> None:
             "shuffle seed=1.5",
             "seed must be an integer, such as 4096 or 1e6; got '1.5'; write it so",
         ),
-        (
-            "grouped batch_size={0:4,1:2} groups=a.npy",
-            "batch_size must be an integer, such as 4096 or 1e6; got '{0:4,1:2}'; write it so, or "
-            "the order as in Python",
-        ),
         ("shuffle seed=1 seed=2", "seed must be given once; got '1 and 2'; leave one of them out"),
         (
             "shuffle seed=",

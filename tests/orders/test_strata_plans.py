@@ -275,3 +275,5 @@ def test_orders_from_text(tmp_path: Path) -> None:
     assert ORDERS[3] == order_as_written(
         f"Packed('{tmp_path / 'a.npy'}', 200, max_samples=7, min_stratum=6, seed=3)"
     )
+    with pytest.raises(ip.IndexPlanError, match="or the order as in Python"):
+        order_from_text(f"grouped groups={tmp_path / 'a.npy'} batch_size={{1:4,2:3}}", 300)
