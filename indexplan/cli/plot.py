@@ -24,11 +24,12 @@ KINDS = {
     "mixing": "how evenly the quarters of the dataset are read, window of steps by window",
     "coverage": "how often each region of the dataset is read",
     "draws": "how often each class or source is drawn, beside the shares aimed at",
+    "padding": "how much of each step is padding, and how full its bins are",
     "work": "how much work each rank has in a step, without balance and with it",
 }
 KINDS_WITH = {
-    "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws", "work"),
-    "sub_epoch": ("reading", "batch-sizes", "mixing", "work"),
+    "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws", "padding", "work"),
+    "sub_epoch": ("reading", "batch-sizes", "mixing", "padding", "work"),
     "epochs": ("schedule",),
     "window": ("mixing",),
 }
@@ -81,8 +82,8 @@ def run(options: Any) -> int:
     elif kind == "mixing":
         figure = plot.mixing(plan, epoch, sub_epoch, window=options.window)
     else:
-        draw = {"reading": plot.reading, "work": plot.work}.get(kind, plot.batch_sizes)
-        figure = draw(plan, epoch, sub_epoch)
+        draw = {"reading": plot.reading, "padding": plot.padding, "work": plot.work}
+        figure = draw.get(kind, plot.batch_sizes)(plan, epoch, sub_epoch)
     plot.save(figure, options.output)
     drawn = {"output": options.output, "kind": kind}
     emit(options, Shown(drawn, f"{options.output}: {KINDS[kind]}"))

@@ -27,7 +27,7 @@ def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step:
     numbers = None if column is None else _numbers(column, plan.order.num_samples)
     steps = steps_of(plan, epoch, sub_epoch)
     total = 0
-    for where in _valid(steps, step_of(plan, steps, step)):
+    for where in valid_positions(steps, step_of(plan, steps, step)):
         if numbers is not None:
             total += _sum(numbers[plan.order._take(*where)])  # noqa: SLF001 (runs of the plan's own)
         else:
@@ -51,7 +51,7 @@ def _numbers(column: Any, num_samples: int) -> NDArray[Any]:
     return row
 
 
-def _valid(steps: Steps, step: int) -> list[tuple[int, Int64, Int64]]:
+def valid_positions(steps: Steps, step: int) -> list[tuple[int, Int64, Int64]]:
     """Return the positions that all ranks read in a step, without padding: epoch, starts, stops."""
     start, stop = steps.interval(step)
     pieces = []

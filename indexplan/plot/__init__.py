@@ -14,6 +14,7 @@ from indexplan.plot.coverage import coverage
 from indexplan.plot.drawing import save
 from indexplan.plot.draws import draws
 from indexplan.plot.mixing import mixing
+from indexplan.plot.padding import padding
 from indexplan.plot.reading import reading
 from indexplan.plot.schedule import schedule
 from indexplan.plot.sizes import batch_sizes
@@ -25,6 +26,7 @@ __all__ = [
     "coverage",
     "draws",
     "mixing",
+    "padding",
     "reading",
     "save",
     "schedule",

@@ -114,9 +114,13 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "option", "kinds"),
     [
-        ("schedule", "--epoch", "reading or batch-sizes or mixing or coverage or draws"),
-        ("coverage", "--sub-epoch", "reading or batch-sizes or mixing"),
-        ("schedule", "--sub-epoch", "reading or batch-sizes or mixing"),
+        (
+            "schedule",
+            "--epoch",
+            "reading or batch-sizes or mixing or coverage or draws or padding or work",
+        ),
+        ("coverage", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
+        ("schedule", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
         ("reading", "--epochs", "schedule"),
         ("batch-sizes", "--window", "mixing"),
     ],

@@ -160,7 +160,7 @@ COMMANDS: list[Command] = [
         "plot plan.json -o a.png --kind pie",
         2,
         "indexplan plot: error: argument --kind: invalid choice: 'pie' (choose from 'reading', "
-        "'batch-sizes', 'schedule', 'mixing', 'coverage', 'draws', 'work')",
+        "'batch-sizes', 'schedule', 'mixing', 'coverage', 'draws', 'padding', 'work')",
         spec_file,
     ),
     (

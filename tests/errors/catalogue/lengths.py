@@ -181,4 +181,28 @@ CASES: list[Case] = [
         "{here}/lengths.npy must be the file that was opened; got 'one that has changed'; open it "
         "again, when it is whole",
     ),
+    (
+        "a picture of padding of single samples",
+        lambda: ip.plot.padding(ip.Plan(ip.Shuffle(9), batch_size=2)),
+        "an order must be one that deals bins, for this; got 'shuffle-v1'; pack them, or group "
+        "them by length",
+    ),
+    (
+        "a picture of padding without lengths",
+        lambda: ip.plot.padding(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2)),
+        "an order must be one with lengths, for this; got 'grouped-v1'; pass lengths=, that of "
+        "each sample",
+    ),
+    (
+        "a picture of padding with lengths of others",
+        lambda: ip.plot.padding(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2), lengths=[1, 2]),
+        "lengths must be of 3 samples; got 2; pass that of each sample",
+    ),
+    (
+        "a picture of padding of no steps",
+        lambda: ip.plot.padding(
+            ip.Plan(ip.LengthGrouped([5], 1), global_batch_size=2, remainder="drop")
+        ),
+        "a picture of padding must be of a step; got 0; name a sub-epoch with steps",
+    ),
 ]

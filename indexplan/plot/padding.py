@@ -1,0 +1,118 @@
+"""Padding: how much of a step's bins is no sample, if each is padded to its longest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from indexplan.errors import wrong
+from indexplan.orders.strata import lengths_of
+from indexplan.plan.bounds import steps_of
+from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.totals import valid_positions
+from indexplan.plot.drawing import BLUE, GREY, ORANGE, evenly, new_figure, of_many, short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from indexplan.partition.steps import Steps
+
+STEPS = 512  # at most so many are drawn
+BINS = 2**16  # and as many as have at most so many bins, or else one
+LIMITS = ("max_length", "max_tokens")  # of a bin, in orders that have one
+
+
+def padding(
+    plan: Plan, epoch: int = 0, sub_epoch: int | None = None, *, lengths: Any = None
+) -> Figure:
+    """Draw how much of each step is padding, and how full its bins are.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of an order that deals bins, such as `LengthGrouped`, `TokenBudget` or `Packed`.
+    epoch, sub_epoch : int
+        Which steps; by default the first sub-epoch of epoch 0.
+    lengths : array_like of int, shape (num_samples,), optional
+        The length of each sample; by default the order's own.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        For each of up to 512 steps, a point: the percentage of its tokens that are padding, if each
+        bin is padded to its longest sample. The grey line is what random samples would take, in
+        bins of as many. Where the order has a limit of tokens, below: how much of it the samples of
+        the bins of a step have, one after another.
+
+    Raises
+    ------
+    IndexPlanError
+        If matplotlib is missing, the order deals single samples or has no lengths, lengths are not
+        of its samples, or the sub-epoch is out of range or has no steps.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> order = ip.Packed([1 + i % 50 for i in range(1000)], max_length=64)
+    >>> figure = ip.plot.padding(ip.Plan(order, global_batch_size=8))
+    """
+    check_plan("plan", plan)
+    order: Any = getattr(plan.order, "source", plan.order)  # of a plan directory, what it stores
+    if not order.deals_bins:
+        cure = "pack them, or group them by length"
+        raise wrong("an order", "one that deals bins, for this", order.algorithm, cure)
+    found = getattr(order, "lengths", None) if lengths is None else lengths
+    if found is None:
+        cure = "pass lengths=, that of each sample"
+        raise wrong("an order", "one with lengths, for this", order.algorithm, cure)
+    column = lengths_of(found).array
+    if len(column) != order.num_samples:
+        rule = f"of {order.num_samples} samples"
+        raise wrong("lengths", rule, len(column), "pass that of each sample")
+    steps = steps_of(plan, epoch, sub_epoch)
+    num_steps = steps.num_steps - steps.first_step
+    if not num_steps:
+        raise wrong("a picture of padding", "of a step", 0, "name a sub-epoch with steps")
+    most = max(1, min(STEPS, BINS // max(plan.partition.sizes)))
+    shown = evenly(steps.first_step, steps.num_steps, most)
+    limit = next((getattr(order, name) for name in LIMITS if hasattr(order, name)), None)
+    rows = np.array([_of_step(plan, column, steps, step) for step in shown], float)
+    tokens, padded, of_random, padded_random, bins = rows.T
+    figure = new_figure(8, 3.5 if limit is None else 5)
+    panels = figure.subplots(1 if limit is None else 2, 1, sharex=True, squeeze=False)[:, 0]
+    share = 100 * (1 - tokens.sum() / padded.sum())
+    random = 100 * (1 - of_random.sum() / padded_random.sum())
+    panels[0].plot(shown, 100 * (1 - tokens / padded), "o", color=ORANGE, markersize=3)
+    panels[0].axhline(random, color=GREY, linewidth=0.8)
+    panels[0].set_ylim(bottom=0)
+    panels[0].set_ylabel("% padding")
+    words = f"padded to the longest: {share:.1f}%; grey: {random:.1f}% of random samples"
+    panels[0].set_title(words, loc="left", fontsize="medium")
+    if limit is not None:
+        panels[1].plot(shown, 100 * tokens / (bins * limit), "o", color=BLUE, markersize=3)
+        panels[1].set_ylabel(f"% of {short(limit)}")
+        fill = 100 * tokens.sum() / (bins.sum() * limit)
+        words = f"one after another: {fill:.2f}% of the limit of a bin"
+        panels[1].set_title(words, loc="left", fontsize="medium")
+    panels[-1].set_xlabel(f"step ({of_many(len(shown), num_steps, 'step')})")
+    panels[-1].xaxis.get_major_locator().set_params(integer=True)
+    panels[-1].xaxis.set_major_formatter(lambda value, _: short(value))
+    part = f", sub-epoch {sub_epoch}" if sub_epoch is not None and plan.sub_epochs > 1 else ""
+    title = f"Padding: epoch {epoch}{part}, {of_many(len(column), len(column), 'sample')}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return figure
+
+
+def _of_step(plan: Plan, lengths: Any, steps: Steps, step: int) -> list[int]:
+    """Return a step's tokens, without and with padding; those of random samples; its bins."""
+    random, sums = np.random.default_rng(step), [0] * 5
+    for where in valid_positions(steps, step):
+        samples, offsets = plan.order.take(*where), plan.order.offsets(*where)
+        counts, found = np.diff(offsets), []
+        for some in (samples, random.integers(len(lengths), size=len(samples))):
+            each = lengths[some].astype(np.int64)
+            longest = np.maximum.reduceat(each, offsets[:-1])
+            found += [int(each.sum()), int((longest * counts).sum())]
+        sums = [a + b for a, b in zip(sums, [*found, len(counts)], strict=True)]
+    return sums
