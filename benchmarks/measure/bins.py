@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from itertools import product
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from benchmarks.binners import BATCH, FLAT, NAMES, Case, Int64, given, standing
 from benchmarks.measure.fresh import run_fresh
-from benchmarks.measure.memory import measured
 
 CASES = (
     Case("packing", "chats", 10**5, 4096),
@@ -44,10 +43,6 @@ CASES = (
     Case("windows", "documents", 10**6, 4096),
     Case("windows", "API documentation", limit=4096),
 )
-RUNS = 3
-"""Processes per number, of which the median is taken."""
-LONG = 40
-"""Seconds after which no further one is started."""
 FEW = 500
 """Samples that code is loaded on before anything is timed."""
 STEPS = 8
@@ -157,9 +152,9 @@ def steps(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record:  #
 
 
 def windows(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record:  # noqa: ARG001
-    """Return the time until an epoch's first window, and from then on, and the memory for them."""
+    """Return the time until an epoch's first window, and from then on."""
     begin = process_time()
-    _, memory = measured(lambda: binner.window(0, 0))
+    binner.window(0, 0)
     begin_next = process_time()
     num = binner.num_windows()
     assert num == (lengths.sum() - 1) // case.limit
@@ -173,7 +168,6 @@ def windows(binner: Any, case: Case, lengths: Int64, *, exact: bool) -> Record: 
         "first_seconds": begin_next - begin,
         "epoch_seconds": middle - begin_next,
         "window_seconds": (process_time() - middle) / WINDOWS,
-        "held_bytes": max(memory["held_bytes"], 0),
         "num_windows": num,
     }
 
@@ -202,24 +196,6 @@ def few(case: Case, lengths: Int64) -> Int64:
     return lengths[: case.ranks * case.per_rank or FEW]
 
 
-def ask(name: str, case: Case, cache: str) -> Record:
-    """Return the medians of the numbers of several processes, fewer where they take long."""
-    environment = {"OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": cache}
-    runs: list[Record] = []
-    begin = perf_counter()
-    while len(runs) < RUNS and perf_counter() - begin < LONG:
-        runs.append(run_fresh(f"{__name__}.answer", name, case._asdict(), 2**62, **environment))
-    return {
-        **{key: middle([run[key] for run in runs]) for key in runs[0]},
-        "runs": len(runs),
-    }
-
-
-def middle(found: list[float]) -> float:
-    """Return the median; a number that all have as it is."""
-    return found[0] if len(set(found)) == 1 else statistics.median(found)
-
-
 def asked(names: list[str]) -> list[tuple[Case, str]]:
     """Return who is asked for what."""
     return [
@@ -232,7 +208,7 @@ def asked(names: list[str]) -> list[tuple[Case, str]]:
 def answer_quickly(names: list[str]) -> list[Record]:
     """Measure all on few samples, in one process: for the outputs."""
     return [
-        {**case._asdict(), "binner": name, "runs": 1, **answer(name, case._asdict(), 4 * FEW)}
+        {**case._asdict(), "binner": name, **answer(name, case._asdict(), 4 * FEW)}
         for case, name in asked(names)
     ]
 
@@ -247,10 +223,8 @@ def measure(*, quick: bool) -> Record:
     result["records"] = []
     with tempfile.TemporaryDirectory() as cache:
         for case, name in asked(names):
-            found = ask(name, case, cache)
+            environment = {"OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": cache}
+            found = run_fresh(f"{__name__}.answer", name, case._asdict(), 2**62, **environment)
             result["records"].append({**case._asdict(), "binner": name, **found})
-            print(
-                f"{case.need}, {case.kind}, n = {found['n']}: {name}, {found['runs']} runs",
-                flush=True,
-            )
+            print(f"{case.need}, {case.kind}, n = {found['n']}: {name}", flush=True)
     return result

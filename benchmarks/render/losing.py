@@ -33,6 +33,27 @@ _BUILT = (
     "It copies from arrays that lie in memory, for the whole epoch. Ours keeps none, and makes and "
     "checks a batch of a plan."
 )
+_SAME_BINS = (
+    "Its bins are the same in every epoch, which shuffles a list of them. Ours have other samples "
+    "in each."
+)
+_REPACKED = (
+    "It packs each epoch anew, which takes the time that the table says, makes another number of "
+    "bins in each, and tells no bin before those before it. In ours two samples meet again where "
+    "their lengths do: few of one length are left to change places with."
+)
+_FULLEST = (
+    "Best fit, whose bins are the fullest, and the least alike (see the variance), with the same "
+    "samples in every epoch. Ours may take a thousandth more bins to have them alike."
+)
+_SPEECH = (
+    "Its bins are less full. Ours take a thousandth more than the fewest at most, and of long "
+    "samples with two humps nothing but best fit is within that."
+)
+_EXACT = (
+    "It sorts all samples, so those of a batch are of one length, and the same in every epoch. "
+    "More buckets come nearer: see docs/design.md on what they cost."
+)
 # (table, rival) -> why it is ahead. The report says so where a row has no line here.
 EXPLANATIONS: dict[tuple[str, str], str] = {
     ("first_batch", "Grain index_shuffle"): (
@@ -81,6 +102,36 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("orders: deviation", "Megatron blending"): (
         "It takes the source that is furthest behind, read by read from the first, so it cannot "
         "start anywhere, and promises nothing. Ours is below 1 for all weights, at every place."
+    ),
+    ("bins: again", "axolotl multipack"): _REPACKED,
+    ("bins: again", "Grain first fit"): _REPACKED,
+    ("bins: again", "transformers LengthGroupedSampler"): (
+        "32 buckets are as random as its mega-batches of 1e6 samples; of fewer, a little less."
+    ),
+    ("bins: epoch_seconds", "TRL bfd"): _SAME_BINS,
+    ("bins: epoch_seconds", "TRL bfd, all rows at once"): _SAME_BINS,
+    ("bins: epoch_seconds", "OLMo-core packer"): _SAME_BINS,
+    ("bins: epoch_seconds", "fairseq batch_by_size"): _SAME_BINS,
+    ("bins: fill", "TRL bfd, all rows at once"): _FULLEST,
+    ("bins: fill", "OLMo-core packer"): _FULLEST,
+    ("bins: padding", "fairseq batch_by_size"): _EXACT,
+    ("bins: padding", "transformers LengthGroupedSampler"): (
+        "Of even lengths, a sort inside random mega-batches is finer than few buckets of all. It "
+        "has neighbouring batches of similar lengths (see lag-1), and no inverse without the sort."
+    ),
+    ("bins: uneven", "VERL Karmarkar-Karp"): (
+        "A rank gets four units of even lengths: differences come out finer than what the least "
+        "loaded rank can still be given. Where tails are long it is behind by more than a third."
+    ),
+    ("bins: variance", "axolotl multipack"): _SPEECH,
+    ("bins: variance", "Grain first fit"): _SPEECH,
+    ("bins: variance", "transformers LengthGroupedSampler"): (
+        "Batches that are sorted less well differ less: see the padding. 32 is what samples of one "
+        "length in each come to."
+    ),
+    ("bins: window_seconds", "Megatron indices"): (
+        "It looks up arrays of the whole epoch that lie in memory. Ours makes none: each window "
+        "permutes its blocks of 1,024 documents."
     ),
 }
 
