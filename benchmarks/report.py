@@ -1,8 +1,8 @@
 """Run all benchmarks and write their pages and pictures: `python -m benchmarks.report`.
 
-The pages are docs/benchmarks.md, docs/orders-measured.md, docs/bins-measured.md and
-docs/plan-file-measured.md; the block in README.md and the table in docs/plan-file.md follow. Files
-go into the temporary folder, which TMPDIR names.
+The pages are docs/benchmarks.md, docs/orders-measured.md, docs/bins-measured.md,
+docs/shards-measured.md and docs/plan-file-measured.md; the block in README.md and the table in
+docs/plan-file.md follow. Files go into the temporary folder, which TMPDIR names.
 
 `--quick` runs the same code on small sizes in some minutes, to see that all outputs are right; its
 timings mean nothing, so it keeps no page unless `--output` names a folder. `--only PART` runs some
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import bins, cold, contest, loading, orders, plan_files, quality
+from benchmarks.measure import bins, cold, contest, loading, orders, plan_files, quality, shards
 from benchmarks.measure.fresh import ROOT, JobError
 from benchmarks.measure.questions import KEYS
 from benchmarks.measure.surroundings import surroundings
@@ -28,6 +28,7 @@ from benchmarks.render import benchmarks, figures, losing, pictures, summary
 from benchmarks.render import bins as bins_page
 from benchmarks.render import orders as orders_page
 from benchmarks.render import plan_files as plan_files_page
+from benchmarks.render import shards as shards_page
 from benchmarks.render.results import Results
 from benchmarks.render.writer import refresh
 from benchmarks.rivals import standing
@@ -40,6 +41,7 @@ MODULES = {
     "plan_files": plan_files,
     "orders": orders,
     "bins": bins,
+    "shards": shards,
 }
 PARTS = (*KEYS, *MODULES, "pytest")
 """The questions to the rivals, and the rest."""
@@ -88,13 +90,15 @@ def write(data: Data, folder: Path) -> None:
     (folder / "images").mkdir(parents=True, exist_ok=True)
     pictures.plot(data, results, folder / "images")
     pages, blocks = {}, {}
-    if data.keys() & ({"contest", *MODULES, "pytest"} - {"plan_files", "orders", "bins"}):
+    if data.keys() & ({"contest", *MODULES, "pytest"} - {"plan_files", "orders", "bins", "shards"}):
         pages["benchmarks.md"] = benchmarks.page(data, results)
         blocks["README.md", "benchmarks"] = summary.summary(results, data.get("quality"))
     if "orders" in data:
         pages["orders-measured.md"] = orders_page.page(data)
     if "bins" in data:
         pages["bins-measured.md"] = bins_page.page(data)
+    if "shards" in data:
+        pages["shards-measured.md"] = shards_page.page(data)
     if "plan_files" in data:
         pages["plan-file-measured.md"] = plan_files_page.page(data)
         table = plan_files_page.alternatives(data["plan_files"])
@@ -114,12 +118,13 @@ def conclude(data: Data) -> int:
         (plan_files_page.FIGURES, data),
         (orders_page.FIGURES, data),
         (bins_page.FIGURES, data),
+        (shards_page.FIGURES, data),
     ):
         for figure in all_figures:
             value = figure.value(found) or 0
             print(f"{figure.verdict(found):13}{figure.name}: {value:.3g} {figure.unit}")
     losses = losing.all_losses(results)
-    for part, page in {"orders": orders_page, "bins": bins_page}.items():
+    for part, page in {"orders": orders_page, "bins": bins_page, "shards": shards_page}.items():
         losses += page.losses(data) if part in data else []
     unexplained = [loss for loss in losses if not loss.why()]
     for loss in unexplained:

@@ -38,6 +38,7 @@ PAGES = (
     "lengths",
     "packing",
     "balance",
+    "shards",
     "subsets",
 )
 BLOCK = re.compile(

@@ -1,0 +1,261 @@
+"""What nodes download: ShardShuffle beside MosaicML Streaming's partition and shuffle.
+
+Their code deals a whole epoch's samples to ranks, and one counter counts both: `indexplan.traffic`,
+which tests hold against sets. 8 ranks a node, 32 samples a rank and step. Takes a quarter of an
+hour, nearly all of it for the shuffles of 1e5 shards by Streaming.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import indexplan as ip
+
+RANKS, BATCH = 8, 32
+NODES = (1, 4, 16, 64)
+OTHERS = {1: 4, 4: 1, 16: 4, 64: 16}
+"""Nodes that a run goes on with, in the middle of the epoch."""
+SHARDS = {1000: 4096, 100_000: 512}
+"""Shards, and the samples that each has in the mean."""
+SPREAD = 0.7
+"""Of the logarithm of uneven sizes."""
+LABELS = 10
+RULES = "py1e", "py1s", "py1br"
+Record = dict[str, Any]
+Array = NDArray[np.int64]
+
+
+class Case(NamedTuple):
+    """Shards, and who reads them."""
+
+    num_shards: int
+    even: bool
+    nodes: int
+    mean: int
+
+    @property
+    def step(self) -> int:
+        """Samples of a global batch."""
+        return self.nodes * RANKS * BATCH
+
+    @property
+    def mixes(self) -> bool:
+        """Whether it is looked at how evenly labels are mixed, too: of uneven shards, 16 nodes."""
+        return not self.even and self.nodes == 16
+
+    def sizes(self) -> Array:
+        """Return the samples in each shard."""
+        if self.even:
+            return np.full(self.num_shards, self.mean, np.int64)
+        random = np.random.default_rng(self.num_shards)
+        drawn = random.lognormal(np.log(self.mean) - SPREAD**2 / 2, SPREAD, self.num_shards)
+        return np.maximum(drawn.astype(np.int64), 1)
+
+    def lanes(self) -> dict[str, int]:
+        """Return lanes that nodes can share, and a stripe that the global batch divides."""
+        lanes = max(64, 4 * self.nodes)
+        return {"lanes": lanes, "stripe": 64 * lanes}
+
+
+@dataclass(frozen=True, eq=False)
+class Dealt(ip.Order):
+    """The row of samples that somebody else dealt, step after step."""
+
+    row: Array
+    num_samples: int
+
+    algorithm = "dealt-by-others"
+    traits = ip.Traits(reads="any")
+
+    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (of one epoch)
+        """Return its length."""
+        return len(self.row)
+
+    def to_dict(self) -> Record:
+        """Return what a plan asks of its kind."""
+        return {"algorithm": self.algorithm}
+
+    def _fill(self, epoch: int, starts: Array, stops: Array, out: Array) -> None:  # noqa: ARG002
+        done = 0
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+            out[done : done + stop - start] = self.row[start:stop]
+            done += stop - start
+
+
+def shuffled(case: Case, sizes: Array, rule: str) -> Array:
+    """Return the order of an epoch's samples in Streaming's canonical nodes, by its defaults."""
+    from benchmarks.rivals.streaming import get_shuffle
+
+    num = canonical(case, rule)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # blocks smaller than a shard
+        found: Array = get_shuffle(rule, sizes, num, 1, 0, max(4_000_000 // num, 2**18))
+    return found
+
+
+def canonical(case: Case, rule: str) -> int:
+    """Return Streaming's canonical nodes: py1s has 64 for each node that there is."""
+    return case.nodes * (64 if rule == "py1s" else 1)
+
+
+def streaming(case: Case, rule: str, order: Array, nodes: int, done: int = 0) -> ip.Plan:
+    """Return what Streaming's ranks read, on some nodes, after some samples."""
+    from benchmarks.rivals.streaming import get_partitions
+
+    n, batch = len(order), case.step // (nodes * RANKS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few samples for many ranks
+        num = canonical(case, rule)
+        ids = get_partitions("relaxed", n, num, nodes, RANKS, 1, batch, done, case.nodes)
+    # ids: (nodes, ranks per node, workers per rank, batches per worker, batch size)
+    row = ids.transpose(3, 0, 1, 2, 4).reshape(ids.shape[3], -1)
+    row = order[row[: len(row) - bool((row[-1] < 0).any())].ravel()]  # the last step is not full
+    dealt = Dealt(row, n)
+    return ip.Plan(dealt, world_size=nodes * RANKS, global_batch_size=case.step, remainder="drop")
+
+
+def ours(case: Case, sizes: Array, remainder: str, sub_epochs: int) -> ip.Plan:
+    """Return our plan of a case."""
+    grid = "stream" if remainder == "carry" else "epoch"
+    return ip.Plan(
+        ip.ShardShuffle(sizes, grid=grid, **case.lanes(), seed=1),
+        world_size=case.nodes * RANKS,
+        global_batch_size=case.step,
+        remainder=remainder,
+        sub_epochs=sub_epochs,
+    )
+
+
+def counted(case: Case, plan: ip.Plan, sizes: Array, epoch: int = 0) -> Record:
+    """Return what the nodes of a plan read in an epoch, or in what is left of it."""
+    begin = process_time()
+    found = ip.traffic(plan, sizes, ranks_per_node=RANKS, epochs=[epoch])
+    left = plan.account(epoch)
+    (different,) = found.different
+    return {
+        "shards": case.num_shards,
+        "even": case.even,
+        "nodes": case.nodes,
+        "left": 1 - left.num_finished / left.num_units,
+        "times": found.times[0],
+        "live": int(found.live.max()),
+        "least": different.least,
+        "different": different.mean,
+        "count_seconds": process_time() - begin,
+    }
+
+
+def of_ours(case: Case) -> Iterator[Record]:
+    """Yield what is found of ours: every remainder, sub-epochs, and runs that go on elsewhere."""
+    sizes = case.sizes()
+    for remainder in ("drop", "pad", "spread", "carry"):
+        epoch = 1 if remainder == "carry" else 0  # which begins in the middle of a stripe
+        for sub_epochs in (1, 40):
+            plan = ours(case, sizes, remainder, sub_epochs)
+            more = {"who": "ShardShuffle", "remainder": remainder, "sub_epochs": sub_epochs}
+            yield {**counted(case, plan, sizes, epoch), **more, "resumed": 0}
+        plan, nodes = ours(case, sizes, remainder, 1), OTHERS[case.nodes]
+        middle = plan.cursor(epoch, step=plan.num_steps(epoch) // 2)
+        rest = plan.replace(world_size=nodes * RANKS).resume(middle)
+        more = {"who": "ShardShuffle", "remainder": remainder, "sub_epochs": 1}
+        yield {**counted(case, rest, sizes, epoch), **more, "resumed": nodes}
+
+
+def worst(case: Case) -> Record:
+    """Return spread at its worst: of a sample more than so many full steps."""
+    sizes = case.sizes()
+    sizes[-1] += (1 - int(sizes.sum())) % case.step
+    more = {"who": "ShardShuffle", "remainder": "spread, worst n", "sub_epochs": 1, "resumed": 0}
+    return {**counted(case, ours(case, sizes, "spread", 1), sizes), **more}
+
+
+def of_streaming(case: Case, rule: str) -> Iterator[Record]:
+    """Yield what is found of one of Streaming's shuffles; of its own, also where a run goes on."""
+    sizes = case.sizes()
+    order = shuffled(case, sizes, rule)
+    more = {"who": f"Streaming {rule}", "remainder": "", "sub_epochs": 1}
+    plan = streaming(case, rule, order, case.nodes)
+    if case.mixes:
+        more["variance"] = variance(plan.order, sizes, case.step)
+    yield {**counted(case, plan, sizes), **more, "resumed": 0}
+    if rule == RULES[0]:
+        nodes = OTHERS[case.nodes]
+        done = plan.num_steps(0) // 2 * case.step
+        found = counted(case, streaming(case, rule, order, nodes, done), sizes)
+        yield {**found, **more, "left": 1 - done / len(order), "resumed": nodes}
+
+
+def variance(order: ip.Order, sizes: Array, step: int) -> float:
+    """Return the variance of label counts in global batches, by that of a full shuffle.
+
+    Each shard holds one of ten labels.
+    """
+    labels = np.random.default_rng(7).integers(0, LABELS, len(sizes))
+    of_sample = np.repeat(labels.astype(np.int8), sizes)
+    n, num_steps, total = len(of_sample), order.num_units(0) // step, np.zeros(LABELS)
+    shares = np.bincount(of_sample, minlength=LABELS) / n
+    at_once = max(1, 2**20 // step)
+    for first in range(0, num_steps, at_once):
+        stop = min(first + at_once, num_steps)
+        drawn = of_sample[order.take(0, first * step, stop * step)].reshape(-1, step)
+        counts = np.stack([(drawn == label).sum(axis=1) for label in range(LABELS)], axis=1)
+        total += ((counts - step * shares) ** 2).sum(axis=0)
+    ideal = step * shares * (1 - shares) * (n - step) / (n - 1)
+    return float(np.mean(total / num_steps / ideal))
+
+
+def mixing(case: Case) -> Iterator[Record]:
+    """Yield how evenly orders mix labels, and what that costs."""
+    sizes = case.sizes()
+    n = int(sizes.sum())
+    orders: dict[str, ip.Order] = {"Shuffle": ip.Shuffle(n, seed=1)}
+    for window in (1, 2, 8):
+        order = ip.ShardShuffle(sizes, **case.lanes(), window=window, seed=1)
+        orders[f"ShardShuffle, window {window}"] = order
+    for lanes in (256, 1024):
+        stripe = math.lcm(case.step, lanes)
+        order = ip.ShardShuffle(sizes, lanes=lanes, stripe=stripe, seed=1)
+        orders[f"ShardShuffle, lanes {lanes}, stripe {stripe}"] = order
+    for name, each in orders.items():
+        ranks = case.nodes * RANKS
+        plan = ip.Plan(each, world_size=ranks, global_batch_size=case.step, remainder="drop")
+        more = {"who": name, "remainder": "drop", "sub_epochs": 1, "resumed": 0}
+        mixed = variance(each, sizes, case.step)
+        yield {**counted(case, plan, sizes), **more, "variance": mixed}
+
+
+def rules(case: Case) -> tuple[str, ...]:
+    """Return which of Streaming's shuffles are run: they take a minute or two for 1e5 shards.
+
+    Of these, the one that it takes by default, for uneven shards; on 16 nodes all.
+    """
+    if case.num_shards < 10**5 or case.mixes:
+        return RULES
+    return () if case.even else RULES[:1]
+
+
+def measure(*, quick: bool) -> Record:
+    """Return all of it; quickly, of few shards on few nodes."""
+    shards, nodes = ({100: 256}, (4, 16)) if quick else (SHARDS, NODES)
+    kinds = itertools.product(shards.items(), (True, False), nodes)
+    cases = [Case(num, even, each, mean) for (num, mean), even, each in kinds]
+    records, mixed = [], []
+    for case in cases:
+        records += of_ours(case)
+        for rule in rules(case):
+            records += of_streaming(case, rule)
+        if case.mixes:
+            records.append(worst(case))
+            mixed += mixing(case)
+        print(f"{case}: {len(records)} records")
+    mixed += [row for row in records if "variance" in row and not row["resumed"]]
+    return {"records": records, "mixing": mixed}
