@@ -100,8 +100,24 @@ FIGURES = (
         1.10,
         "times the dataset",
         downloads("spread, worst n"),
+        loss=(
+            "of a sample more than so many full steps, the steps are one sample short after "
+            "another, and drift by nearly a global batch in all: each node passes through all "
+            "lanes. Under drop, pad and carry none does."
+        ),
     ),
-    Figure("live shards of a node", 30, "shards", of("live", max)),
+    Figure(
+        "live shards of a node",
+        30,
+        "shards",
+        of("live", max),
+        loss=(
+            "a window is 1,020 places here, twice the mean size, and a lane's turn takes 64: all "
+            "lanes pass from one window to the next within a turn, and hold the shards of both. "
+            "Where the turn divides the window, as of other sizes with a mean of 512 and a window "
+            "of 1,024, 23 are live."
+        ),
+    ),
     Figure(
         "different shards in a global batch, the fewest, drop and carry",
         120,
@@ -145,7 +161,8 @@ def rival_losses(data: Any) -> list[losing.Loss]:
         case = {name: record[name] for name in ("shards", "even", "nodes", "resumed")}
         (mine,) = records(data, **case, who=OURS, remainder="drop", sub_epochs=1)
         kind = "even" if record["even"] else "uneven"
-        row = f"{power(record['shards'])} {kind} shards, {record['nodes']} nodes"
+        nodes = f"{record['nodes']} node{'s' * (record['nodes'] > 1)}"
+        row = f"{power(record['shards'])} {kind} shards, {nodes}"
         row += f", gone on with {record['resumed']}" * bool(record["resumed"])
         pairs = {
             "downloads": (times(record), times(mine), times(mine) - times(record) > SURE),
@@ -246,7 +263,9 @@ def table(data: Any, shards: int, even: bool, nodes: list[int]) -> list[str]:
             cells += [cell(record) for record in found if record["resumed"] or not on][:1] or [""]
         if any(cells):
             rows.append([name, *cells])
-    return markdown(" | ".join(["who", *(f"{each} nodes" for each in nodes)]), rows)
+    return markdown(
+        " | ".join(["who", *(f"{each} node{'s' * (each > 1)}" for each in nodes)]), rows
+    )
 
 
 def mixing(data: Any) -> list[str]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.plan import traffic as module
 from indexplan.plan.caches import RULES
+from indexplan.plan.locality import fits, fitting
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
 from tests.support.strategies import balanced_plans, plans, start_of
 
@@ -250,3 +251,26 @@ def test_advice(name: str) -> None:
     """What keeps nodes from their lanes is said, and what would do; else nothing is."""
     given, expected = ADVICE[name]
     assert (expected,) * bool(expected) == given()
+
+
+@pytest.mark.parametrize(
+    ("lanes", "stripe", "sizes", "nodes", "expected"),
+    [
+        (192, 12_288, [2048, 3072, 4096], 8, True),  # 64, 96 and 128 ranks of batch 32
+        (192, 12_288, [3072], 12, True),
+        (64, 4096, [4096], 16, True),
+        (64, 4096, [3072], 12, False),  # the stripe is cut
+        (64, 4096, [4096], 12, False),  # a lane belongs to two nodes
+        (60, 15_360, [1024], 4, True),
+        (60, 15_360, [1024], 8, False),  # four lanes a step
+        (60, 4096, [4096], 4, False),  # the stripe is not of whole turns
+    ],
+)
+def test_what_fits(lanes: int, stripe: int, sizes: list[int], nodes: int, expected: bool) -> None:
+    """The law of locality, by its words; what is suggested keeps it."""
+    assert expected == fits(lanes, stripe, sizes, nodes)
+    found = fitting(lanes, stripe, sizes, nodes)
+    assert (sizes[0] % nodes > 0) == (found is None)  # nodes that cannot share a step
+    if found is not None:
+        assert fits(*found, sizes, nodes)
+        assert not expected or found == (lanes, stripe)
