@@ -47,14 +47,8 @@ class Images(Dataset):
         return noise + (stripes % 4 < 2), index % CLASSES, index
 
 
-def main() -> None:
+def train(options: argparse.Namespace) -> None:
     """Train the rest of the epochs, or some steps of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
-    options = parser.parse_args()
-
-    dist.init_process_group("gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
     shapes = np.random.default_rng(0).choice(len(SHAPES), NUM, p=[0.6, 0.2, 0.15, 0.05])
     plan = ip.Plan(ip.Grouped(shapes, IN_A_BATCH, seed=1), global_batch_size=6)
@@ -103,6 +97,15 @@ def main() -> None:
         torch.save({**state, "times": times}, options.checkpoint)
         for epoch in range(EPOCHS):
             print(f"epoch {epoch}: {times[epoch].eq(1).sum()} of {NUM} images once")
+
+
+def main() -> None:
+    """Run that on all ranks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    dist.init_process_group("gloo")
+    train(parser.parse_args())  # whose model is gone before the group that it talks over
     dist.barrier()  # ranks leave together
     dist.destroy_process_group()
 

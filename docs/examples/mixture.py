@@ -44,15 +44,8 @@ def mixture(weights: list[float], saved: dict) -> ip.Mixture:
     return order.with_phase(place, dict(zip(order.names, weights, strict=True)))
 
 
-def main() -> None:
+def train(options: argparse.Namespace) -> None:
     """Train for some steps, and say what was read and learned of each source."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, default=STEPS)
-    parser.add_argument("--weights", type=float, nargs=3, default=[0.7, 0.2, 0.1])
-    options = parser.parse_args()
-
-    dist.init_process_group("gloo")
     saved = torch.load(options.checkpoint) if options.checkpoint.exists() else {}
     plan = ip.Plan(mixture(options.weights, saved), global_batch_size=12)
     loader = PlanLoader(datasets(), plan, num_workers=1)
@@ -78,8 +71,6 @@ def main() -> None:
         parts = {"loader": loader, "model": model, "optimizer": optimizer}
         state = {name: part.state_dict() for name, part in parts.items()}
         torch.save({**state, "plan": plan.to_json(), "done": done}, options.checkpoint)
-    dist.barrier()  # ranks leave together
-    dist.destroy_process_group()
 
 
 def log(loader: PlanLoader, losses: torch.Tensor, numbers: torch.Tensor, done: int) -> None:
@@ -98,6 +89,18 @@ def log(loader: PlanLoader, losses: torch.Tensor, numbers: torch.Tensor, done: i
             )
         )
         print(f"step {done}: {words}; {sorted(each for some in read for each in some)}")
+
+
+def main() -> None:
+    """Run that on all ranks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--max-steps", type=int, default=STEPS)
+    parser.add_argument("--weights", type=float, nargs=3, default=[0.7, 0.2, 0.1])
+    dist.init_process_group("gloo")
+    train(parser.parse_args())  # whose model is gone before the group that it talks over
+    dist.barrier()  # ranks leave together
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -75,14 +75,8 @@ class Model(nn.Module):
         return self.head(pad_packed_sequence(self.mix(packed)[0], batch_first=True)[0])
 
 
-def main() -> None:
+def train(options: argparse.Namespace) -> None:
     """Train the rest of the epochs, or some steps of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
-    options = parser.parse_args()
-
-    dist.init_process_group("gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
     lengths = utterance_lengths()
     order = ip.TokenBudget(lengths, max_tokens=800, num_buckets=12, seed=1)
@@ -132,6 +126,15 @@ def main() -> None:
         print(f"{done} steps, {1 - seen[0] / seen[1]:.1%} padding")
         for epoch in range(EPOCHS):
             print(f"epoch {epoch}: {times[epoch].eq(1).sum()} of {NUM} utterances once")
+
+
+def main() -> None:
+    """Run that on all ranks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    dist.init_process_group("gloo")
+    train(parser.parse_args())  # whose model is gone before the group that it talks over
     dist.barrier()  # ranks leave together
     dist.destroy_process_group()
 

@@ -80,13 +80,8 @@ class Run:
         return (sums[0] / sums[1]).item(), int(sums[1])
 
 
-def main() -> None:
+def train(options: argparse.Namespace) -> None:
     """Train the rest of the epoch, or some steps of it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
-    options = parser.parse_args()
-    dist.init_process_group("gloo")
 
     def say(text: str) -> None:
         if dist.get_rank() == 0:
@@ -111,6 +106,15 @@ def main() -> None:
         read = f"{len(run.loader)} steps, {run.times_read.sum()} samples read so far"
         say(f"sub-epoch {sub_epoch}: {read}, loss {loss:.3f} over {count} test samples")
     say(f"each sample was read {run.times_read.min()} to {run.times_read.max()} times")
+
+
+def main() -> None:
+    """Run that on all ranks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    dist.init_process_group("gloo")
+    train(parser.parse_args())  # whose model is gone before the group that it talks over
     dist.barrier()  # ranks leave together
     dist.destroy_process_group()
 

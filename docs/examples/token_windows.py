@@ -60,14 +60,8 @@ def prepare(path: Path) -> None:
     (np.cumsum(steps) % VOCABULARY).astype(np.uint16).tofile(path)
 
 
-def main() -> None:
+def train(options: argparse.Namespace) -> None:
     """Train the rest of the epochs, or some steps of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
-    options = parser.parse_args()
-
-    dist.init_process_group("gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
     path = options.checkpoint.with_name("tokens.bin")
     if rank == 0 and not path.exists():
@@ -116,6 +110,15 @@ def main() -> None:
             once = read[aim.start : aim.stop].eq(1).sum()
             rest = read.sum() - once
             print(f"epoch {epoch}: {once} of {len(aim)} targets once; {rest} other reads")
+
+
+def main() -> None:
+    """Run that on all ranks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    dist.init_process_group("gloo")
+    train(parser.parse_args())  # whose model is gone before the group that it talks over
     dist.barrier()  # ranks leave together
     dist.destroy_process_group()
 

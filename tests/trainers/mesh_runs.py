@@ -122,9 +122,7 @@ def sharded(folder: str) -> dict[str, Any]:
         optimizer.zero_grad()
         batches.append(batch.tolist())
     (weight,) = model.parameters()
-    told = {"batches": batches, "weight": weight.full_tensor().flatten().tolist()}
-    dist.destroy_process_group()
-    return told
+    return {"batches": batches, "weight": weight.full_tensor().flatten().tolist()}
 
 
 class Recorder(pl.LightningModule):
@@ -187,6 +185,8 @@ def trainers(folder: str) -> dict[str, Any]:  # noqa: ARG001 (which all runs get
 
 def everything(folder: str) -> dict[str, Any]:
     """Run all that four ranks run, in one launch."""
-    told = {"meshes": meshes(folder), "sharded": sharded(folder), "refused": refused(folder)}
-    dist.destroy_process_group()
+    told: dict[str, Any] = {"meshes": meshes(folder)}
+    for each in (sharded, refused):
+        told[each.__name__] = each(folder)
+        dist.destroy_process_group()
     return {**told, "trainers": trainers(folder)}

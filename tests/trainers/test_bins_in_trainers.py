@@ -141,7 +141,6 @@ def trained(folder: str) -> dict[str, Any]:
         seen[form] = fit(form, "fit")
         checkpoint = f"{folder}/{form}-fit/checkpoint-2"
         seen[f"{form}, resumed"] = fit(form, "rest", resume_from_checkpoint=checkpoint)
-    torch.distributed.destroy_process_group()
     return seen
 
 

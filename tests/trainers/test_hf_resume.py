@@ -115,10 +115,6 @@ def trained(
 
 def leg(folder: str, saving: bool) -> dict[str, Any]:
     """Save each run on two ranks, or only resume each of its checkpoints on others."""
-    import os
-
-    import torch.distributed
-
     from indexplan_torch.transformers import KeepState
 
     seen: dict[str, Any] = {}
@@ -137,8 +133,6 @@ def leg(folder: str, saving: bool) -> dict[str, Any]:
         KeepState(object())
     except ip.IndexPlanError as error:
         seen["refused"].append(str(error))
-    if int(os.environ["WORLD_SIZE"]) > 1:
-        torch.distributed.destroy_process_group()
     return seen
 
 

@@ -36,7 +36,6 @@ def stream(
             model(batch[:, None]).sum().backward()
             if (number, step) == (1, 1):
                 saved = loader.state_dict()
-    torch.distributed.destroy_process_group()
     return {"batches": batches, "state": saved}
 
 
