@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import indexplan as ip
-from tests.trainers.ranks import GLOO_ABORT, ROOT, free_port
+from tests.trainers.ranks import ROOT, free_port
 
 EXAMPLES = ROOT / "docs" / "examples"
 
@@ -40,8 +40,7 @@ def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str
         except subprocess.TimeoutExpired:
             process.terminate()  # torchrun ends its ranks, which a kill would leave behind
             said, complaints = process.communicate(timeout=60)
-    # After that abort the work is done; what it printed and wrote is checked all the same.
-    assert not process.returncode or GLOO_ABORT in complaints, said[-3000:] + complaints[-6000:]
+    assert not process.returncode, said[-3000:] + complaints[-6000:]
     return said.splitlines()
 
 
@@ -214,9 +213,14 @@ def test_token_windows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stop", "num"), [("speech_buckets.py", 9, 500), ("aspect_ratios.py", 20, 601)]
+    ("name", "stop", "num", "apart"),
+    [
+        ("speech_buckets.py", 9, 500, 1e-12),
+        ("aspect_ratios.py", 20, 601, 1e-12),
+        ("sft_packing.py", 15, 400, 1e-6),  # whose norms are computed in float32
+    ],
 )
-def test_bins(tmp_path: Path, name: str, stop: int, num: int) -> None:
+def test_bins(tmp_path: Path, name: str, stop: int, num: int, apart: float) -> None:
     """Stopped on two ranks, resumed on three: to rounding, what one process learns."""
     alone, checkpoint = tmp_path / "alone.pt", tmp_path / "run.pt"
     run(tmp_path, torchrun(1), name, "--checkpoint", alone)
@@ -226,8 +230,10 @@ def test_bins(tmp_path: Path, name: str, stop: int, num: int) -> None:
     assert 0 < times[1].sum() < num
     lines = run(tmp_path, torchrun(3), name, "--checkpoint", checkpoint)
     assert found(r"^3 ranks start at epoch 1, step \d+()$", lines)
+    for (difference,) in found(r"in one row and alone differ by less than (\S+)$", lines):
+        assert float(difference) < apart
     expected, read = torch.load(alone), torch.load(checkpoint)
     assert torch.equal(torch.ones(2, num, dtype=torch.int64), read["times"])
     assert torch.equal(expected["times"], read["times"])
     for weights, other in zip(expected["model"].values(), read["model"].values(), strict=True):
-        torch.testing.assert_close(weights, other, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(weights, other, rtol=1e-9, atol=apart)
