@@ -19,7 +19,7 @@ LAST = 2**DIGIT - 1
 
 
 @kernel(READ_INT64, INT64, READ_UINT32, WRITE_UINT32)
-def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> None:
+def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> Int64s:
     """Write samples by 16 bits of their keys, from `shift` on; equal ones stay in their order.
 
     Parameters
@@ -32,6 +32,11 @@ def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> None
         The samples, in some order.
     out : uint32 (n,)
         Gets them.
+
+    Returns
+    -------
+    ends : int64 (2**16,)
+        Where the samples of each digit end in `out`.
     """
     ends = np.zeros(LAST + 2, np.int64)
     for k in range(len(rows)):
@@ -42,6 +47,7 @@ def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> None
         digit = keys[rows[k]] >> shift & LAST
         out[ends[digit]] = rows[k]
         ends[digit] += 1
+    return ends[:-1]
 
 
 @kernel(READ_INT64, READ_UINT32)

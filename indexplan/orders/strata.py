@@ -272,10 +272,12 @@ def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
     from indexplan.kernels.sorting import DIGIT, cut_runs, sort_by_digit
 
     rows, room = np.arange(len(keys), dtype=np.uint32), np.empty(len(keys), np.uint32)
-    for shift in range(0, int(keys.max()).bit_length(), DIGIT):
-        sort_by_digit(keys, shift, rows, room)
+    bits = int(keys.max()).bit_length()
+    for shift in range(0, max(bits, 1), DIGIT):
+        ends = sort_by_digit(keys, shift, rows, room)
         rows, room = room, rows
-    places = cut_runs(keys, rows)
+    # of one digit there is no need to look at each sample again
+    places = np.union1d(0, ends) if bits <= DIGIT else cut_runs(keys, rows)
     return rows, keys[rows[places[:-1]]], places
 
 
