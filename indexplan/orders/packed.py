@@ -143,16 +143,21 @@ class Packed(ByLength):
         lengths: Column,
         cost: Callable[[Int64], Int64],
     ) -> Int64:
-        t = self._template
-        most = int(t.sizes.max()) * int(cost(np.array([self._longest]))[0])
         # where a stratum has one length, all bins of a pattern cost the same
-        if self.min_stratum > 1 or lengths != self.lengths or most >= 2**63:
+        alike = self.min_stratum == 1 and lengths == self.lengths
+        if not alike or self._most_cost(cost) >= 2**63:  # where sums are looked at one by one
             return super()._costs(epoch, starts, stops, lengths, cost)
-        if cost not in (kept := self._pattern_costs):
-            kept.clear()
-            kept[cost] = self._costs_of_patterns(cost)
+        of_patterns = self._pattern_costs.get(cost)
+        if of_patterns is None:
+            of_patterns = self._costs_of_patterns(cost)
+            self._pattern_costs.clear()
+            self._pattern_costs[cost] = of_patterns
         numbers, _ = self._dealt(epoch, starts, stops)
-        return kept[cost][np.searchsorted(t.bins, numbers, "right") - 1]
+        return of_patterns[np.searchsorted(self._template.bins, numbers, "right") - 1]
+
+    def _most_cost(self, cost: Callable[[Int64], Int64]) -> int:
+        """Return what no bin costs more than."""
+        return int(self._template.sizes.max()) * int(cost(np.array([self._longest]))[0])
 
     @once
     def _pattern_costs(self) -> dict[Callable[[Int64], Int64], Int64]:

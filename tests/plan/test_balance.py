@@ -192,7 +192,7 @@ def test_bins_that_know_their_costs_agree_with_their_samples(
     least, seed = data.draw(st.sampled_from([1, 4])), data.draw(st.integers(0, 9))
     order = ip.Packed(lengths, most, min_stratum=least, seed=seed)
     every = np.array([0]), np.array([order.num_units(1)])
-    for row in (lengths, [length + 1 for length in lengths]):
+    for row in (lengths, [length + 1 for length in lengths], [1 for _ in lengths]):
         for weights in ({}, {"linear": 3, "quadratic": 2}):
             balance = ip.Balance(row, **weights)
             expected = [
