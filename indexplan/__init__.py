@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from indexplan.reports.explain import Reading, explain
     from indexplan.reports.verify import Check, Report, verify
     from indexplan.reports.warm_up import Warmth, warm_up
+    from indexplan.shards.shards import Shards
+    from indexplan.shards.sizes import shard_sizes
 
 __all__ = [
     "Account",
@@ -91,6 +93,7 @@ __all__ = [
     "Saved",
     "Sequential",
     "ShardShuffle",
+    "Shards",
     "Shuffle",
     "Split",
     "Stored",
@@ -118,6 +121,7 @@ __all__ = [
     "register",
     "repeat_factors",
     "save",
+    "shard_sizes",
     "testing",
     "traffic",
     "verify",
@@ -140,6 +144,8 @@ _AT_FIRST_USE = {
     "bench": "indexplan.reports.bench.measuring",
     **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),
     "Dataset": "indexplan.dataset",
+    "Shards": "indexplan.shards.shards",
+    "shard_sizes": "indexplan.shards.sizes",
     **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
     "ClassBalanced": "indexplan.orders.class_balanced",
     "ClassBatches": "indexplan.orders.class_batches",

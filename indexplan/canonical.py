@@ -23,19 +23,21 @@ AS_WRITTEN = "pass what to_json returned, unchanged"
 BY_WHOM = "write it with to_json, or read it with the version of indexplan that wrote it"
 
 
-def parse_json_object(what: str, text: str | bytes, cure: str = AS_WRITTEN) -> dict[str, Any]:
+def parse_json_object(
+    what: str, text: str | bytes, cure: str = AS_WRITTEN, most_marks: int = MOST_MARKS
+) -> dict[str, Any]:
     """Return the JSON object that `text` holds; `cure` is what to do if it holds none.
 
     Raises
     ------
     IndexPlanError
         If the text is not JSON, is not an object, names a field twice, holds NaN or infinity, or
-        has more than 2**20 brackets, colons and quotes.
+        has more than `most_marks` (2**20) brackets, colons and quotes.
     """
     if not isinstance(text, str | bytes):
         raise wrong(what, "JSON text", text, cure)
-    if (count := _num_marks(text)) > MOST_MARKS:
-        rule = f"{what} must hold at most {MOST_MARKS} brackets, colons and quotes; got {count}"
+    if (count := _num_marks(text)) > most_marks:
+        rule = f"{what} must hold at most {most_marks} brackets, colons and quotes; got {count}"
         raise IndexPlanError(f"{rule}; {cure}")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,8 +33,9 @@ class Dataset:
 
     Parameters
     ----------
-    kind : {"folder", "npy"}
-        A folder's files, sample i being the i-th by relative name; or the rows of a `.npy` file.
+    kind : str
+        "folder" of files, sample i being the i-th by relative name; "npy", the rows of a `.npy`
+        file; "parquet shards" and the like, the `identity` of `Shards`.
     pattern : str or None
         Which files of the folder are samples.
     num_samples, num_bytes : int
@@ -42,7 +43,7 @@ class Dataset:
     names_sha256, sizes_sha256 : str or None
         Digests of a folder's relative names, and of its files' sizes in bytes.
     header : str or None
-        A `.npy` file's dtype, shape and memory order.
+        A `.npy` file's dtype, shape and memory order; how many shards' footers, and their digest.
     names : tuple of str
         A folder's relative names, by index. Not a part of the identity, and not saved.
 
@@ -196,10 +197,29 @@ class Dataset:
         )
 
 
-def check_dataset(dataset: Any) -> None:
-    """Raise `IndexPlanError` unless it is a `Dataset`, or None."""
-    if dataset is not None and not isinstance(dataset, Dataset):
-        raise wrong("dataset", "a Dataset", dataset, "pass indexplan.Dataset.scan(path)")
+class Identified(Protocol):
+    """Something that a plan knows by the identity of its dataset, as it does `Shards`."""
+
+    @property
+    def identity(self) -> Dataset:
+        """What a plan remembers."""
+
+
+def dataset_of(dataset: Any) -> Dataset | None:
+    """Return a `Dataset`, the one that `Shards` are known by, or None.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is something else.
+    """
+    if dataset is None or isinstance(dataset, Dataset):
+        return dataset
+    identity = getattr(dataset, "identity", None)
+    if not isinstance(identity, Dataset):
+        cure = "pass indexplan.Dataset.scan(path), or indexplan.shard_sizes(path)"
+        raise wrong("dataset", "a Dataset, or Shards", dataset, cure)
+    return identity
 
 
 def _sha256(text: str) -> str:

@@ -39,6 +39,7 @@ PAGES = (
     "packing",
     "balance",
     "shards",
+    "shard-sizes",
     "subsets",
 )
 BLOCK = re.compile(

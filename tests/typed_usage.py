@@ -27,6 +27,10 @@ cursor: ip.Cursor = plan.cursor(0, 0, step=3)
 resumed: ip.Plan = plan.replace(world_size=3).resume(ip.Cursor.from_json(cursor.to_json()))
 same: ip.Plan = ip.Plan.from_json(plan.to_json())
 saved: ip.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=print)
+parquet: ip.Shards = ip.shard_sizes("data/*.parquet", progress=print)
+lanes_of_them: ip.Plan = ip.Plan(ip.ShardShuffle(parquet), world_size=8, batch_size=32)
+ip.save(lanes_of_them, "b.plan", dataset=parquet)
+rows_in_shards: tuple[NDArray[np.int64], NDArray[np.int64]] = parquet.locate([1, 2, 3])
 loaded: ip.Plan = ip.load("a.plan", dataset=ip.Dataset.scan("data", "**/*.jpg"))
 ok: bool = ip.verify(loaded).ok
 

@@ -44,10 +44,13 @@ def run(options: Any) -> int:
     dataset = scan_dataset(options)
     unsized = options.num_samples is None and dataset is None
     if (unsized and needs_num_samples(options)) or None not in (options.num_samples, dataset):
-        got = "neither" if dataset is None else "both"
-        rule = "exactly one of --num-samples and --dataset must be given"
-        raise IndexPlanError(f"{rule}; got {got}; samples of a --dataset are counted for you")
-    plan = plan_of(options, dataset.num_samples if dataset else options.num_samples)
+        got = "none" if dataset is None else "two"
+        rule = "exactly one of --num-samples, --dataset and --shards must be given"
+        cure = "samples of a dataset and of shards are counted for you"
+        raise IndexPlanError(f"{rule}; got {got}; {cure}")
+    known = {"sizes": dataset.sizes} if isinstance(dataset, ip.Shards) else {}
+    num_samples = options.num_samples if dataset is None else dataset.num_samples
+    plan = plan_of(options, num_samples, known)
     if not 1 <= options.epochs <= 2**32:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     each = UNITS_PER_CHUNK if options.units_per_chunk is None else options.units_per_chunk

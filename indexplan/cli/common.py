@@ -98,6 +98,11 @@ def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
     """Let a verb name a dataset; `words` say what for."""
     command.add_argument("--dataset", metavar="PATH", help=f"a folder or a .npy file: {words}")
     command.add_argument("--pattern", metavar="GLOB", help="which files of the folder (**/*)")
+    words = (
+        "the same of a dataset in shards: a glob, folder, index or URL, as `indexplan shards` "
+        "takes it, or the .json file that this has written"
+    )
+    command.add_argument("--shards", metavar="PATH", help=words)
 
 
 def number(text: str) -> int:
@@ -115,8 +120,17 @@ def emit(options: Any, answer: Answer) -> None:
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 
 
-def scan_dataset(options: Any, built_for: ip.Dataset | None = None) -> ip.Dataset | None:
+def scan_dataset(
+    options: Any, built_for: ip.Dataset | None = None
+) -> ip.Dataset | ip.Shards | None:
     """Scan the dataset that the command names, by its plan's pattern if it names none."""
+    if options.shards is not None:
+        if options.dataset is not None:
+            raise IndexPlanError(
+                "one of --dataset and --shards must be left out; got both; leave out --dataset"
+            )
+        with Progress("reading shards", "file") as progress:
+            return ip.shard_sizes(options.shards, progress=progress)
     if options.dataset is None:
         if options.pattern is not None:
             raise IndexPlanError("--pattern needs --dataset; name the folder it is about, too")
@@ -144,7 +158,7 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manife
     return plan, plan.order.manifest if isinstance(plan.order, ip.Stored) else None
 
 
-def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | None]:
+def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | ip.Shards | None]:
     """Open what the command names, and compare it with the dataset if it names one too."""
     columns = getattr(options, "columns", ())
     plan, manifest = open_either(options.plan, columns)

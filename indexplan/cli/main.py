@@ -25,6 +25,7 @@ from indexplan.cli import (
     locate,
     orders,
     plot,
+    shards,
     show,
     traffic,
     verify,
@@ -34,8 +35,8 @@ from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.errors import IndexPlanError, PlanFileError, printable
 
 VERBS = (
-    *(build, orders, finish, show, plot, draws, traffic, locate, explain, diff, verify, export),
-    *(bench, warm_up),
+    *(build, orders, finish, show, plot, draws, shards, traffic, locate, explain, diff, verify),
+    *(export, bench, warm_up),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import indexplan as ip
@@ -53,8 +54,10 @@ def needs_num_samples(options: Any) -> bool:
     return not is_written(options.order)
 
 
-def plan_of(options: Any, num_samples: int | None) -> ip.Plan:
-    """Return the plan that the options spell out."""
+def plan_of(
+    options: Any, num_samples: int | None, known: Mapping[str, Any] | None = None
+) -> ip.Plan:
+    """Return the plan that the options spell out; `known` are fields that its order may need."""
     sizes: dict[str, Any] = {
         name: ip.parse_schedule(text)
         for name in ("batch_size", "global_batch_size")
@@ -65,7 +68,7 @@ def plan_of(options: Any, num_samples: int | None) -> ip.Plan:
         cure = "--batch-size counts a rank's units, --global-batch-size all ranks'"
         raise IndexPlanError(f"{rule}; {cure}")
     return ip.Plan(
-        order_of(options, num_samples),
+        order_of(options, num_samples, known or {}),
         world_size=options.world_size,
         sub_epochs=options.sub_epochs,
         remainder=options.remainder,
@@ -92,13 +95,13 @@ def balance_of(text: str) -> ip.Balance:
     return ip.Balance(path, **given)
 
 
-def order_of(options: Any, num_samples: int | None) -> ip.Order:
+def order_of(options: Any, num_samples: int | None, known: Mapping[str, Any]) -> ip.Order:
     """Return the order that the options spell out, of a number of samples where that is known."""
     given = {name: getattr(options, name) for name in SHORT}
     more = [f"{name}={value}" for name, value in given.items() if value is not None]
     more += options.column
     if num_samples is not None and not is_written(options.order):
-        return order_from_text(options.order, num_samples, more)
+        return order_from_text(options.order, num_samples, more, known)
     if more:
         cure = "write them inside it, such as Shuffle(100, seed=1)"
         raise wrong("fields beside an order written as in Python", "left out", more[0], cure)

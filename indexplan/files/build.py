@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from indexplan.answers import Answer
 from indexplan.canonical import parse_json_object
-from indexplan.dataset import Dataset
+from indexplan.dataset import Dataset, Identified
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
 from indexplan.files import columns
 from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
@@ -79,7 +79,7 @@ def save(
     path: str | os.PathLike[str],
     *,
     epochs: Iterable[int] = range(1),
-    dataset: Dataset | None = None,
+    dataset: Dataset | Identified | None = None,
     executor: Executor | None = None,
     part: tuple[int, int] | None = None,
     progress: Progress | None = None,
@@ -100,7 +100,7 @@ def save(
         the extra `remote`, also the URL of one in an object store, such as s3://bucket/run.plan.
     epochs : iterable of int, default range(1)
         The epochs to write, 0 <= epoch < 2**32.
-    dataset : Dataset, optional
+    dataset : Dataset or Shards, optional
         The identity of the dataset, to be checked by `load`.
     executor : concurrent.futures.Executor, optional
         Who generates and writes the chunks; by default a thread for each core. At most 1024

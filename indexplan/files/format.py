@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.dataset import Dataset, check_dataset
+from indexplan.dataset import Dataset, Identified, dataset_of
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders import BlockShuffle, Sequential, Shuffle
@@ -95,14 +95,14 @@ class Build:
         order: Order,
         epochs: Sequence[int],
         units_per_chunk: int,
-        dataset: Dataset | None,
+        dataset: Dataset | Identified | None,
         balance: dict[str, Any] | None = None,
     ) -> Build:
         """Return the build of some epochs of an order, of a plan with some balance or none."""
-        check_dataset(dataset)
-        if dataset is not None and dataset.num_samples != order.num_samples:
-            rule = f"{dataset.num_samples}, the dataset's number of samples"
-            cure = f"use an order of {dataset.num_samples} samples"
+        known = dataset_of(dataset)
+        if known is not None and known.num_samples != order.num_samples:
+            rule = f"{known.num_samples}, the dataset's number of samples"
+            cure = f"use an order of {known.num_samples} samples"
             raise wrong("the order's num_samples", rule, order.num_samples, cure)
         described, traits = order.to_dict(), order.traits
         promised: dict[str, Any] = {}
@@ -118,7 +118,7 @@ class Build:
             epochs=tuple(epochs),
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
             units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
-            dataset=dataset,
+            dataset=known,
             balance=balance,
         )
 

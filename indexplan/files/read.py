@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from indexplan.dataset import Dataset, check_dataset
+from indexplan.dataset import Dataset, Identified, dataset_of
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.format import INDICES, OFFSETS, SPANS
@@ -366,7 +366,10 @@ def _opened_again(path: str, check: str, sha256: str) -> Stored:
 
 
 def load(
-    path: str | os.PathLike[str], *, dataset: Dataset | None = None, check: str = "opened"
+    path: str | os.PathLike[str],
+    *,
+    dataset: Dataset | Identified | None = None,
+    check: str = "opened",
 ) -> Plan:
     """Return the plan that a plan directory holds: the same answers, read instead of computed.
 
@@ -374,7 +377,7 @@ def load(
     ----------
     path : str or path-like
         The plan directory, or its URL.
-    dataset : Dataset, optional
+    dataset : Dataset or Shards, optional
         The dataset that is to be read; compared with the one that the plan was built for.
     check : {"opened", "touched"}, default "opened"
         "touched" checks each block of a chunk when it is first read, as `Stored` says.
@@ -397,15 +400,15 @@ def load(
     >>> ip.load("loaded.plan").replace(world_size=3).batch(epoch=0, step=5, rank=2).size
     16
     """
-    check_dataset(dataset)
+    known = dataset_of(dataset)
     order = Stored(path, check=check)
     built_for = order.manifest.build.dataset
-    if dataset is not None:
+    if known is not None:
         if built_for is None:
             rule = "a plan that was built for a dataset"
             cure = "build it with dataset=..., or load it without"
             raise wrong(f"{path}", rule, "one that remembers none", cure)
-        dataset.check_same(built_for)
+        known.check_same(built_for)
     try:
         return Plan.from_dict(order.manifest.plan, order=order, columns=order.find_column)
     except IndexPlanError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal, InvalidOperation
 from inspect import cleandoc, formatannotation
@@ -85,7 +85,12 @@ def kinds() -> list[Kind]:
     return [Kind.of(order) for order in registered()]
 
 
-def order_from_text(text: str, num_samples: int, more: Sequence[str] = ()) -> Order:
+def order_from_text(
+    text: str,
+    num_samples: int,
+    more: Sequence[str] = (),
+    known: Mapping[str, Any] | None = None,
+) -> Order:
     """Return the order that a line of text describes: its kind, then its fields.
 
     Parameters
@@ -97,6 +102,8 @@ def order_from_text(text: str, num_samples: int, more: Sequence[str] = ()) -> Or
         Samples in the dataset.
     more : sequence of str
         More words, such as "seed=1".
+    known : mapping, optional
+        Values of fields that the text may leave out, such as the sizes of shards.
 
     Raises
     ------
@@ -131,6 +138,8 @@ def order_from_text(text: str, num_samples: int, more: Sequence[str] = ()) -> Or
             raise wrong(name, "given once", f"{given[name]!r} and {value}", "leave one of them out")
         given[name] = _value(first, field, value)
     for field in kind.fields:
+        if known and field.name in known:
+            given.setdefault(field.name, known[field.name])
         if field.required and field.name not in given:
             cure = f"add {field.name}=..., as `indexplan orders` describes it"
             raise wrong(field.name, f"given with {first}", None, cure)

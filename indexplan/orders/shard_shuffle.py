@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,6 +26,14 @@ class Row(NamedTuple):
     deltas: Int64
 
 
+class Sized(Protocol):
+    """Something that has the sizes of shards, as `Shards` have."""
+
+    @property
+    def sizes(self) -> Column:
+        """Samples in each shard."""
+
+
 @register
 @dataclass(frozen=True, eq=False)
 class ShardShuffle(Order):
@@ -38,7 +46,7 @@ class ShardShuffle(Order):
 
     Parameters
     ----------
-    sizes : array_like of int, shape (num_shards,), or Column, or path of a .npy file
+    sizes : array_like of int, shape (num_shards,), Column, path of a .npy file, or Shards
         Samples in each shard, 0 or more; 1 <= their sum, and sum + stripe < 2**63. Sample i of the
         dataset is the one that comes after i others, shard after shard.
     lanes : int, default 64
@@ -86,7 +94,7 @@ class ShardShuffle(Order):
 
         def __init__(
             self,
-            sizes: Numbers,
+            sizes: Numbers | Sized,
             *,
             lanes: int = 64,
             stripe: int | None = None,
@@ -204,7 +212,7 @@ class ShardShuffle(Order):
 
 def sizes_of(values: Any) -> tuple[Column, int]:
     """Return the sizes of shards as a column, and their sum."""
-    column, total = Column.of(values, INTEGERS), 0
+    column, total = Column.of(getattr(values, "sizes", values), INTEGERS), 0
     for begin in range(0, len(column), BLOCK):
         block = column.array[begin : begin + BLOCK]
         if block.min() < 0:

@@ -22,6 +22,7 @@ from indexplan.plan.locality import locality
 from indexplan.plan.plan import Plan
 from indexplan.plan.work import work_of
 from indexplan.seeds import EPOCH_STOP
+from indexplan.shards.shards import SHARDS, Shards
 
 SHOWN = 12  # epochs, or ranks, of many
 COUNTED = 2**22  # units of an epoch whose draws are counted, which takes less than a second
@@ -30,7 +31,7 @@ RANKS, LOOKED_AT = 8, 2  # of a node, and epochs, when lanes are looked at
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
 
 
-def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | None) -> Shown:
+def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | Shards | None) -> Shown:
     """Return a batch's indices, and the names of its files where the dataset has names.
 
     Where the order deals bins, a line or, with names, a paragraph for each; where it cuts samples,
@@ -45,9 +46,10 @@ def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | None) -> Sh
     if plan.order.traits.cuts_samples:
         spans = data["spans"] = plan.spans(**where).tolist()
         words = [f"{i}[{low}:{high}]" for i, (low, high) in zip(words, spans, strict=True)]
-    if dataset is None or not dataset.names:
+    names = [] if dataset is None else _names_of(indices, dataset)
+    if not names:
         return Shown(data, "\n".join(" ".join(words[low:high]) for low, high in bins))
-    names = data["names"] = [dataset.names[index] for index in indices]
+    data["names"] = names
     rows = [f"{word:>10}  {printable(name)}" for word, name in zip(words, names, strict=True)]
     return Shown(data, "\n\n".join("\n".join(rows[low:high]) for low, high in bins))
 
@@ -254,8 +256,19 @@ def _phase_in_words(phase: Phase) -> str:
     return printable(words)
 
 
+def _names_of(indices: list[int], dataset: Dataset | Shards) -> list[str]:
+    """Return what samples are called: by their files, or by their rows in shards."""
+    if isinstance(dataset, Shards):
+        shards, rows = (each.tolist() for each in dataset.locate(indices))
+        places = zip(shards, rows, strict=True)
+        return [f"{dataset.names[shard]} row {row}" for shard, row in places]
+    return [dataset.names[index] for index in indices] if dataset.names else []
+
+
 def _dataset_in_words(dataset: Dataset | None) -> str:
     if dataset is None:
         return "none remembered"
     what = f"files by {dataset.pattern}" if dataset.pattern else f"rows, {dataset.header}"
+    if dataset.kind.endswith(SHARDS):
+        what = f"samples in {dataset.kind}"
     return printable(f"{dataset.num_samples:,} {what}, {dataset.num_bytes:,} bytes")

@@ -292,8 +292,8 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     [
         (
             ["--batch-size", "2"],
-            "exactly one of --num-samples and --dataset must be given; got neither; samples of a "
-            "--dataset are counted for you",
+            "exactly one of --num-samples, --dataset and --shards must be given; got none; "
+            "samples of a dataset and of shards are counted for you",
         ),
         (
             ["--num-samples", "9"],

@@ -40,6 +40,15 @@ ANSWERS: list[Answer] = [
     ip.Exported(**DONE),
     ip.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
     ip.Bench(PLAN, 2, 10**9, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
+    ip.Shards(
+        kind=HOSTILE,
+        whole_files=True,
+        files=[HOSTILE],
+        num_bytes=[9],
+        digests=["0" * 32],
+        parts=[1],
+        sizes=[3],
+    ),
     show_plan(PLAN, None, None, None, HOSTILE),
     Shown({"name": HOSTILE, "where": PLAN.locate(3, 0)}, HOSTILE),
 ]

@@ -27,6 +27,7 @@ from tests.errors.catalogue import (
     questions,
     remotes,
     saves,
+    shard_sizes,
     shards,
     specs,
     torch_bins,
@@ -62,6 +63,7 @@ _MODULES = (
     weights,
     windows,
     shards,
+    shard_sizes,
     documents,
     traffic,
     balance,
@@ -172,6 +174,16 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "Remote.sizes",
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",
+    (
+        "indexplan/shards/place.py",
+        "Bucket.find",
+        "self._explained('readable')",
+    ): "fsspec lists what a local folder lets it see; takes a server that goes away",
+    (
+        "indexplan/shards/by_index.py",
+        "read_lance",
+        "raise PlanFileError(f'{text}; write it again, or restore it'",
+    ): "takes pylance: tests/shards/library_checks.py",
     (
         "adapters/indexplan_torch/composer.py",
         "KeepState.fit_start",

@@ -366,7 +366,8 @@ CASES: list[Case] = [
     (
         "a path for a dataset",
         lambda: saved(dataset="data"),
-        "dataset must be a Dataset; got 'data'; pass indexplan.Dataset.scan(path)",
+        "dataset must be a Dataset, or Shards; got 'data'; pass indexplan.Dataset.scan(path), or "
+        "indexplan.shard_sizes(path)",
     ),
     (
         "a comparison with a path",

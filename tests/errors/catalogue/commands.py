@@ -5,6 +5,8 @@ Before the last line of a wrong word, argparse says how the verb is used.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.errors.catalogue.made import (
     Command,
     nothing,
@@ -21,8 +23,8 @@ COMMANDS: list[Command] = [
         "frobnicate",
         2,
         "indexplan: error: argument VERB: invalid choice: 'frobnicate' (choose from 'build', "
-        "'orders', 'finish', 'show', 'plot', 'draws', 'traffic', 'locate', 'explain', 'diff', "
-        "'verify', 'export', 'bench', 'warm-up')",
+        "'orders', 'finish', 'show', 'plot', 'draws', 'shards', 'traffic', 'locate', 'explain', "
+        "'diff', 'verify', 'export', 'bench', 'warm-up')",
         nothing,
     ),
     (
@@ -36,16 +38,37 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --batch-size 2",
         2,
-        "indexplan: exactly one of --num-samples and --dataset must be given; got neither; "
-        "samples of a --dataset are counted for you",
+        "indexplan: exactly one of --num-samples, --dataset and --shards must be given; got none; "
+        "samples of a dataset and of shards are counted for you",
         nothing,
     ),
     (
         f"{BUILD} --dataset data",
         2,
-        "indexplan: exactly one of --num-samples and --dataset must be given; got both; samples "
-        "of a --dataset are counted for you",
+        "indexplan: exactly one of --num-samples, --dataset and --shards must be given; got two; "
+        "samples of a dataset and of shards are counted for you",
         lambda: written("data/a.txt"),
+    ),
+    (
+        "build a.plan --batch-size 2 --dataset data --shards data",
+        2,
+        "indexplan: one of --dataset and --shards must be left out; got both; leave out --dataset",
+        nothing,
+    ),
+    # shards
+    (
+        "shards data --output sizes.txt",
+        2,
+        "indexplan: --output must be a file that ends in .json; got 'sizes.txt'; name it "
+        "shards.json",
+        nothing,
+    ),
+    (
+        "shards a.npy --output nowhere/sizes.json",
+        2,
+        "indexplan: --output must be a file to write; got 'nowhere/sizes.json (No such file or "
+        "directory)'; choose another path",
+        lambda: np.save("a.npy", [1, 2]),
     ),
     (
         "build a.plan --batch-size 2 --order 'Epochs(3)'",

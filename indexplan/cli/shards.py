@@ -1,0 +1,54 @@
+"""`indexplan shards`: how many samples each shard of a dataset holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import indexplan as ip
+from indexplan.cli.common import OK, Progress, add_verb, emit
+from indexplan.errors import cure_of, wrong
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "count the samples in each shard of a dataset, from footers and indexes"
+    shards = add_verb(verbs, "shards", run, words)
+    words = (
+        "files, as 's3://bucket/**/*.parquet', or a folder: Parquet, Arrow, .npy, a saved Hugging "
+        "Face dataset, MDS, the index of WebDataset's wids, zarr or Lance"
+    )
+    shards.add_argument("path", metavar="PATH", help=words)
+    words = "the format of files whose names do not tell: parquet, arrow or npy"
+    shards.add_argument("--kind", metavar="KIND", help=words)
+    words = "a file is a shard, not each of its row groups or record batches"
+    shards.add_argument("--whole-files", action="store_true", help=words)
+    words = "count what an index says again, in the shards of MDS and wids"
+    shards.add_argument("--count", action="store_true", help=words)
+    words = "save the answer as a .json file, which --shards takes, so that no shard is read twice"
+    shards.add_argument("--output", metavar="FILE", help=words)
+
+
+def run(options: Any) -> int:
+    """Count them."""
+    output = None if options.output is None else Path(options.output)
+    if output is not None and output.suffix != ".json":
+        raise wrong("--output", "a file that ends in .json", options.output, "name it shards.json")
+    with Progress("reading shards", "file") as progress:
+        found = ip.shard_sizes(
+            options.path,
+            kind=options.kind,
+            whole_files=options.whole_files,
+            count=options.count,
+            progress=progress,
+        )
+    if output is not None:
+        try:
+            output.write_text(found.to_json())
+        except OSError as error:
+            cure = cure_of(error, "choose another path")
+            raise wrong(
+                "--output", "a file to write", f"{output} ({error.strerror})", cure
+            ) from error
+    emit(options, found)
+    return OK

@@ -1,0 +1,198 @@
+"""Formats whose files say themselves how many samples they hold: Parquet, Arrow and .npy."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from indexplan.errors import IndexPlanError, PlanFileError, shown
+from indexplan.shards.place import Place
+from indexplan.shards.shards import digest_of
+
+TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
+HEAD = 2**12  # bytes that are read at once where a header may be
+
+SUFFIXES = {
+    **dict.fromkeys((".parquet", ".pq", ".parq"), "parquet"),
+    **dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), "arrow"),
+    ".npy": "npy",
+}
+
+
+class File(NamedTuple):
+    """A file in a place, read in pieces."""
+
+    place: Place
+    name: str
+    num_bytes: int
+
+    def piece(self, start: int, stop: int) -> bytes:
+        """Return the bytes [start, stop), which have to be there."""
+        data = self.place.piece(self.name, start, min(stop, self.num_bytes))
+        if len(data) != stop - start:
+            end = f"its end at byte {self.num_bytes}"
+            raise self.wrong("whole", f"{end} where something goes on to byte {stop}")
+        return data
+
+    def wrong(self, rule: str, got: str) -> PlanFileError:
+        """Return the error of a file that is damaged, or of another format."""
+        cure = "write it again, or restore it"
+        return PlanFileError(f"{self.place.path}/{self.name} must be {rule}; got {got}; {cure}")
+
+
+class Read(NamedTuple):
+    """What a file says of itself: the samples of its parts, and a digest of all that was read."""
+
+    sizes: list[int]
+    digest: str
+
+
+def read_parquet(file: File) -> Read:
+    """Read the samples of each row group, in the footer."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        cure = "pip install 'indexplan[shards]'"
+        raise IndexPlanError(f"Parquet files need pyarrow; {cure}") from None
+    rule = "a whole Parquet file"
+    tail = file.piece(max(0, file.num_bytes - TAIL), file.num_bytes)
+    size = 8 + int.from_bytes(tail[-8:-4], "little")
+    if tail[-4:] != b"PAR1" or size > file.num_bytes:
+        raise file.wrong(rule, f"one that ends in {tail[-8:]!r}, which is no footer's end")
+    footer = file.piece(file.num_bytes - size, file.num_bytes) if size > len(tail) else tail[-size:]
+    try:
+        found = pq.read_metadata(pa.BufferReader(footer))
+        sizes = [found.row_group(number).num_rows for number in range(found.num_row_groups)]
+    except Exception:  # whatever pyarrow raises at what it cannot read
+        raise file.wrong(rule, "a footer that pyarrow refuses") from None
+    return Read(sizes, digest_of(footer))
+
+
+SCHEMA, DICTIONARY, RECORDS = 1, 2, 3
+GOES_ON = b"\xff\xff\xff\xff"
+
+
+def read_arrow(file: File) -> Read:
+    """Read the samples of each record batch of an IPC file or stream.
+
+    Of messages only the headers are read, which are FlatBuffers: pyarrow reads, and decompresses,
+    whole batches to tell their lengths. https://arrow.apache.org/docs/format/Columnar.html
+    """
+    try:
+        if file.piece(0, min(8, file.num_bytes))[:6] == b"ARROW1":
+            headers = [*_headers_of_file(file)]
+        else:
+            headers = [*_headers_of_stream(file)]
+        kinds = [_number(data, _root(data), 1, "<B") for data in headers]
+        sizes = [_rows(data) for data, kind in zip(headers, kinds, strict=True) if kind == RECORDS]
+    except (struct.error, IndexError, OverflowError):
+        raise file.wrong("an Arrow IPC file or stream", "a header that is none") from None
+    if (
+        any(kind not in {SCHEMA, DICTIONARY, RECORDS} for kind in kinds)
+        or min(sizes, default=0) < 0
+    ):
+        raise file.wrong("an Arrow IPC file or stream", "a message of another kind")
+    return Read(sizes, digest_of(b"".join(headers)))
+
+
+def _headers_of_file(file: File) -> Iterator[bytes]:
+    """Yield the headers of the record batches that the footer lists."""
+    end = file.piece(max(0, file.num_bytes - 10), file.num_bytes)
+    if end[-6:] != b"ARROW1" or len(end) < 10:
+        raise file.wrong("a whole Arrow IPC file", f"one that ends in {end[-6:]!r}")
+    stop = file.num_bytes - 10
+    footer = file.piece(stop - struct.unpack("<i", end[:4])[0], stop)
+    blocks = _field(footer, _root(footer), 3)
+    if blocks is None:
+        return
+    vector = blocks + _at(footer, blocks, "<I")
+    for number in range(_at(footer, vector, "<I")):
+        at, size, _ = struct.unpack_from("<qi4xq", footer, vector + 4 + 24 * number)
+        header = file.piece(at, at + size)
+        yield header[8:] if header[:4] == GOES_ON else header[4:]
+
+
+def _headers_of_stream(file: File) -> Iterator[bytes]:
+    """Yield the headers of all messages, up to the end of the stream, which has to be marked."""
+    at = 0
+    while True:
+        ahead = file.place.piece(file.name, at, min(at + HEAD, file.num_bytes))
+        skip = 8 if ahead[:4] == GOES_ON else 4
+        if len(ahead) < skip:
+            raise file.wrong("a whole Arrow IPC stream", f"no mark of its end at byte {at}")
+        size = _at(ahead, skip - 4, "<i")
+        if not size:
+            return
+        stop = at + skip + size
+        header = ahead[skip : skip + size]
+        if len(header) < size:
+            header = file.piece(at + skip, stop)
+        yield header
+        body = _number(header, _root(header), 3, "<q")
+        if body < 0 or stop + body > file.num_bytes:
+            got = f"a message up to byte {stop + body}, past its end at {file.num_bytes}"
+            raise file.wrong("a whole Arrow IPC stream", got)
+        at = stop + body
+
+
+def _rows(message: bytes) -> int:
+    header = _field(message, _root(message), 2)
+    return -1 if header is None else _number(message, header + _at(message, header, "<I"), 0, "<q")
+
+
+# FlatBuffers (https://flatbuffers.dev/internals): a table begins with how far before it its list of
+# fields lies, which has, from its third number on, how far behind the table's start each field is
+def _root(data: bytes) -> int:
+    return _at(data, 0, "<I")
+
+
+def _field(data: bytes, table: int, slot: int) -> int | None:
+    fields = table - _at(data, table, "<i")
+    if 4 + 2 * slot >= _at(data, fields, "<H"):
+        return None
+    behind = _at(data, fields + 4 + 2 * slot, "<H")
+    return table + behind if behind else None
+
+
+def _number(data: bytes, table: int, slot: int, kind: str) -> int:
+    at = _field(data, table, slot)
+    return 0 if at is None else _at(data, at, kind)
+
+
+def _at(data: bytes, at: int, kind: str) -> int:
+    return int(struct.unpack_from(kind, data, at)[0])
+
+
+def read_npy(file: File) -> Read:
+    """Read how many rows an array has, in its header."""
+    data = file.piece(0, min(TAIL, file.num_bytes))
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read: Any = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, _, dtype = read(stream)
+    except Exception as error:  # NumPy reads headers as Python, which raises anything
+        raise file.wrong("a .npy file", shown(str(error).partition("\n")[0])) from None
+    if not shape:
+        raise file.wrong("an array with rows", "one of shape ()")
+    stop = stream.tell() + dtype.itemsize * int(
+        np.prod([int(each) for each in shape], dtype=object)
+    )
+    if not dtype.hasobject and stop != file.num_bytes:
+        raise file.wrong(f"whole, of {stop} bytes", f"{file.num_bytes}")
+    return Read([shape[0]], digest_of(data[: stream.tell()]))
+
+
+READERS: dict[str, Callable[[File], Read]] = {
+    "parquet": read_parquet,
+    "arrow": read_arrow,
+    "npy": read_npy,
+}

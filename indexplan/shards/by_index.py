@@ -1,0 +1,192 @@
+"""Formats with an index of their shards: MDS, WebDataset's wids, zarr, Lance."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from indexplan.canonical import canonical_json
+from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.shards.place import Local, Place
+from indexplan.shards.shards import Shards, digest_of
+
+
+class Entry(NamedTuple):
+    """What an index says of a shard."""
+
+    name: str
+    num_bytes: int
+    size: int
+    said: Any
+
+
+def shards_of(kind: str, place: Place, entries: list[Entry]) -> Shards:
+    """Return the shards that an index has."""
+    return Shards(
+        kind=kind,
+        whole_files=True,
+        files=tuple(each.name for each in entries),
+        num_bytes=tuple(each.num_bytes for each in entries),
+        digests=tuple(digest_of(canonical_json(each.said)) for each in entries),
+        parts=(1,) * len(entries),
+        sizes=[each.size for each in entries],
+        path=place.path,
+    )
+
+
+def _index_error(place: Place, name: str, rule: str, got: object) -> PlanFileError:
+    text = f"{place.path}/{name} must {rule}; got {got!r}"
+    return PlanFileError(f"{text}; write the index again, or restore the shards")
+
+
+def read_object(place: Place, name: str) -> dict[str, Any]:
+    """Return the JSON object that a file of a format's own library holds."""
+    try:
+        data = json.loads(place.read(name))
+    except (ValueError, RecursionError) as error:
+        raise _index_error(place, name, "be JSON", str(error)) from None
+    if not isinstance(data, dict):
+        raise _index_error(place, name, "be a JSON object", data)
+    return data
+
+
+def _count(place: Place, name: str, what: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise _index_error(place, name, f"have a count for {what}", value)
+    return value
+
+
+def read_mds(place: Place, name: str, *, count: bool) -> Shards:
+    """Read MosaicML Streaming's index.json, and compare it with the shards beside it."""
+    listed = read_object(place, name).get("shards")
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise _index_error(place, name, "list shards", listed)
+    there, entries = place.find(), []
+    for each in listed:
+        said = [each.get(part) for part in ("raw_data", "zip_data")]
+        kinds = [part for part in said if isinstance(part, dict)]
+        names = [part["basename"] for part in kinds if isinstance(part.get("basename"), str)]
+        if not kinds or len(names) < len(kinds):
+            raise _index_error(place, name, "name the file of each shard", each)
+        size = _count(place, name, f"the samples of {names[0]}", each.get("samples"))
+        found = next((part for part in kinds if part["basename"] in there), None)
+        if found is None:
+            raise _index_error(place, name, "name files that are there", names[0])
+        _same_bytes(place, name, there, found["basename"], found.get("bytes"))
+        if count and found is said[0] and each.get("format") == "mds":
+            held = int.from_bytes(place.piece(found["basename"], 0, 4), "little")
+            if held != size:
+                rule = f"have the {held} samples of {found['basename']}"
+                raise _index_error(place, name, rule, size)
+        num_bytes = _count(place, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
+        entries.append(Entry(names[0], num_bytes, size, each))
+    return shards_of("mds", place, entries)
+
+
+def _same_bytes(
+    place: Place, index: str, there: Mapping[str, int], name: str, num_bytes: Any
+) -> None:
+    if there[name] != num_bytes:
+        raise _index_error(place, index, f"have the {there[name]} bytes of {name}", num_bytes)
+
+
+def read_wids(place: Place, name: str, *, count: bool) -> Shards:
+    """Read an index of WebDataset's wids, and compare it with the shards that lie beside it."""
+    index = read_object(place, name)
+    listed = index.get("shardlist")
+    if index.get("wids_version") != 1 or index.get("datasets"):
+        rule = "be of wids_version 1, with a shardlist and no other datasets"
+        raise _index_error(place, name, rule, index.get("wids_version"))
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise _index_error(place, name, "have a shardlist", listed)
+    there, entries = None, []
+    for each in listed:
+        url = each.get("url")
+        if not isinstance(url, str):
+            raise _index_error(place, name, "name the file of each shard", each)
+        size = _count(place, name, f"the samples of {url}", each.get("nsamples"))
+        num_bytes = each.get("filesize")
+        # shards that lie elsewhere are believed to be as the index says
+        if "base" not in index and not re.match(r"/|[a-z][a-z0-9+.-]*:", url):
+            there = place.find() if there is None else there
+            path = str(Path(url).as_posix())
+            if path not in there:
+                raise _index_error(place, name, "name files that are there", url)
+            if num_bytes is not None:
+                _same_bytes(place, name, there, path, num_bytes)
+            num_bytes = there[path]
+            if count and isinstance(place, Local) and (held := _in_tar(place, path)) != size:
+                raise _index_error(place, name, f"have the {held} samples of {url}", size)
+        elif num_bytes is not None:
+            _count(place, name, f"the bytes of {url}", num_bytes)
+        entries.append(Entry(url, num_bytes or 0, size, each))
+    return shards_of("wids", place, entries)
+
+
+def _in_tar(place: Local, name: str) -> int:
+    """Return how many samples a tar holds: its files, by their names up to the first dot."""
+    try:
+        with tarfile.open(place.root / name, "r:") as tar:
+            files = [each.name for each in tar if each.isfile()]
+    except tarfile.TarError as error:
+        raise _index_error(place, name, "be a tar of samples", str(error)) from None
+    return len({re.sub(r"\.[^/]*$", "", each) for each in files})
+
+
+def read_zarr(place: Place, name: str) -> Shards:
+    """Read where an array's chunks along its first axis end, and how many bytes each row has."""
+    index = read_object(place, name)
+    first = ""
+    try:
+        if name == "zarr.json":
+            if index["node_type"] == "array" and index["chunk_grid"]["name"] == "regular":
+                chunks = index["chunk_grid"]["configuration"]["chunk_shape"]
+            first = "c/" if index["chunk_key_encoding"]["name"] == "default" else ""
+        else:
+            chunks = index["chunks"]
+        length, each = index["shape"][0], chunks[0]
+        held: list[list[tuple[str, int]]] = [[] for _ in range(-(-length // each))]
+    except (LookupError, TypeError, UnboundLocalError, ZeroDivisionError):
+        rule = "be of an array with a first axis, and a regular grid of chunks"
+        raise _index_error(place, name, rule, sorted(index)) from None
+    for file, num_bytes in sorted(place.find().items()):
+        # c/2/0, c.2.0, 2/0 or 2.0: the row of chunks is the first number
+        found = re.fullmatch(r"(?:c[/.])?(\d+)(?:[/.]\d+)*", file)
+        if found and int(found[1]) < len(held):
+            held[int(found[1])].append((file, num_bytes))
+    described = {key: index[key] for key in index if key != "attributes"}
+    entries = [
+        Entry(
+            f"{first}{number}",
+            sum(num_bytes for _, num_bytes in files),
+            min(each, length - number * each),
+            [described, files],
+        )
+        for number, files in enumerate(held)
+    ]
+    return shards_of("zarr", place, entries)
+
+
+def read_lance(place: Place) -> Shards:
+    """Read the fragments of a Lance dataset's latest version, without rows that were deleted."""
+    try:
+        import lance
+    except ImportError:
+        cure = "pip install 'indexplan[lance]'"
+        raise IndexPlanError(f"Lance datasets need pylance; {cure}") from None
+    try:
+        fragments = lance.dataset(place.path).get_fragments()
+        said = [(each.metadata.to_json(), each.count_rows()) for each in fragments]
+    except Exception as error:  # whatever lance raises at what it cannot read
+        text = f"{place.path} must be a Lance dataset; got {str(error)!r}"
+        raise PlanFileError(f"{text}; write it again, or restore it") from None
+    entries = [Entry(f"fragment-{data['id']}", _bytes_of(data), size, data) for data, size in said]
+    return shards_of("lance", place, entries)
+
+
+def _bytes_of(fragment: Mapping[str, Any]) -> int:
+    return sum(file.get("file_size_bytes") or 0 for file in fragment["files"])

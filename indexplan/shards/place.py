@@ -1,0 +1,111 @@
+"""Where shards lie: a folder, whose links are followed, or a place in an object store."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from indexplan.errors import path_text
+from indexplan.files.stores.open import folder_of
+from indexplan.files.stores.publish import explained
+from indexplan.files.stores.remote import Remote
+
+WILD = re.compile(r"[*?\[]")
+
+
+class Local:
+    """A folder on this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.path = root, str(root)
+
+    def kind(self) -> str:
+        """Return "a folder", "a file" or "nothing there"."""
+        if self.root.is_dir():
+            return "a folder"
+        return "a file" if self.root.exists() else "nothing there"
+
+    def names(self) -> list[str]:
+        """Return the names of what lies in the folder, not below it."""
+        with explained("readable", self.root):
+            return [path.name for path in self.root.iterdir()]
+
+    def find(self, pattern: str | None = None) -> dict[str, int]:
+        """Return the bytes of all files below, or of those that match, by their names."""
+        with explained("readable", self.root):
+            return {name: (self.root / name).stat().st_size for name in self._names(pattern)}
+
+    def _names(self, pattern: str | None) -> Iterator[str]:
+        if pattern is not None:
+            # which, unlike Path's, takes two dots, follows links and leaves hidden files out
+            found = glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207
+            yield from (Path(name).as_posix() for name in found if (self.root / name).is_file())
+            return
+        for folder, _, names in os.walk(self.root, onerror=_raise):
+            inside = Path(folder).relative_to(self.root)
+            yield from ((inside / name).as_posix() for name in names)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a small file."""
+        return self.piece(name, 0, sys.maxsize)
+
+    def piece(self, name: str, start: int, stop: int) -> bytes:
+        """Return the bytes [start, stop) of a file, or fewer at its end."""
+        with explained("readable", self.root / name), (self.root / name).open("rb") as stream:
+            stream.seek(start)
+            return stream.read(stop - start if stop < sys.maxsize else -1)
+
+
+class Bucket(Remote):
+    """A place in an object store."""
+
+    def find(self, pattern: str | None = None) -> dict[str, int]:
+        """Return the bytes of all files below, or of those that match, by their names."""
+        with self._explained("readable") as (store, root):
+            try:
+                if pattern is None:
+                    found = store.find(root, detail=True)
+                else:
+                    found = store.glob(f"{root}/{pattern}", detail=True)
+            except FileNotFoundError:
+                return {}
+            return {
+                path[len(root) :].strip("/"): int(file["size"] or 0)
+                for path, file in found.items()
+                if file["type"] == "file"
+            }
+
+
+Place = Local | Bucket
+
+
+def place_of(path: str | os.PathLike[str]) -> tuple[Place, str | None]:
+    """Return the place that a path names, and its pattern: what follows from its first * on."""
+    text = path_text("path", path, "pass where the shards are")
+    scheme, mark, rest = text.rpartition("://")
+    root, *pattern = rest.split("/")
+    parts = [root, *pattern]
+    wild = next((at for at, part in enumerate(parts) if WILD.search(part)), None)
+    if wild is None:
+        return _place(text), None
+    before = scheme + mark + ("/".join(parts[:wild]) or ("/" if rest.startswith("/") else "."))
+    return _place(before), "/".join(parts[wild:])
+
+
+def within(place: Place) -> tuple[Place, str]:
+    """Return the place that a file lies in, and its name there."""
+    folder, _, name = place.path.rstrip("/").rpartition("/")
+    return _place(folder or ("/" if place.path.startswith("/") else ".")), name
+
+
+def _place(path: str) -> Place:
+    folder = folder_of(path)
+    return Bucket(path) if folder is None else Local(folder)
+
+
+def _raise(error: OSError) -> None:
+    raise error

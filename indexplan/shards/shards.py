@@ -1,0 +1,318 @@
+"""Shards: how many samples each of a dataset's files, or of their parts, holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from indexplan.answers import Answer
+from indexplan.canonical import canonical_json, check_fields, parse_json_object
+from indexplan.dataset import Dataset
+from indexplan.errors import PlanFileError, integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import as_int64
+from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.shard_shuffle import sizes_of
+
+FORMAT, VERSION = "indexplan-shards", 1
+SHARDS = "shards"  # the last word of their identity's kind
+DIGEST = 32  # hexadecimal digits of a file's digest
+NAMED = 3  # files that an error names
+CURE = "pass what Shards.to_json returned, or read the sizes again with shard_sizes"
+
+_LISTS: dict[str, type] = {"files": str, "num_bytes": int, "digests": str, "parts": int}
+_FIELDS = ("format", "version", "kind", "whole_files", *_LISTS, "sizes")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shards(Answer):
+    """The shards of a dataset, in the order of its samples; `shard_sizes` makes one.
+
+    Sample i of the dataset is the one that comes after i others, shard after shard.
+
+    Parameters
+    ----------
+    kind : str
+        The format: parquet, arrow, npy, mds, wids, zarr or lance.
+    whole_files : bool
+        Whether each file is one shard; else its row groups or record batches are.
+    files : sequence of str
+        Names, relative to where the shards lie.
+    num_bytes : sequence of int
+        Bytes of each file.
+    digests : sequence of str
+        32 hexadecimal digits for each file, of what it says of itself: its footer or header, or
+        what an index says of it.
+    parts : sequence of int
+        How many shards lie in each file, one after another.
+    sizes : array_like of int, shape (num_shards,), or Column
+        Samples in each shard.
+    path : str, optional
+        Where the shards lie. Not a part of the identity, and not saved.
+
+    Raises
+    ------
+    IndexPlanError
+        If these are of different lengths, a file is named twice, or no shard holds a sample.
+
+    Examples
+    --------
+    >>> import indexplan as ip, numpy as np
+    >>> for name, rows in (("a", 30), ("b", 0), ("c", 12)):
+    ...     np.save(f"{name}.npy", np.zeros((rows, 4)))
+    >>> shards = ip.shard_sizes("*.npy")
+    >>> shards.names, shards.sizes.array.tolist()
+    (('a.npy', 'b.npy', 'c.npy'), [30, 0, 12])
+    >>> shards.locate([29, 30])
+    (array([0, 2]), array([29,  0]))
+    >>> order = ip.ShardShuffle(shards, lanes=2)
+    """
+
+    kind: str
+    whole_files: bool
+    files: tuple[str, ...]
+    num_bytes: tuple[int, ...]
+    digests: tuple[str, ...]
+    parts: tuple[int, ...]
+    sizes: Column
+    path: str = field(default="", repr=False)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            kind: str,
+            whole_files: bool,
+            files: Sequence[str],
+            num_bytes: Sequence[int],
+            digests: Sequence[str],
+            parts: Sequence[int],
+            sizes: Numbers,
+            path: str = "",
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        sizes, _ = sizes_of(self.sizes)
+        object.__setattr__(self, "sizes", sizes)
+        for name in _LISTS:
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            if len(getattr(self, name)) != len(self.files):
+                rule, got = f"of {len(self.files)} files", len(getattr(self, name))
+                raise wrong(f"{name} of shards", rule, got, CURE)
+        if len(sizes) != sum(self.parts):
+            rule = f"of {sum(self.parts)} shards, as its files have"
+            raise wrong("sizes of shards", rule, len(sizes), CURE)
+        if len(set(self.files)) < len(self.files):
+            twice = max(self.files, key=self.files.count)
+            raise wrong("each file of shards", "named once", twice, "name it once in the index")
+
+    @property
+    def num_samples(self) -> int:
+        """Samples of all shards."""
+        return int(self._firsts[-1])
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @once
+    def names(self) -> tuple[str, ...]:
+        """Of each shard: its file's name; of a part of a file, and #0, #1, ... after it."""
+        if self.whole_files:
+            return self.files
+        files = zip(self.files, self.parts, strict=True)
+        return tuple(f"{name}#{part}" for name, parts in files for part in range(parts))
+
+    @once
+    def _firsts(self) -> NDArray[np.int64]:
+        """The first sample of each shard, and the end."""
+        return np.concatenate([[0], np.cumsum(self.sizes.array, dtype=np.int64)])
+
+    @once
+    def _first_parts(self) -> NDArray[np.int64]:
+        """The first shard of each file, and the end."""
+        return np.concatenate([[0], np.cumsum(self.parts, dtype=np.int64)])
+
+    def locate(self, indices: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return in which shard samples lie, and at which row of it.
+
+        Parameters
+        ----------
+        indices : array_like of int
+            0 <= index < num_samples.
+
+        Returns
+        -------
+        shards, rows : numpy.ndarray
+            int64, both of the shape of `indices`.
+
+        Raises
+        ------
+        IndexPlanError
+            If an index is out of range.
+        """
+        array = _checked("index", indices, self.num_samples)
+        shards = np.searchsorted(self._firsts, array, "right") - 1
+        return shards, array - self._firsts[shards]
+
+    def index(self, shards: ArrayLike, rows: ArrayLike) -> NDArray[np.int64]:
+        """Return which samples lie at rows of shards: the inverse of `locate`.
+
+        Parameters
+        ----------
+        shards, rows : array_like of int
+            0 <= shard < len(shards); 0 <= row < the shard's size. Of one shape, or broadcast.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64.
+
+        Raises
+        ------
+        IndexPlanError
+            If a shard or row is out of range.
+        """
+        which, row = np.broadcast_arrays(
+            _checked("shard", shards, len(self)), as_int64("row", rows)
+        )
+        if (bad := (row < 0) | (row >= self.sizes.array[which])).any():
+            shard, at = int(which[bad].flat[0]), int(row[bad].flat[0])
+            held = int(self.sizes.array[shard])
+            raise wrong(f"a row of shard {shard}", f"one of its {held}", at, "pass a row of it")
+        indices: NDArray[np.int64] = self._firsts[which] + row
+        return indices
+
+    def part(self, shard: int) -> tuple[str, int]:
+        """Return the file that a shard lies in, and the number of its part, from 0 on.
+
+        Raises
+        ------
+        IndexPlanError
+            If there is no such shard.
+        """
+        shard = integer("shard", shard, 0, len(self), "pass a number that locate returns")
+        file = int(np.searchsorted(self._first_parts, shard, "right")) - 1
+        return self.files[file], shard - int(self._first_parts[file])
+
+    @once
+    def identity(self) -> Dataset:
+        """What a plan remembers of the shards, as of a dataset: `save` and `load` take either."""
+        digest = _sha256("".join(self.digests))
+        sizes = [self.sizes.array.tolist(), self.parts, self.num_bytes]
+        return Dataset(
+            kind=f"{self.kind} {SHARDS}",
+            pattern=None,
+            num_samples=self.num_samples,
+            num_bytes=sum(self.num_bytes),
+            names_sha256=_sha256("\0".join(self.names)),
+            sizes_sha256=_sha256(canonical_json(sizes)),
+            header=f"{len(self.files)} of sha256 {digest}",
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self.identity == other.identity if isinstance(other, Shards) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def check_same(self, before: Shards) -> None:
+        """Raise `PlanFileError`, naming what changed, unless these are the shards as before.
+
+        Parameters
+        ----------
+        before : Shards
+            Such as `Shards.from_json` of what was saved when the plan was made.
+        """
+        if not isinstance(before, Shards):
+            raise wrong("before", "Shards", before, "pass what shard_sizes or from_json returned")
+        if self == before:
+            return
+        now, then = self._by_file(), before._by_file()
+        changes = [
+            f"{len(names)} files {what}: {', '.join(names[:NAMED])}"
+            for what, names in (
+                ("gone", [name for name in then if name not in now]),
+                ("new", [name for name in now if name not in then]),
+                ("changed", [name for name in now if then.get(name, now[name]) != now[name]]),
+            )
+            if names
+        ]
+        got = "; ".join(changes) or "other files, or in another order"
+        cure = "restore them, or build a new plan for these"
+        raise PlanFileError(f"shards must be the same as before; got {got}; {cure}")
+
+    def _by_file(self) -> dict[str, tuple[object, ...]]:
+        each = zip(self.num_bytes, self.digests, self.parts, self._first_parts, strict=False)
+        sizes = self.sizes.array
+        said = ((*of, sizes[at : at + of[-1]].tobytes()) for *of, at in each)
+        return {name: tuple(of) for name, of in zip(self.files, said, strict=True)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shards as JSON types."""
+        fields = {name: getattr(self, name) for name in ("kind", "whole_files", *_LISTS)}
+        lists = {name: list(of) if isinstance(of, tuple) else of for name, of in fields.items()}
+        return {"format": FORMAT, "version": VERSION, **lists, "sizes": self.sizes.array.tolist()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], path: str = "") -> Shards:
+        """Return the shards that `to_dict` described, or raise `IndexPlanError`."""
+        what = "shards"
+        if not isinstance(data, Mapping):
+            raise wrong(what, "an object", data, CURE)
+        check_fields(what, data, _FIELDS, CURE)
+        if (data["format"], data["version"]) != (FORMAT, VERSION):
+            rule = f"format {FORMAT}, version {VERSION}"
+            raise wrong(what, f"of {rule}", [data["format"], data["version"]], CURE)
+        for name, kind in {"kind": str, "whole_files": bool}.items():
+            if type(data[name]) is not kind:
+                raise wrong(f"{name} of shards", f"a {kind.__name__}", data[name], CURE)
+        for name, kind in {**_LISTS, "sizes": int}.items():
+            values = data[name]
+            if not isinstance(values, list) or any(type(each) is not kind for each in values):
+                raise wrong(f"{name} of shards", f"a list of {kind.__name__}", values, CURE)
+        fields = {name: data[name] for name in _FIELDS if name not in ("format", "version")}
+        return cls(**fields, path=path)
+
+    def to_json(self) -> str:
+        """Return the shards as JSON text, so that nobody has to read them twice."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes, path: str = "") -> Shards:
+        """Return the shards that `to_json` wrote, or raise `IndexPlanError`."""
+        return cls.from_dict(parse_json_object("shards", text, CURE, most_marks=2**24), path)
+
+    def __str__(self) -> str:
+        sizes = self.sizes.array
+        of = "" if self.whole_files else f" in {len(self.files):,} files"
+        return (
+            f"{len(self):,} shards ({self.kind}){of}, {sum(self.num_bytes):,} bytes: "
+            f"{self.num_samples:,} samples, {sizes.min():,} to {sizes.max():,} in a shard, "
+            f"{self.num_samples / len(self):,.0f} on average"
+        )
+
+
+def _checked(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
+    """Return integers from 0 to stop - 1, or raise `IndexPlanError`."""
+    array = as_int64(what, values)
+    if (bad := (array < 0) | (array >= stop)).any():
+        cure = "pass numbers of these shards"
+        raise wrong(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
+    return array
+
+
+def digest_of(data: bytes | str) -> str:
+    """Return a file's digest: of what it says of itself."""
+    data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+    return hashlib.sha256(data).hexdigest()[:DIGEST]
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

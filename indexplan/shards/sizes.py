@@ -1,0 +1,194 @@
+"""The sizes of shards, read from the files of the formats that datasets come in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+from typing import Any
+
+from indexplan.errors import PlanFileError, check_callable, integer, wrong
+from indexplan.shards.by_file import READERS, SUFFIXES, File, Read
+from indexplan.shards.by_index import read_lance, read_mds, read_object, read_wids, read_zarr
+from indexplan.shards.place import Place, place_of, within
+from indexplan.shards.shards import FORMAT, Shards
+
+NUM_THREADS = 16  # that wait for a disk or a store: more than there are cores
+
+
+def shard_sizes(
+    path: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    whole_files: bool = False,
+    count: bool = False,
+    num_threads: int = NUM_THREADS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Shards:
+    """Return how many samples each shard of a dataset holds, in the order of its samples.
+
+    Only footers, headers and indexes are read. Parquet and Arrow need `indexplan[shards]` or what
+    brings pyarrow, Lance `indexplan[lance]`, and URLs `indexplan[remote]`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A glob, a folder, a file or an index, on this machine or at a URL: files of Parquet, Arrow
+        IPC (`.arrow`, `.feather`) or `.npy`, by name; a Hugging Face dataset's folder, as
+        `save_to_disk` wrote it; MosaicML Streaming's folder or `index.json`; the index of
+        WebDataset's wids; a zarr array, whose shards are its chunks along the first axis; a Lance
+        dataset; or a `.json` file with what `Shards.to_json` returned. Names that begin with . or _
+        are left out of folders.
+    kind : {"parquet", "arrow", "npy"}, optional
+        The format of files whose names do not tell.
+    whole_files : bool, default False
+        Whether a Parquet or Arrow file is one shard; else each row group or record batch is.
+    count : bool, default False
+        Whether the samples that an index counts are counted again: in the headers of raw MDS
+        shards, and in whole tars of wids that lie on this machine.
+    num_threads : int, default 16
+        Files that are read at the same time.
+    progress : callable, optional
+        Called as progress(files_read, files_in_all), in the calling thread.
+
+    Raises
+    ------
+    PlanFileError
+        If a file cannot be read, is damaged, or is not what its index says.
+    IndexPlanError
+        If there are no shards, they are of several formats or of one that nobody can tell, a file
+        is named twice, no shard holds a sample, or a package is missing.
+
+    Examples
+    --------
+    >>> import indexplan as ip, pyarrow as pa, pyarrow.parquet as pq
+    >>> pq.write_table(pa.table({"id": range(250)}), "a.parquet", row_group_size=100)
+    >>> shards = ip.shard_sizes("*.parquet")
+    >>> print(shards.names, shards.sizes.array)
+    ('a.parquet#0', 'a.parquet#1', 'a.parquet#2') [100 100  50]
+    >>> ip.Shards.from_json(shards.to_json()) == shards
+    True
+    """
+    if kind is not None and kind not in READERS:
+        raise wrong("kind", f"one of {', '.join(READERS)}", kind, "leave it out")
+    num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
+    check_callable("progress", progress)
+    found = _look(path, count)
+    if isinstance(found, Shards):
+        return found
+    if not found:
+        rule = "of files that are shards"
+        cure = "check the path; write a glob as 'data/**/*.parquet', and name the index of tars"
+        raise wrong("path", rule, os.fspath(path), cure)
+    return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
+
+
+def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
+    """Return the shards that an index at the path has, or the files that are to be read."""
+    place, pattern = place_of(path)
+    if pattern is not None:
+        return _sorted(place, place.find(pattern))
+    there = place.kind()
+    if there == "a file":
+        place, name = within(place)
+        if name.endswith(".json") or name == ".zarray":
+            return _indexed(place, name, count)
+        return _sorted(place, place.find(name))
+    names = set(place.names()) if there == "a folder" else set()
+    for name in ("zarr.json", ".zarray", "state.json", "index.json"):
+        if name in names:
+            return _indexed(place, name, count)
+    if "_versions" in names:
+        return read_lance(place)
+    if several := names & {".zgroup", "dataset_dict.json"}:
+        rule = "one dataset, as this folder holds several"
+        raise wrong("path", rule, f"{place.path}, with {min(several)}", "name one of its folders")
+    shown = {
+        name: num_bytes
+        for name, num_bytes in (place.find() if names else {}).items()
+        if PurePosixPath(name).suffix in SUFFIXES and not re.search(r"(^|/)[._]", name)
+    }
+    return _sorted(place, shown)
+
+
+def _sorted(place: Place, sizes: Mapping[str, int]) -> list[File]:
+    return [File(place, name, num_bytes) for name, num_bytes in sorted(sizes.items())]
+
+
+def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
+    """Return what an index says, which is known by its name or by its fields."""
+    if name in {"zarr.json", ".zarray"}:
+        return read_zarr(place, name)
+    fields = read_object(place, name)
+    if fields.get("format") == FORMAT:
+        return Shards.from_dict(fields, place.path)
+    if "_data_files" in fields:
+        return _of_hugging_face(place, name, fields)
+    if "shards" in fields:
+        return read_mds(place, name, count=count)
+    if "wids_version" in fields:
+        return read_wids(place, name, count=count)
+    rule = "the index of MDS, wids, zarr or a Hugging Face dataset, or what Shards.to_json returned"
+    raise wrong(f"{place.path}/{name}", rule, sorted(fields), "name the index, or the shards")
+
+
+def _of_hugging_face(place: Place, name: str, fields: Mapping[str, Any]) -> list[File]:
+    """Return the files of a dataset that `save_to_disk` wrote, in its order."""
+    try:
+        names = [each["filename"] for each in fields["_data_files"]]
+        sizes = place.find("*.arrow")
+        return [File(place, each, sizes[each]) for each in names]
+    except (KeyError, TypeError) as error:
+        text = f"{place.path}/{name} must list files that are there; got {error}"
+        raise PlanFileError(f"{text}; restore them, or save the dataset again") from None
+
+
+def _kind_of(files: Sequence[File]) -> str:
+    """Return the format that files are of, by their names."""
+    kinds: dict[str | None, str] = {}
+    for file in files:
+        kinds.setdefault(SUFFIXES.get(PurePosixPath(file.name).suffix), file.name)
+    if None in kinds:
+        rule = f"one that ends in {', '.join(SUFFIXES)}"
+        cure = "pass kind=..., name the index of tars, or write a glob that leaves it out"
+        raise wrong("the name of a shard", rule, kinds[None], cure)
+    if len(kinds) > 1:
+        cure = "write a glob that matches the files of one"
+        raise wrong("shards", "of one format", sorted(kinds.values()), cure)
+    return str(next(iter(kinds)))
+
+
+def _read(
+    files: Sequence[File],
+    kind: str,
+    whole_files: bool,
+    num_threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> Shards:
+    """Read files in threads, which mostly wait."""
+    said: list[Read] = []
+    if progress is not None:
+        progress(0, len(files))
+    with ThreadPoolExecutor(num_threads) as pool:
+        try:
+            for read in pool.map(READERS[kind], files):
+                said.append(read)
+                if progress is not None:
+                    progress(len(said), len(files))
+        except BaseException:  # of the files that nobody has begun, none is read any more
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    whole = whole_files or kind == "npy"
+    sizes = [[sum(read.sizes)] if whole else read.sizes for read in said]
+    return Shards(
+        kind=kind,
+        whole_files=whole,
+        files=tuple(file.name for file in files),
+        num_bytes=tuple(file.num_bytes for file in files),
+        digests=tuple(read.digest for read in said),
+        parts=tuple(map(len, sizes)),
+        sizes=[size for each in sizes for size in each],
+        path=files[0].place.path,
+    )

@@ -1,0 +1,109 @@
+"""Sizes of shards written by libraries that are not installed with the others: see .ci/run.
+
+Hugging Face's datasets, MosaicML Streaming, and Lance.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import indexplan as ip
+
+# `import streaming` also imports its vision datasets, and with them torchvision
+_package = ModuleType("streaming")
+_package.__path__ = [str(distribution("mosaicml-streaming").locate_file("streaming"))]
+sys.modules["streaming"] = _package
+
+pytestmark = pytest.mark.filterwarnings("default")  # these libraries' own
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def check_samples(shards: ip.Shards, read: Any) -> None:
+    """Check that sample i of the library's own reader is the one at the shard and row of i."""
+    of_shards = np.concatenate([read(shard) for shard in range(len(shards))])
+    which, rows = shards.locate(np.arange(shards.num_samples))
+    assert list(range(shards.num_samples)) == of_shards.tolist()
+    assert np.bincount(which, minlength=len(shards)).tolist() == shards.sizes.array.tolist()
+    assert (np.diff(rows)[np.diff(which) == 0] == 1).all()
+
+
+def test_hugging_face() -> None:
+    """A saved dataset: its files in the order of its state, and their record batches."""
+    import datasets
+
+    saved = datasets.Dataset.from_dict({"id": list(range(2500))})
+    saved.save_to_disk("hf", num_shards=2)
+    found = ip.shard_sizes("hf")
+    assert [1000, 250, 1000, 250] == found.sizes.array.tolist()
+    assert [1250, 1250] == ip.shard_sizes("hf", whole_files=True).sizes.array.tolist()
+    ids = np.array(datasets.load_from_disk("hf")["id"])
+    batches = [
+        batch["id"].to_numpy()
+        for name in found.files
+        for batch in pa.ipc.open_stream(Path("hf", name))
+    ]
+    assert list(range(2500)) == ids.tolist()
+    check_samples(found, lambda shard: batches[shard])
+    datasets.DatasetDict({"train": saved}).save_to_disk("dict")
+    with pytest.raises(ip.IndexPlanError, match=r"with dataset_dict\.json'; name one of its"):
+        ip.shard_sizes("dict")
+    assert [1000, 1000, 500] == ip.shard_sizes("dict/train").sizes.array.tolist()
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_mds(compression: str | None) -> None:
+    """Raw and zipped shards, in the order of the index; a zipped one that was cut is noticed."""
+    from streaming.base.format import MDSWriter, reader_from_json
+
+    with MDSWriter(
+        out="mds", columns={"id": "int"}, compression=compression, hashes=["sha1"], size_limit=400
+    ) as writer:
+        for number in range(50):
+            writer.write({"id": number})
+    found = ip.shard_sizes("mds", count=True)
+    listed = json.loads(Path("mds/index.json").read_text())["shards"]
+    assert len(listed) > 1
+    readers = [reader_from_json("mds", None, each) for each in listed]
+    assert [reader.samples for reader in readers] == found.sizes.array.tolist()
+    if compression is None:
+        check_samples(found, lambda shard: [each["id"] for each in readers[shard]])
+    file = max(Path("mds").glob("shard.*"))
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ip.PlanFileError, match=r"index\.json must have the "):
+        ip.shard_sizes("mds")
+
+
+def test_lance() -> None:
+    """Fragments, without the rows that were deleted; another version is another dataset."""
+    import lance
+
+    written = lance.write_dataset(pa.table({"id": np.arange(100)}), "d.lance", max_rows_per_file=30)
+    before = ip.shard_sizes("d.lance")
+    assert [30, 30, 30, 10] == before.sizes.array.tolist()
+    written.delete("id < 5")
+    found = ip.shard_sizes("d.lance")
+    assert [25, 30, 30, 10] == found.sizes.array.tolist()
+    rows = lance.dataset("d.lance")
+    which, at = found.locate([0, 24, 25, 94])
+    fragments = rows.get_fragments()
+    ids = [fragments[w].to_table()["id"][int(r)].as_py() for w, r in zip(which, at, strict=True)]
+    assert rows.take([0, 24, 25, 94])["id"].to_pylist() == ids
+    with pytest.raises(ip.PlanFileError, match="1 files changed: fragment-0"):
+        found.check_same(before)
+    for manifest in Path("d.lance/_versions").iterdir():
+        manifest.write_bytes(b"none")
+    with pytest.raises(ip.PlanFileError, match=r"d\.lance must be a Lance dataset"):
+        ip.shard_sizes("d.lance")

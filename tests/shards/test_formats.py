@@ -1,0 +1,275 @@
+"""Sizes of shards that each format's own library has written, in the order that it reads them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+import indexplan as ip
+
+ROWS = 250
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def table(start: int, stop: int) -> pa.Table:
+    """Samples that are their own numbers."""
+    return pa.table(
+        {"id": np.arange(start, stop), "text": ["x" * (i % 7) for i in range(start, stop)]}
+    )
+
+
+def sizes(path: str, **options: Any) -> list[int]:
+    """How many samples each shard holds, by way of the JSON that is saved."""
+    found = ip.shard_sizes(path, **options)
+    assert found == ip.Shards.from_json(found.to_json())
+    return found.sizes.array.tolist()
+
+
+def folder_of(write: Any, suffix: str) -> list[str]:
+    """Write samples 0 to 250 into files whose names sort in another way than their paths."""
+    names = [f"data/{name}{suffix}" for name in ("10", "9", "a-b", "a/0", "a/1")]
+    for number, name in enumerate(names):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        write(table(50 * number, 50 * number + 50), name)
+    return names
+
+
+def test_parquet() -> None:
+    """Row groups or files, in pyarrow's own order of a folder; others' files are no shards."""
+    folder_of(lambda rows, name: pq.write_table(rows, name, row_group_size=30), ".parquet")
+    for other in ("data/_SUCCESS", "data/_metadata.parquet", "data/.x.parquet", "data/README.md"):
+        Path(other).write_text("x")
+    assert [30, 20] * 5 == sizes("data")
+    assert [50] * 5 == sizes("data", whole_files=True)
+    found = ip.shard_sizes("data", whole_files=True)
+    Path("data/README.md").unlink()
+    read = pyarrow.dataset.dataset("data", format="parquet")
+    assert [Path("data", name).as_posix() for name in found.files] == read.files
+    ids = read.to_table()["id"].to_numpy()
+    indices = np.arange(ROWS)
+    which, rows = found.locate(indices)
+    for index in indices[::17]:
+        file = pq.read_table(Path("data", found.files[which[index]]))
+        assert ids[index] == file["id"][int(rows[index])].as_py()
+    assert [30, 20] == sizes("data/a/1.parquet")
+    assert [30, 20] * 2 == sizes("data/a/*.parquet")
+    assert [30, 20] * 5 == sizes(str(Path("data").absolute() / "**/[!._]*.parquet"))
+
+
+def test_long_footer() -> None:
+    """One that is longer than what is read first."""
+    many = pa.table({f"column {number}": [1, 2] for number in range(800)})
+    pq.write_table(many, "a.parquet", row_group_size=1)
+    assert int.from_bytes(Path("a.parquet").read_bytes()[-8:-4], "little") > 2**16
+    assert [1, 1] == sizes("a.parquet")
+
+
+def test_empty_parquet() -> None:
+    """A file without row groups, and one that is a shard of nothing."""
+    pq.write_table(table(0, 0), "a.parquet")
+    pq.write_table(table(0, 9), "b.parquet")
+    assert [9] == sizes("*.parquet")[-1:]
+    assert [0, 9] == sizes("*.parquet", whole_files=True)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_arrow(stream: bool, compression: str | None) -> None:
+    """Record batches of files and streams, with dictionaries, compressed or not."""
+    make = pa.ipc.new_stream if stream else pa.ipc.new_file
+    words = pa.array(["a", "b"] * 100 + ["c"]).dictionary_encode()
+    rows = pa.table({"id": np.arange(201), "word": words})
+    with make(
+        "a.arrow", rows.schema, options=pa.ipc.IpcWriteOptions(compression=compression)
+    ) as to:
+        to.write_table(rows, max_chunksize=80)
+        to.write_table(rows.slice(0, 0))
+        to.write_table(rows.slice(5, 3))
+    opened = (pa.ipc.open_stream if stream else pa.ipc.open_file)("a.arrow")
+    if stream:
+        batches = list(opened)
+    else:
+        batches = [opened.get_batch(each) for each in range(opened.num_record_batches)]
+    assert [batch.num_rows for batch in batches] == sizes("a.arrow")
+    assert [204] == sizes("a.arrow", whole_files=True)
+
+
+def test_feather_and_wide_schemas() -> None:
+    """Feather is an Arrow file; headers may be longer than what is read first."""
+    many = pa.table({f"column {number}": [1, 2] for number in range(300)})
+    pyarrow.feather.write_feather(many, "a.feather", chunksize=1)
+    assert [1, 1] == sizes("a.feather")
+    with pa.ipc.new_stream("b", many.schema) as to:
+        to.write_table(many)
+    assert [2] == sizes("b", kind="arrow")
+
+
+def test_legacy_stream() -> None:
+    """Of before Arrow 0.15."""
+    options = pa.ipc.IpcWriteOptions(use_legacy_format=True)
+    with pa.ipc.new_stream("a.arrow", table(0, 7).schema, options=options) as to:
+        to.write_table(table(0, 7))
+    assert [7] == sizes("a.arrow")
+
+
+def test_npy() -> None:
+    """Rows of arrays of any type and memory order; none of some."""
+    np.save("0.npy", np.zeros((7, 3), np.float32))
+    np.save("1.npy", np.zeros((0, 3)))
+    np.save("2.npy", np.asfortranarray(np.zeros((5, 2))))
+    np.save("3.npy", np.array([{}, []], dtype=object), allow_pickle=True)
+    np.save("4.npy", np.zeros(4, [("a", "<i4"), ("b", "<f8")]))
+    assert [7, 0, 5, 2, 4] == sizes("*.npy")
+
+
+MDS = {  # as mosaicml-streaming 0.13.0 writes it, without hashes
+    "shards": [
+        {
+            "column_encodings": ["int"],
+            "column_names": ["x"],
+            "column_sizes": [8],
+            "compression": None,
+            "format": "mds",
+            "hashes": [],
+            "raw_data": {"basename": "b.mds", "bytes": 104, "hashes": {}},
+            "samples": 7,
+            "size_limit": 400,
+            "version": 2,
+            "zip_data": None,
+        },
+        {
+            "compression": "zstd",
+            "format": "mds",
+            "raw_data": {"basename": "a.mds", "bytes": 390, "hashes": {}},
+            "samples": 18,
+            "zip_data": {"basename": "a.mds.zstd", "bytes": 25, "hashes": {}},
+        },
+    ],
+    "version": 2,
+}
+
+
+def test_mds() -> None:
+    """The index's order; raw or zipped. Indexes by the library itself: mds_checks.py."""
+    Path("mds").mkdir()
+    Path("mds/index.json").write_text(json.dumps(MDS))
+    Path("mds/b.mds").write_bytes((7).to_bytes(4, "little") + bytes(100))
+    Path("mds/a.mds.zstd").write_bytes(bytes(25))
+    found = ip.shard_sizes("mds")
+    assert (("b.mds", "a.mds"), (104, 390)) == (found.files, found.num_bytes)
+    assert [7, 18] == sizes("mds") == sizes("mds/index.json", count=True)
+
+
+def tar(name: str, num: int) -> None:
+    """Write samples of two files each, as WebDataset does."""
+    with tarfile.open(name, "w") as to:
+        for number in range(num):
+            for suffix in ("cls", "seg.png"):
+                member = tarfile.TarInfo(f"{number:05d}.{suffix}")
+                member.size = 3
+                to.addfile(member, io.BytesIO(b"abc"))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of its open files
+def test_wids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that wids has made of tars, in its order."""
+    from wids import wids_index
+
+    for name, num in (("b", 5), ("a", 7)):
+        tar(f"{name}.tar", num)
+    words = ["widsindex", "create", "b.tar", "a.tar", "--output", "index.json", "--name", "x"]
+    monkeypatch.setattr(sys, "argv", words)
+    wids_index.main()
+    listed = json.loads(Path("index.json").read_text())["shardlist"]
+    found = ip.shard_sizes("index.json", count=True)
+    assert [each["url"] for each in listed] == list(found.files)
+    assert [each["nsamples"] for each in listed] == found.sizes.array.tolist() == [7, 5]
+    assert [each["filesize"] for each in listed] == list(found.num_bytes)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_zarr(zarr_format: Any, separator: Any) -> None:
+    """Chunks along the first axis, of which one that was never written is a shard too."""
+    array = zarr.create_array(
+        "a.zarr",
+        shape=(10, 4),
+        chunks=(3, 2),
+        dtype="i4",
+        zarr_format=zarr_format,
+        chunk_key_encoding={
+            "name": "v2" if zarr_format == 2 else "default",
+            "separator": separator,
+        },
+    )
+    array[:6] = np.arange(24).reshape(6, 4)
+    found = ip.shard_sizes("a.zarr")
+    assert [3, 3, 3, 1] == sizes("a.zarr")
+    first, second, *others = found.num_bytes
+    assert min(first, second) > 0
+    assert [0, 0] == others
+    array[9] = 5
+    with pytest.raises(ip.PlanFileError, match=r"1 files changed: (c/)?3;"):
+        ip.shard_sizes("a.zarr").check_same(found)
+
+
+def test_zarr_shards() -> None:
+    """Files that hold several chunks are the shards."""
+    zarr.create_array("a.zarr", shape=(20, 4), chunks=(3, 2), shards=(6, 4), dtype="i4")[:] = 1
+    assert [6, 6, 6, 2] == sizes("a.zarr") == sizes("a.zarr/zarr.json")
+
+
+def write_parquet(start: int) -> None:
+    """A file of 50 samples, its bytes as many whatever they are."""
+    pq.write_table(pa.table({"id": np.arange(start, start + 50)}), "a.parquet", compression="none")
+
+
+def test_a_changed_footer() -> None:
+    """A Parquet file of other numbers, as long as the one before, is another."""
+    write_parquet(1000)
+    before, num_bytes = ip.shard_sizes("a.parquet"), Path("a.parquet").stat().st_size
+    write_parquet(2000)
+    assert num_bytes == Path("a.parquet").stat().st_size
+    assert before != ip.shard_sizes("a.parquet")
+
+
+def test_progress() -> None:
+    """It is told how many files were read, up to all of them, in order."""
+    folder_of(pq.write_table, ".parquet")
+    calls: list[tuple[int, int]] = []
+    ip.shard_sizes("data", num_threads=2, progress=lambda *call: calls.append(call))
+    assert [(done, 5) for done in range(6)] == calls
+
+
+def test_a_store() -> None:
+    """A glob and a folder at a URL; only ends of files are asked for."""
+    import fsspec
+
+    folder_of(lambda rows, name: pq.write_table(rows, name, row_group_size=30), ".parquet")
+    store = fsspec.filesystem("memory")
+    store.put("data", "/bucket/data", recursive=True)
+    try:
+        here = ip.shard_sizes("data")
+        assert here == ip.shard_sizes("memory://bucket/data")
+        assert here.files[-2:] == tuple(
+            f"a/{name}" for name in ip.shard_sizes("memory://bucket/data/a/*.parquet").files
+        )
+        assert [30, 20] == sizes("memory://bucket/data/9.parquet")
+    finally:
+        store.rm("/bucket", recursive=True)

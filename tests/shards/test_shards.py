@@ -1,0 +1,137 @@
+"""Shards: where samples lie, the way to JSON and back, and what a plan remembers of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.cli import main
+
+
+def shards(held: list[int], **changes: object) -> ip.Shards:
+    """Shards of these sizes, each a file."""
+    fields = {
+        "kind": "npy",
+        "whole_files": True,
+        "files": [f"{number}.npy" for number in range(len(held))],
+        "num_bytes": [8 * size for size in held],
+        "digests": ["0" * 32] * len(held),
+        "parts": [1] * len(held),
+        "sizes": held,
+    }
+    return ip.Shards(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20).filter(any))
+def test_locate_and_index_are_inverse(sizes: list[int]) -> None:
+    """Over empty shards too, at the first, the last and in a row of them."""
+    of = shards(sizes)
+    every = [(shard, row) for shard, size in enumerate(sizes) for row in range(size)]
+    which, rows = of.locate(np.arange(of.num_samples))
+    assert every == list(zip(which.tolist(), rows.tolist(), strict=True))
+    assert list(range(len(every))) == of.index(which, rows).tolist()
+
+
+def test_shapes() -> None:
+    """Answers have the shape of the question."""
+    of = shards([3, 0, 4])
+    which, rows = of.locate([[0, 3], [6, 2]])
+    assert [[[0, 2], [2, 0]], [[0, 0], [3, 2]]] == [which.tolist(), rows.tolist()]
+    assert (2, 0) == tuple(int(each) for each in of.locate(3))
+    assert [3, 4] == of.index(2, [0, 1]).tolist()
+
+
+def test_parts() -> None:
+    """A shard is a part of a file, which it is named by."""
+    of = shards(
+        [3, 0, 4], files=["a", "b"], num_bytes=[1, 2], digests=["", ""], parts=[2, 1],
+        whole_files=False,
+    )  # fmt: skip
+    assert ("a#0", "a#1", "b#0") == of.names
+    assert [("a", 0), ("a", 1), ("b", 0)] == [of.part(shard) for shard in range(3)]
+
+
+def test_an_order_takes_them() -> None:
+    """By themselves, or their sizes; so do questions about reads and traffic."""
+    of = shards([3, 0, 4])
+    order = ip.ShardShuffle(of, lanes=2)
+    assert order == ip.ShardShuffle(of.sizes, lanes=2) == ip.ShardShuffle([3, 0, 4], lanes=2)
+    plan = ip.Plan(order, world_size=1, batch_size=2)
+    assert {0, 2} == set(ip.reads(plan, of, 0).shards.tolist())
+
+
+def test_json() -> None:
+    """What is saved is what there was."""
+    of = shards([3, 0, 4])
+    assert of == ip.Shards.from_json(of.to_json())
+    assert hash(of) == hash(ip.Shards.from_dict(of.to_dict()))
+    assert of != shards([3, 4, 0])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sizes": [3, 4, 0]},
+        {"num_bytes": [24, 0, 33]},
+        {"digests": ["0" * 32] * 2 + ["1" * 32]},
+        {"files": ["0.npy", "1.npy", "3.npy"]},
+        {"kind": "mds"},
+    ],
+)
+def test_a_plan_notices_changed_shards(changes: dict[str, object], tmp_path: Path) -> None:
+    """Of names, samples, bytes or footers."""
+    of = shards([3, 0, 4])
+    plan = ip.Plan(ip.ShardShuffle(of), batch_size=2)
+    ip.save(plan, tmp_path / "a.plan", dataset=of)
+    loaded = ip.load(tmp_path / "a.plan", dataset=ip.Shards.from_json(of.to_json()))
+    assert plan.order.take(0, 0, 7).tolist() == loaded.order.take(0, 0, 7).tolist()
+    with pytest.raises(ip.PlanFileError, match="dataset must be the one that the plan was built"):
+        ip.load(tmp_path / "a.plan", dataset=shards([3, 0, 4], **changes))
+
+
+def test_which_files_changed() -> None:
+    """Those that are gone, new or changed are named."""
+    of = shards([3, 0, 4])
+    of.check_same(shards([3, 0, 4]))
+    other = shards([3, 1, 4], files=["0.npy", "1.npy", "9.npy"])
+    with pytest.raises(ip.PlanFileError) as error:
+        other.check_same(of)
+    said = "1 files gone: 2.npy; 1 files new: 9.npy; 1 files changed: 1.npy"
+    assert f"got {said}; " in str(error.value)
+
+
+def test_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sizes are saved, a plan is built of them, its batches name rows; changes are noticed."""
+    monkeypatch.chdir(tmp_path)
+    for name, rows in (("a", 300), ("b", 0), ("c", 120)):
+        np.save(f"{name}.npy", np.zeros((rows, 2)))
+    assert 0 == main(["shards", "*.npy", "--output", "shards.json"])
+    said = "3 shards (npy), 7,104 bytes: 420 samples, 0 to 300 in a shard, 140 on average\n"
+    assert said == capsys.readouterr().out
+    assert ip.shard_sizes("*.npy") == ip.shard_sizes("shards.json")
+    order = ["--order", "shard-shuffle lanes=2", "--window", "1"]
+    words = ["--batch-size", "2", "--world-size", "1"]
+    assert 0 == main(["build", "a.plan", "--shards", "shards.json", *order, *words])
+    expected = ip.ShardShuffle([300, 0, 120], lanes=2, window=1)
+    assert expected.take(0, 0, 420).tolist() == ip.load("a.plan").order.take(0, 0, 420).tolist()
+    capsys.readouterr()
+    where = ["--epoch", "0", "--step", "0", "--rank", "0"]
+    assert 0 == main(["show", "a.plan", "--shards", "*.npy", *where, "--json"])
+    first, second = json.loads(capsys.readouterr().out)["names"]
+    which, rows = ip.shard_sizes("*.npy").locate(expected.take(0, 0, 2))
+    names = ["a.npy", "b.npy", "c.npy"]
+    assert f"{names[which[0]]} row {rows[0]}" == first
+    assert f"{names[which[1]]} row {rows[1]}" == second
+    assert 0 == main(["show", "a.plan"])
+    assert "420 samples in npy shards, 7,104 bytes" in capsys.readouterr().out
+    np.save("b.npy", np.zeros((1, 2)))
+    assert 1 == main(["verify", "a.plan", "--shards", "*.npy"])
+    assert "it had 420 samples, has 421" in capsys.readouterr().err
