@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import indexplan as ip
@@ -25,8 +26,11 @@ def add(verbs: Any) -> None:
     traffic = add_verb(verbs, "traffic", run, words)
     add_plan_or_spec(traffic)
     add_columns(traffic)
-    words = "a .npy file of samples in each shard (those of a shard-shuffle)"
-    traffic.add_argument("--shards", metavar="FILE", help=words)
+    words = (
+        "a .npy file of samples in each shard; or the shards, as `indexplan shards` takes them "
+        "(those of a shard-shuffle)"
+    )
+    traffic.add_argument("--shards", metavar="PATH", help=words)
     words = "ranks that share what they download (8)"
     traffic.add_argument("--ranks-per-node", type=number, default=8, metavar="N", help=words)
     words = "samples that a node can keep beside what it is reading (none)"
@@ -45,9 +49,12 @@ def run(options: Any) -> int:
         plan = plan.replace(world_size=options.world_size)
     first = max(manifest.build.epochs[0], plan.start.epoch) if manifest else plan.start.epoch
     epochs = integer("--epochs", options.epochs, 1, EPOCH_STOP - first + 1, "leave it out for 1")
+    shards: Any = options.shards
+    if shards is not None and not (shards.endswith(".npy") and Path(shards).is_file()):
+        shards = ip.shard_sizes(shards)
     found = ip.traffic(
         plan,
-        options.shards,
+        shards,
         ranks_per_node=options.ranks_per_node,
         cache=options.cache,
         epochs=range(first, first + epochs),

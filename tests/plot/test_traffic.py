@@ -63,6 +63,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert 0 == main(["traffic", str(spec), "--world-size", "4", "--shards", sizes])
     found = ip.traffic(ip.Plan(ip.Shuffle(30), world_size=4, batch_size=2), [10, 20])
     assert f"{found}\n" == capsys.readouterr().out
+    for part, rows in enumerate((10, 20)):
+        np.save(tmp_path / f"part-{part}.npy", np.zeros((rows, 2)))
+    parts = str(tmp_path / "part-*.npy")
+    assert 0 == main(["traffic", str(spec), "--world-size", "4", "--shards", parts])
+    assert f"{found}\n" == capsys.readouterr().out
 
 
 def test_show_tells_what_would_keep_lanes(
