@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,7 @@ class Shards(Answer):
             rule = f"of {sum(self.parts)} shards, as its files have"
             raise wrong("sizes of shards", rule, len(sizes), CURE)
         if len(set(self.files)) < len(self.files):
-            twice = max(self.files, key=self.files.count)
+            ((twice, _),) = Counter(self.files).most_common(1)
             raise wrong("each file of shards", "named once", twice, "name it once in the index")
 
     @property
