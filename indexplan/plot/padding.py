@@ -58,11 +58,12 @@ def padding(
     >>> figure = ip.plot.padding(ip.Plan(order, global_batch_size=8))
     """
     check_plan("plan", plan)
-    order: Any = getattr(plan.order, "source", plan.order)  # of a plan directory, what it stores
+    order: Any = plan.order
+    inside = getattr(order, "known", (order,))[0]  # of a plan directory, what it stores, or None
     if not order.deals_bins:
         cure = "pack them, or group them by length"
         raise wrong("an order", "one that deals bins, for this", order.algorithm, cure)
-    found = getattr(order, "lengths", None) if lengths is None else lengths
+    found = getattr(inside, "lengths", None) if lengths is None else lengths
     if found is None:
         cure = "pass lengths=, that of each sample"
         raise wrong("an order", "one with lengths, for this", order.algorithm, cure)
@@ -76,7 +77,7 @@ def padding(
         raise wrong("a picture of padding", "of a step", 0, "name a sub-epoch with steps")
     most = max(1, min(STEPS, BINS // max(plan.partition.sizes)))
     shown = evenly(steps.first_step, steps.num_steps, most)
-    limit = next((getattr(order, name) for name in LIMITS if hasattr(order, name)), None)
+    limit = next((getattr(inside, name) for name in LIMITS if hasattr(inside, name)), None)
     rows = np.array([_of_step(plan, column, steps, step) for step in shown], float)
     tokens, padded, of_random, padded_random, bins = rows.T
     figure = new_figure(8, 3.5 if limit is None else 5)

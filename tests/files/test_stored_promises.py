@@ -177,6 +177,7 @@ QUESTIONS: dict[str, Question] = {
     "plot.schedule": lambda plan: ip.plot.schedule(plan, epochs=1),
     "plot.batch_sizes": ip.plot.batch_sizes,
     "plot.work": ip.plot.work,
+    "plot.padding": lambda plan: ip.plot.padding(plan, lengths=range(1, 21)),
     "torch.GlobalPlanBatchSampler": lambda plan: list(
         indexplan_torch.GlobalPlanBatchSampler(plan, world_size=2)
     ),
