@@ -32,10 +32,11 @@ class File(NamedTuple):
 
     def piece(self, start: int, stop: int) -> bytes:
         """Return the bytes [start, stop), which have to be there."""
-        data = self.place.piece(self.name, start, min(stop, self.num_bytes))
+        end = min(stop, self.num_bytes)
+        data = self.place.piece(self.name, start, end) if 0 <= start < end else b""
         if len(data) != stop - start:
-            end = f"its end at byte {self.num_bytes}"
-            raise self.wrong("whole", f"{end} where something goes on to byte {stop}")
+            got = f"its end at byte {self.num_bytes} where something goes on to byte {stop}"
+            raise self.wrong("whole", got)
         return data
 
     def wrong(self, rule: str, got: str) -> PlanFileError:
@@ -123,9 +124,9 @@ def _headers_of_stream(file: File) -> Iterator[bytes]:
     while True:
         ahead = file.place.piece(file.name, at, min(at + HEAD, file.num_bytes))
         skip = 8 if ahead[:4] == GOES_ON else 4
-        if len(ahead) < skip:
+        # a size below 0 would lead back, and never to an end
+        if len(ahead) < skip or (size := _at(ahead, skip - 4, "<i")) < 0:
             raise file.wrong("a whole Arrow IPC stream", f"no mark of its end at byte {at}")
-        size = _at(ahead, skip - 4, "<i")
         if not size:
             return
         stop = at + skip + size
