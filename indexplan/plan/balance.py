@@ -170,6 +170,7 @@ def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
         for run in grouped(steps.pieces(low, high))
     ]
     costs = np.concatenate([np.empty(0, np.int64), *parts])
+    balance.lengths.check_file(gone=True)  # 4 us; else ranks might deal by different lengths
     most, size = int(costs.max(initial=0)), max(plan.partition.sizes)
     if size * (most + 1) >= SUM_STOP:  # of a bin, as there are no such samples
         raise _too_costly(size, most)
