@@ -68,9 +68,11 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
 
 def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
     """Return what differs between two ranks, as far as it is short."""
-    names = [name for name in one if name != "rank" and one[name] != other[name]]
+    # a plan without balance does not name it
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    names.remove("rank")
     first, second = (
-        ", ".join(f"{name}={each[name]!r:.200}" for name in names) + f" on rank {each['rank']}"
+        ", ".join(f"{name}={each.get(name)!r:.200}" for name in names) + f" on rank {each['rank']}"
         for each in (one, other)
     )
     return f"{first}, and {second}"

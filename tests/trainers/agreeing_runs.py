@@ -14,6 +14,7 @@ from indexplan_torch import PlanBatchSampler, PlanLoader
 
 RANK = int(os.environ["RANK"])
 PLAN = ip.Plan(ip.Shuffle(103, seed=8), batch_size=6)
+BALANCED = PLAN.replace(balance=ip.Balance(range(1, 104)))
 SEEDS = PLAN.replace(order=ip.Shuffle(103, seed=8 + RANK))
 
 
@@ -27,6 +28,7 @@ def everything(folder: str) -> dict[str, str]:
         "seeds, given ranks": lambda: PlanLoader(range(103), SEEDS, **given),
         "seeds, a mesh": lambda: PlanLoader(range(103), SEEDS, mesh=init_device_mesh("cpu", (2,))),
         "seeds, a sampler": lambda: PlanBatchSampler(SEEDS),
+        "balance": lambda: PlanLoader(range(103), PLAN if RANK else BALANCED),
         "equal": lambda: PlanLoader(range(103), PLAN),
         "equal, twice": lambda: [*PlanLoader(range(103), PLAN), *PlanBatchSampler(PLAN)],
         "in workers": lambda: PlanLoader(range(103), PLAN, num_workers=1),

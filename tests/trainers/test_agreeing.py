@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
 SWITCH = "pass compare=False to a loader that not all ranks read"
@@ -16,6 +17,8 @@ def order(seed: int) -> str:
     return f"{{'algorithm': 'shuffle-v1', 'num_samples': 103, 'seed': {seed}}}"
 
 
+BALANCE = f"{ip.Balance(range(1, 104)).to_dict()!r:.200}"
+
 # what the first to come says of itself and of the other, in either order
 DIFFER = {
     "seeds": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
@@ -24,6 +27,7 @@ DIFFER = {
     "seeds, given ranks": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "seeds, a mesh": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "seeds, a sampler": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
+    "balance": (f"balance={BALANCE} on rank 0", "balance=None on rank 1"),
 }
 
 
@@ -36,7 +40,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 @pytest.mark.parametrize("name", DIFFER)
 def test_ranks_that_differ_all_say_how(told: list[Any], name: str) -> None:
-    """Another seed, batch size or pass on one rank is the same error on both, at the first pass."""
+    """Another seed, batch size, pass or balance is the same error on both, at the first pass."""
     here, there = map(re.escape, DIFFER[name])
     shown = f"({here}, and {there}|{there}, and {here})"
     pattern = f"ranks must read the same plan; got {shown}; {re.escape(CURE)}"
