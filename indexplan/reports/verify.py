@@ -388,13 +388,14 @@ def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
         slots, positions = _slots_of(plan, steps, step, rank, valid)
         if not len(slots):  # empty, or all in the next epoch
             continue
-        if len(slots) <= MOST_SLOTS // 2:
+        start, stop = share(steps, plan.world_size or 1, rank, step)
+        if stop - start <= MOST_SLOTS:
             sizes = np.diff(plan.offsets(steps.epoch, sub_epoch, **where))
             of = np.repeat(np.arange(len(sizes)), sizes)
             looked_at = np.isin(of, slots)
             batch = plan.batch(steps.epoch, sub_epoch, **where)[looked_at]
             slots = of[looked_at]
-        else:  # the batch may be more than memory holds
+        else:  # the batch, or its padding, may be more than memory holds
             batch = plan.order.take(steps.epoch, positions)
             if plan.order.deals_bins:
                 slots = np.repeat(slots, np.diff(plan.order.offsets(steps.epoch, positions)))
