@@ -158,7 +158,8 @@ def _reading(plan: Plan, epoch: int, position: int) -> Reading:
     words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
     if where is not None and plan.balance is not None:
         *_, rank, slot = (int(part[0]) for part in find(plan.partition, num_units, epoch, asked))
-        words += f", by balance instead of rank {rank}, slot {slot}"
+        if (rank, slot) != (where.rank, where.slot):
+            words += f", by balance instead of rank {rank}, slot {slot}"
     if where is not None and where.epoch != epoch:
         words = f"already epoch {where.epoch}, {words}"
     if repeats:
