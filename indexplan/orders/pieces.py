@@ -21,6 +21,13 @@ class Pieces:
     samples, starts, stops, lengths : numpy.ndarray
         int64, shape (num_pieces,), read-only: by sample, and in each by start. The lengths are
         those of the pieces, stops - starts.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> table = ip.pieces([5, 2], max_length=3)
+    >>> table.samples, table.starts, table.stops
+    (array([0, 0, 1]), array([0, 3, 0]), array([3, 5, 2]))
     """
 
     samples: Int64

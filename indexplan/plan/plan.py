@@ -135,7 +135,15 @@ class Plan:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """The columns of the order and of balance, by their sha256."""
+        """The columns of the order and of balance, by their sha256.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Weighted([0.5, 2.0]), batch_size=1)
+        >>> [column.array.tolist() for column in plan.columns.values()]
+        [[0.5, 2.0]]
+        """
         lengths = [] if self.balance is None else [self.balance.lengths]
         return {**self.order.columns, **{each.identity["sha256"]: each for each in lengths}}
 

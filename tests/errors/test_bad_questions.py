@@ -175,6 +175,7 @@ def test_replace_of_what_is_not_a_field(name: str) -> None:
     """Only fields are replaced, and `resumed` is not one to set by hand."""
     message = (
         "a changed field must be one of order, world_size, batch_size, global_batch_size, "
-        f"sub_epochs, remainder; got {name!r}; check the spelling; plan.resume sets resumed"
+        f"sub_epochs, remainder, balance; got {name!r}; check the spelling; plan.resume sets "
+        "resumed"
     )
     refuses(message, PLAN.replace, **{name: None})

@@ -376,7 +376,7 @@ def test_the_kit(order: ip.Order) -> None:
 class Backwards(ip.Shuffle):
     """A shuffle of somebody's own, made of ours."""
 
-    algorithm = "backwards-v1"
+    algorithm = "mixed-backwards-v1"
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         super()._fill(epoch, starts, stops, out)
