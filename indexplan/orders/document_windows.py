@@ -169,9 +169,8 @@ class DocumentWindows(Order):
             permutation.permute_runs(num, words[:-2], *every, order)
             begins = np.append(0, np.cumsum(self._totals[order]))
             found = self._epochs[epoch] = words[-2:], Blocks(order, begins)
-            while (
-                len(self._epochs) > KEPT_EPOCHS
-            ):  # without a lock, which a fork could leave locked
+            # without a lock, which a fork could leave locked
+            while len(self._epochs) > KEPT_EPOCHS:
                 self._epochs.popitem(last=False)
         return found
 

@@ -109,7 +109,7 @@ def _main() -> None:
     Path(result).write_text(json.dumps(value))
     # A process group whose last owner is not Python, such as a model under DDP, ends while the lock
     # of the interpreter is held; a thread of gloo that drops the tensor of its last work waits for
-    # that lock (torch 2.13: of 150 groups, one did). So no group ends here but with the process.
+    # that lock (torch 2.13: within 150 groups). So none ends here but with the process.
     sys.stdout.flush()
     os._exit(0)
 
