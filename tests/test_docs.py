@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 # pages whose every Python and shell block runs, in the page's order, and says what it prints
 PAGES = (
+    "index",
     "idea",
     "pictures",
     "remainders",
@@ -196,13 +197,23 @@ def test_words_on_mixing_are_true() -> None:
 
 
 def test_every_page_and_picture_is_found() -> None:
-    """README leads to every page, and some page to every picture and example."""
-    assert not {page.name for page in (ROOT / "docs").glob("*.md")} - linked("README.md")
+    """README leads to all pages but the site's home, and a page to every picture and example."""
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert {"index.md"} == pages - linked("README.md")
     everywhere = linked(
         "README.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
     )
     for folder in ("images", "examples"):
         assert not {file.name for file in (ROOT / "docs" / folder).glob("*.*")} - everywhere
+
+
+def test_every_page_has_a_place_in_the_site() -> None:
+    """The navigation of mkdocs.yml names each page and notebook once."""
+    named = re.findall(r"^ *- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    folder = ROOT / "docs"
+    expected = [path.relative_to(folder).as_posix() for path in folder.rglob("*.md")]
+    expected += [f"{path.relative_to(folder).as_posix()}.md" for path in folder.rglob("*.ipynb")]
+    assert sorted([*expected, "repository/CHANGELOG.md"]) == sorted(named)
 
 
 def linked(*pages: str) -> set[str]:
@@ -241,6 +252,7 @@ def test_promised_files() -> None:
         if not name.startswith(".") and name not in {"build", "dist"} and ".egg-info" not in name
     }
     expected = {"pyproject.toml", "indexplan", "adapters", "benchmarks", "tests", "README.md"}
+    expected |= {"mkdocs.yml"}
     assert expected | {"LICENSE", "CHANGELOG.md", "docs"} == tracked
 
 
@@ -264,7 +276,7 @@ def test_trainers_page_runs() -> None:
 
 def test_links_lead_somewhere() -> None:
     """Every relative link of a page names a file that is there, and a heading that it has."""
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for target, anchor in re.findall(r"\]\(([^)#:]*)(#[^)]*)?\)", page.read_text()):
             file = page.parent / target if target else page
             assert file.exists(), f"{page.name}: {target}"

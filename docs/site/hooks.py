@@ -1,0 +1,122 @@
+"""What the site adds to mkdocs: pages of code, and the anchors that GitHub gives to headings.
+
+Pages link to files that are no pages: examples, notebooks, tests, the changelog. In the repository
+such a link opens the file. On the site it opens a page that shows the file, made here, so that the
+same link works in both, also offline.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+ALWAYS = ("CHANGELOG.md",)  # has a place in the navigation
+
+
+def anchor(heading: str, separator: str) -> str:
+    """Return the anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", separator)
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Name headings as GitHub does, as the links of pages do."""
+    config.mdx_configs["toc"]["slugify"] = anchor
+
+
+def page_of(path: str) -> str:
+    """Return where the page of a file lies, given by its path from the repository's root."""
+    inside = path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"
+    return inside if inside.endswith(".md") else f"{inside}.md"
+
+
+def linked_file(link: str, page: str) -> str | None:
+    """Return the path from the root of the file that a page links to, if there is such a file.
+
+    The pages of files outside docs/ lie in repository/, and link as those files do.
+    """
+    source = page.removeprefix("repository/") if page.startswith("repository/") else f"docs/{page}"
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
+    return path if (ROOT / path).is_file() else None
+
+
+def is_shown(path: str) -> bool:
+    """Return whether a page has to be made of a file, as it is neither a page nor a picture."""
+    return not path.startswith("docs/") or path.endswith((".py", ".ipynb"))
+
+
+def fenced(text: str, language: str) -> str:
+    """Return a block of code, which may hold such blocks itself."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
+
+
+def of_notebook(text: str) -> str:
+    """Return a notebook as Markdown: its words, its code, and what that printed and drew."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(fenced(source, "python"))
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "image/png" in data:
+                picture = "".join(data["image/png"]).replace("\n", "")
+                parts.append(f"![](data:image/png;base64,{picture})")
+            elif "text/plain" in data or "text" in output:
+                parts.append(fenced("".join(data.get("text/plain", output.get("text"))), "text"))
+            else:
+                raise ValueError(f"an output must have text or a PNG; got {sorted(output)}")
+    return "\n\n".join(parts)
+
+
+def content(path: str) -> str:
+    """Return a file as the Markdown of its page."""
+    text = (ROOT / path).read_text()
+    if path.endswith(".md"):
+        return text
+    if path.endswith(".ipynb"):
+        return of_notebook(text)
+    return f"# {Path(path).name}\n\n`{path}`\n\n{fenced(text, Path(path).suffix[1:] or 'sh')}"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page for each file that pages link to, and for each notebook."""
+    linked = set(ALWAYS)
+    for file in list(files.documentation_pages()):
+        for _, link, _ in LINK.findall(file.content_string):
+            path = linked_file(link, file.src_uri)
+            if path and is_shown(path):
+                linked.add(path)
+    for file in list(files):
+        if file.src_uri.endswith((".py", ".ipynb")):
+            files.remove(file)
+            linked |= {f"docs/{file.src_uri}"} if file.inclusion.is_included() else set()
+    for path in sorted(linked):
+        file = File.generated(config, page_of(path), content=content(path))
+        if not path.endswith(".ipynb") and path not in ALWAYS:
+            file.inclusion = InclusionLevel.NOT_IN_NAV
+        files.append(file)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links to files to their pages."""
+    here = page.file.src_uri
+
+    def led(match: re.Match[str]) -> str:
+        path = linked_file(match[2], here)
+        if path is None or not (here.startswith("repository/") or is_shown(path)):
+            return match[0]
+        return match[1] + posixpath.relpath(page_of(path), posixpath.dirname(here)) + match[3]
+
+    return LINK.sub(led, markdown)
