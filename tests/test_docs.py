@@ -42,6 +42,8 @@ PAGES = (
     "shards",
     "shard-sizes",
     "subsets",
+    "migrate/distributed-sampler",
+    "migrate/weighted-random-sampler",
 )
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
@@ -139,14 +141,19 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("modules")
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path) -> None:
-    """What a page's blocks print is what it shows: in a text block after, or in comments.
+    """What a page's blocks print is what it shows."""
+    check_page(page, tmp_path)
+
+
+def check_page(page: str, folder: Path) -> None:
+    """Check that a page's blocks print what it shows: in a text block after, or in comments.
 
     A block that begins with the name of a file is that file, for the blocks after it.
     """
     names: dict[str, object] = {}
     text = (ROOT / "docs" / f"{page}.md").read_text()
     assert text.count("```python") + text.count("```sh") == len(BLOCK.findall(text))
-    with inside(tmp_path):
+    with inside(folder):
         for kind, code, shown in BLOCK.findall(text):
             if file := re.match(r"# (\w+\.py)\n", code):
                 Path(file[1]).write_text(code)
