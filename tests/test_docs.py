@@ -207,9 +207,7 @@ def test_every_page_and_picture_is_found() -> None:
     """README leads to all pages but the site's home, and a page to every picture and example."""
     pages = {page.name for page in (ROOT / "docs").glob("*.md")}
     assert {"index.md"} == pages - linked("README.md")
-    everywhere = linked(
-        "README.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
-    )
+    everywhere = linked("README.md", *map(str, (ROOT / "docs").rglob("*.md")))
     for folder in ("images", "examples"):
         assert not {file.name for file in (ROOT / "docs" / folder).glob("*.*")} - everywhere
 

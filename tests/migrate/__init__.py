@@ -1,0 +1,1 @@
+"""The pages on coming from other libraries, with those libraries."""

@@ -1,0 +1,87 @@
+"""Migration pages whose libraries are not installed with the others: see .ci/run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from tests.trainers.ranks import ROOT, free_port
+
+PAGES = ("jax",)
+EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
+
+
+def start(folder: Path, *command: Any, devices: int = 1) -> subprocess.Popen[str]:
+    """Start Python in a process of its own, with so many devices for JAX."""
+    paths = [str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+    }
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(*processes: subprocess.Popen[str]) -> list[str]:
+    """Wait for processes that have to do well; return what each printed."""
+    try:
+        said = [process.communicate(timeout=300)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert [0] * len(processes) == [process.returncode for process in processes], "\n".join(said)
+    return said
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page: str, tmp_path: Path) -> None:
+    """A page's blocks print what it shows, in a process that has imported nothing else."""
+    run = (
+        "import sys, pathlib, tests.test_docs as docs; docs.check_page(sys.argv[1], pathlib.Path())"
+    )
+    finish(start(tmp_path, "-c", run, f"migrate/{page}"))
+
+
+def weights(file: Path) -> dict[str, np.ndarray]:
+    """Read a checkpoint of the example, which has to stand at the end of the last epoch."""
+    with np.load(file) as saved:
+        cursor = ip.Cursor.from_json(str(saved["cursor"]))
+        assert (3, 0) == (cursor.epoch, cursor.step)
+        return {name: saved[name] for name in saved if name != "cursor"}
+
+
+def test_jax_learns_the_same_on_other_devices_and_processes(tmp_path: Path) -> None:
+    """Stopped on 4 devices; gone on with 3, and with 2 processes of 2 devices each."""
+    (said,) = finish(start(tmp_path, EXAMPLE, "--checkpoint", "whole.npz", devices=4))
+    assert re.search(r"loss 0\.0\d+; 90 of 90 steps read the global batch", said)
+    stop = (EXAMPLE, "--checkpoint", "part.npz", "--max-steps", 40)
+    finish(start(tmp_path, *stop, devices=4))
+    (tmp_path / "shared.npz").write_bytes((tmp_path / "part.npz").read_bytes())
+    (said,) = finish(start(tmp_path, EXAMPLE, "--checkpoint", "part.npz", devices=3))
+    assert "process 0 of 1, 3 devices, starts at epoch 1, step 10" in said
+    shared = (EXAMPLE, "--checkpoint", "shared.npz", "--address", f"127.0.0.1:{free_port()}")
+    both = [start(tmp_path, *shared, "--process", rank, devices=2) for rank in range(2)]
+    for rank, said in enumerate(outputs := finish(*both)):
+        assert f"process {rank} of 2, 4 devices, starts at epoch 1, step 10" in said
+    assert "50 of 50 steps read the global batch" in outputs[0]
+    expected = weights(tmp_path / "whole.npz")
+    for name in ("part.npz", "shared.npz"):
+        for key, array in weights(tmp_path / name).items():
+            np.testing.assert_allclose(array, expected[key], rtol=0, atol=1e-5)
