@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import operator
 import os
+from collections.abc import Iterable
 from typing import Any
 
 LONGEST = 300  # characters of a value that a message shows
@@ -67,6 +68,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def did_you_mean(word: object, names: Iterable[str]) -> str:
+    """Return "did you mean NAME? " of the name that is nearest; nothing if none is near."""
+    from difflib import get_close_matches  # which only an error needs
+
+    near = get_close_matches(word, list(names), n=1) if isinstance(word, str) else []
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def path_text(what: str, path: Any, cure: str) -> str:

@@ -9,7 +9,7 @@ import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli.common import OK, Progress, add_verb, emit, number
 from indexplan.cli.spec_options import add_spec, needs_num_samples, plan_of
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, did_you_mean, wrong
 
 
 def add(verbs: Any) -> None:
@@ -62,7 +62,8 @@ def _check_path(path: str) -> None:
     from indexplan.plot.drawing import FORMATS, new_figure
 
     if Path(path).suffix not in FORMATS:
-        raise wrong("the end of --plot", f"one of {', '.join(FORMATS)}", path, "end it with .png")
+        cure = did_you_mean(Path(path).suffix, FORMATS) + "end it with one of these"
+        raise wrong("the end of --plot", " or ".join(FORMATS), path, cure)
     if Path(path).exists():
         raise wrong("--plot", "a new file", path, "choose another path, or delete the file")
     new_figure(1, 1)  # raises if matplotlib is missing

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from indexplan.answers import Answer
-from indexplan.errors import wrong
+from indexplan.errors import did_you_mean, wrong
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Column
 from indexplan.orders.registry import registered
@@ -212,10 +212,7 @@ def _kind(order: type[Order]) -> str:
 
 
 def _cure(word: str, names: list[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, names, n=1)
-    return f"did you mean {near[0]}? {LIST}" if near else LIST
+    return did_you_mean(word, names) + LIST
 
 
 def _fields(order: type[Order]) -> Iterator[Field]:

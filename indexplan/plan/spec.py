@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
 from indexplan.orders.base import Order, check_parts_known
 from indexplan.orders.columns import Columns
 from indexplan.orders.registry import order_from_dict
@@ -45,7 +45,8 @@ def check_spec(plan: Plan) -> dict[str, Any]:
     written["sub_epochs"] = integer("sub_epochs", plan.sub_epochs, 1, 2**63, cure)
     if not isinstance(plan.remainder, str) or plan.remainder not in REMAINDERS:
         rule = f"one of {', '.join(REMAINDERS)}"
-        raise wrong("remainder", rule, plan.remainder, "leave it out for spread")
+        cure = did_you_mean(plan.remainder, REMAINDERS) + "leave it out for spread"
+        raise wrong("remainder", rule, plan.remainder, cure)
     for name in SIZES:
         if getattr(plan, name) is not None:
             plain = len(plan.phases) == 1 and not plan.phases[0].parameters

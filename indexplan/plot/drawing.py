@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, path_text
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, did_you_mean, path_text
 from indexplan.partition.steps import Int64
 
 if TYPE_CHECKING:
@@ -135,8 +135,9 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
     """
     path = Path(path_text("a picture's path", path, "pass a path that ends with .png"))
     if path.suffix not in FORMATS:
-        rule = f"a picture's path must end with {', '.join(FORMATS)}"
-        raise IndexPlanError(f"{rule}; got {str(path)!r}; end it with .png")
+        rule = f"a picture's path must end with {' or '.join(FORMATS)}"
+        cure = did_you_mean(path.suffix, FORMATS) + "end it with one of these"
+        raise IndexPlanError(f"{rule}; got {str(path)!r}; {cure}")
     try:
         with path.open("xb") as stream:
             try:

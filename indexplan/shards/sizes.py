@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 from typing import Any
 
-from indexplan.errors import PlanFileError, check_callable, integer, wrong
+from indexplan.errors import PlanFileError, check_callable, did_you_mean, integer, wrong
 from indexplan.shards.by_file import READERS, SUFFIXES, File, Read
 from indexplan.shards.by_index import read_lance, read_mds, read_object, read_wids, read_zarr
 from indexplan.shards.place import Place, place_of, within
@@ -72,7 +72,8 @@ def shard_sizes(
     True
     """
     if kind is not None and kind not in READERS:
-        raise wrong("kind", f"one of {', '.join(READERS)}", kind, "leave it out")
+        cure = did_you_mean(kind, READERS) + "leave it out where names of files tell"
+        raise wrong("kind", f"one of {', '.join(READERS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
     found = _look(path, count)

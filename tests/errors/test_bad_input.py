@@ -102,9 +102,14 @@ NEST = "pass how many units a batch holds, or a tuple such as (5, 3)"
             (
                 {"remainder": value},
                 f"remainder must be one of drop, pad, spread, carry; got {value!r}; "
-                f"{LEAVE_OUT} for spread",
+                f"{meant}{LEAVE_OUT} for spread",
             )
-            for value in ("Spread", "", None, 3)
+            for value, meant in (
+                ("Spread", "did you mean spread? "),
+                ("", ""),
+                (None, ""),
+                (3, ""),
+            )
         ),
         *(
             (

@@ -104,8 +104,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         f"{missing} must be written; got 'No such file or directory'; check the folder, its "
         "permissions and its space"
     )
-    assert "a picture's path must end with .png, .svg, .pdf; got 'a.gif'; end it with .png" == (
-        fails(capsys, 2, *words[:3], "a.gif")
+    assert (
+        "a picture's path must end with .png or .svg or .pdf; got 'a.gif'; end it with one of these"
+        == (fails(capsys, 2, *words[:3], "a.gif"))
     )
     expected = "--window needs --kind mixing; got reading; name that kind, or leave --window out"
     assert expected == fails(capsys, 2, *words, "--window", "3")

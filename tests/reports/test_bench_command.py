@@ -207,8 +207,8 @@ def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "choose another path, or delete the file\n"
     ) == fails(capsys, *words, str(path))
     assert (
-        "indexplan: the end of --plot must be one of .png, .svg, .pdf; got 'times.jpeg'; "
-        "end it with .png\n"
+        "indexplan: the end of --plot must be .png or .svg or .pdf; got 'times.jpeg'; did you "
+        "mean .png? end it with one of these\n"
     ) == fails(capsys, *words, "times.jpeg")
 
 

@@ -259,7 +259,8 @@ CASES: list[Case] = [
     (
         "a picture of another format",
         lambda: draw("a.gif"),
-        "a picture's path must end with .png, .svg, .pdf; got 'a.gif'; end it with .png",
+        "a picture's path must end with .png or .svg or .pdf; got 'a.gif'; end it with one of "
+        "these",
     ),
     (
         "a picture that exists",

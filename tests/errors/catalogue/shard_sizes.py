@@ -133,7 +133,8 @@ CASES: list[Case] = [
     (
         "a format of no name",
         lambda: ip.shard_sizes("a", kind="tar"),
-        "kind must be one of parquet, arrow, npy; got 'tar'; leave it out",
+        "kind must be one of parquet, arrow, npy; got 'tar'; leave it out where names of files "
+        "tell",
     ),
     (
         "several datasets",
