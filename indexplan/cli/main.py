@@ -5,15 +5,13 @@ Exit codes: 0, all is well; 1, a plan or file is wrong; 2, the command is wrong.
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
-import indexplan as ip
 from indexplan.cli import (
     bench,
     build,
@@ -32,7 +30,8 @@ from indexplan.cli import (
     warm_up,
 )
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
-from indexplan.errors import IndexPlanError, PlanFileError, printable
+from indexplan.cli.parsing import new_parser, options_in
+from indexplan.errors import IndexPlanError, PlanFileError
 
 VERBS = (
     *(build, orders, finish, show, plot, draws, shards, traffic, locate, explain, diff, verify),
@@ -42,18 +41,27 @@ VERBS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:  # the command itself: Ctrl-C ends it at once, as it may be killed anyhow
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    options = _parser().parse_args(arguments)
+    parser = new_parser()
+    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add(verbs)
+    if not words:  # help, and no success: a script that has lost its verb should hear of it
+        parser.print_help()
+        return WRONG_COMMAND
+    as_json = "--json" in words  # for what is wrong with the other words, too
     try:
+        options = options_in(words, parser, verbs)
         for name in options.modules:
             _import(name)
         code: int = options.run(options)
         sys.stdout.flush()
     except PlanFileError as error:
-        return _complain(error, WRONG_PLAN)
+        return _complain(error, WRONG_PLAN, as_json)
     except IndexPlanError as error:
-        return _complain(error, WRONG_COMMAND)
+        return _complain(error, WRONG_COMMAND, as_json)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
@@ -71,26 +79,11 @@ def _import(name: str) -> None:
         raise IndexPlanError(f"{rule}; got {got}; {cure}") from error
 
 
-def _complain(error: Exception, code: int) -> int:
+def _complain(error: Exception, code: int, as_json: bool) -> int:
+    """Say what is wrong to people on stderr, and to programs on stdout, where they read JSON."""
+    if as_json:
+        said = {"type": type(error).__name__, "message": str(error), "exit_code": code}
+        print(json.dumps({"error": said}, indent=2))  # noqa: T201 (the output)
+        sys.stdout.flush()
     sys.stderr.write(f"indexplan: {error}\n")
     return code
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that prints a wrong word so that no terminal takes it for a command."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="indexplan",
-        description="Which dataset index does rank r read at step t of epoch e?",
-        epilog="Exit codes: 0 all is well; 1 a plan or file is wrong; 2 the command is wrong.",
-    )
-    parser.add_argument("--version", action="version", version=f"indexplan {ip.__version__}")
-    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for verb in VERBS:
-        verb.add(verbs)
-    return parser

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, did_you_mean, wrong
 from indexplan.orders.base import Order
 from indexplan.orders.registry import registered
 
@@ -115,15 +116,27 @@ def _called(node: ast.Call) -> Any:
     known = names()
     if name not in known:
         rule = f"one of {', '.join(sorted(known))}"
-        raise wrong("a name in an order", rule, name, "import the module that registers it")
+        cure = did_you_mean(name, known) + "import the module that registers others"
+        raise wrong("a name in an order", rule, name, cure)
     if any(isinstance(each, ast.Starred) for each in node.args) or None in [
         each.arg for each in node.keywords
     ]:
         raise wrong("an order", RULE, ast.unparse(node), CURE)
     _different([each.arg for each in node.keywords])
+    _check_names(name, known[name], [each.arg for each in node.keywords if each.arg is not None])
     values = [_value(each) for each in node.args]
     named = {each.arg: _value(each.value) for each in node.keywords if each.arg is not None}
     return _tried(node, lambda: known[name](*values, **named))
+
+
+def _check_names(maker: str, make: Callable[..., Any], given: list[str]) -> None:
+    """Raise unless what is called has parameters of these names; `range` has none with a name."""
+    parameters = {} if make is range else signature(make).parameters
+    for name in given:
+        if name not in parameters:
+            cure = did_you_mean(name, parameters) + "`indexplan orders` describes it"
+            rule = f"one of {', '.join(parameters)}" if parameters else "given without its name"
+            raise wrong(f"an argument of {maker}", rule, name, cure)
 
 
 def _tried(node: ast.expr, make: Callable[[], Any]) -> Any:

@@ -18,23 +18,29 @@ BUILD = "build a.plan --num-samples 9 --batch-size 2"
 
 COMMANDS: list[Command] = [
     # words
-    ("", 2, "indexplan: error: the following arguments are required: VERB", nothing),
+    (
+        "--quiet",
+        2,
+        "indexplan: an option must be one of `indexplan`; got '--quiet'; see `indexplan --help`",
+        nothing,
+    ),
     (
         "frobnicate",
         2,
-        "indexplan: error: argument VERB: invalid choice: 'frobnicate' (choose from 'build', "
-        "'orders', 'finish', 'show', 'plot', 'draws', 'shards', 'traffic', 'locate', 'explain', "
-        "'diff', 'verify', 'export', 'bench', 'warm-up')",
+        "indexplan: the verb must be one of build, orders, finish, show, plot, draws, shards, "
+        "traffic, locate, explain, diff, verify, export, bench, warm-up; got 'frobnicate'; did "
+        "you mean locate? `indexplan` alone says what they do",
         nothing,
     ),
     (
         "show a.plan --colour red",
         2,
-        "indexplan: error: unrecognized arguments: --colour red",
+        "indexplan: an option must be one of `indexplan show`; got '--colour'; did you mean "
+        "--column? see `indexplan show --help`",
         nothing,
     ),
     # build
-    ("build", 2, "indexplan build: error: the following arguments are required: PLAN", nothing),
+    ("build", 2, "indexplan: `indexplan build` needs PLAN; see `indexplan build --help`", nothing),
     (
         "build a.plan --batch-size 2",
         2,
@@ -119,8 +125,15 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --batch-size 2 --order 'Shufle(3)'",
         2,
-        "indexplan: a name in an order must be one of {names}; got 'Shufle'; import the module "
-        "that registers it",
+        "indexplan: a name in an order must be one of {names}; got 'Shufle'; did you mean "
+        "Shuffle? import the module that registers others",
+        nothing,
+    ),
+    (
+        "build a.plan --batch-size 2 --order 'Shuffle(3, sed=1)'",
+        2,
+        "indexplan: an argument of Shuffle must be one of num_samples, seed; got 'sed'; did you "
+        "mean seed? `indexplan orders` describes it",
         nothing,
     ),
     (
@@ -154,8 +167,8 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --num-samples many --batch-size 2",
         2,
-        "indexplan build: error: argument --num-samples: must be an integer, such as 1000000 or "
-        "1e6; got 'many'",
+        "indexplan: --num-samples must be an integer, such as 1000000 or 1e6; got 'many'; see "
+        "`indexplan build --help`",
         nothing,
     ),
     (
@@ -302,8 +315,8 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --world-size 1.5",
         2,
-        "indexplan build: error: argument --world-size: must be an integer, such as 1000000 or "
-        "1e6; got '1.5'",
+        "indexplan: --world-size must be an integer, such as 1000000 or 1e6; got '1.5'; see "
+        "`indexplan build --help`",
         nothing,
     ),
     (
@@ -323,8 +336,8 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --remainder wrap",
         2,
-        "indexplan build: error: argument --remainder: invalid choice: 'wrap' (choose from "
-        "'carry', 'drop', 'pad', 'spread')",
+        "indexplan: --remainder must be one of carry, drop, pad, spread; got 'wrap'; see "
+        "`indexplan build --help`",
         nothing,
     ),
     (
@@ -336,7 +349,7 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --epochs",
         2,
-        "indexplan build: error: argument --epochs: expected one argument",
+        "indexplan: --epochs needs a value; see `indexplan build --help`",
         nothing,
     ),
     (

@@ -31,7 +31,12 @@ BENCH = "bench --num-samples 9 --batch-size 2"
 
 COMMANDS: list[Command] = [
     # finish
-    ("finish", 2, "indexplan finish: error: the following arguments are required: PLAN", nothing),
+    (
+        "finish",
+        2,
+        "indexplan: `indexplan finish` needs PLAN; see `indexplan finish --help`",
+        nothing,
+    ),
     (
         "finish a.plan",
         1,
@@ -54,7 +59,12 @@ COMMANDS: list[Command] = [
         lambda: edited("build.json", epochs=5),
     ),
     # verify
-    ("verify", 2, "indexplan verify: error: the following arguments are required: PLAN", nothing),
+    (
+        "verify",
+        2,
+        "indexplan: `indexplan verify` needs PLAN; see `indexplan verify --help`",
+        nothing,
+    ),
     (
         "verify a.plan --world-size 0",
         2,
@@ -73,7 +83,7 @@ COMMANDS: list[Command] = [
     (
         "export plan.json",
         2,
-        "indexplan export: error: the following arguments are required: OUT",
+        "indexplan: `indexplan export` needs OUT; see `indexplan export --help`",
         spec_file,
     ),
     (
@@ -107,8 +117,8 @@ COMMANDS: list[Command] = [
     (
         f"{BENCH} --plot a.gif",
         2,
-        "indexplan: the end of --plot must be one of .png, .svg, .pdf; got 'a.gif'; end it with "
-        ".png",
+        "indexplan: the end of --plot must be .png or .svg or .pdf; got 'a.gif'; end it with "
+        "one of these",
         nothing,
     ),
     (
@@ -126,7 +136,26 @@ COMMANDS: list[Command] = [
         nothing,
     ),
     # warm-up
-    ("warm-up now", 2, "indexplan: error: unrecognized arguments: now", nothing),
+    (
+        "warm-up now",
+        2,
+        "indexplan: `indexplan warm-up` must have no more words; got 'now'; see `indexplan "
+        "warm-up --help`",
+        nothing,
+    ),
+    (
+        "warm-up --json=1",
+        2,
+        "indexplan: --json must have no value; got '1'; see `indexplan warm-up --help`",
+        nothing,
+    ),
+    (
+        "build a.plan --s=1",
+        2,
+        "indexplan: an option must be the beginning of one option, not of --shards and --seed "
+        "and --sub-epochs; got '--s'; write all of it",
+        nothing,
+    ),
 ]
 
 CASES: list[Case] = [

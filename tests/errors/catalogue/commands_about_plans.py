@@ -24,7 +24,7 @@ def changed_data() -> None:
 
 COMMANDS: list[Command] = [
     # show
-    ("show", 2, "indexplan show: error: the following arguments are required: PLAN", nothing),
+    ("show", 2, "indexplan: `indexplan show` needs PLAN; see `indexplan show --help`", nothing),
     (
         "show a.plan",
         1,
@@ -83,8 +83,8 @@ COMMANDS: list[Command] = [
     (
         "show plan.json --epoch 0 --step x",
         2,
-        "indexplan show: error: argument --step: must be an integer, such as 1000000 or 1e6; "
-        "got 'x'",
+        "indexplan: --step must be an integer, such as 1000000 or 1e6; got 'x'; see `indexplan "
+        "show --help`",
         spec_file,
     ),
     (
@@ -153,20 +153,21 @@ COMMANDS: list[Command] = [
     (
         "plot plan.json",
         2,
-        "indexplan plot: error: the following arguments are required: -o/--output",
+        "indexplan: `indexplan plot` needs -o/--output; see `indexplan plot --help`",
         spec_file,
     ),
     (
         "plot plan.json -o a.png --kind pie",
         2,
-        "indexplan plot: error: argument --kind: invalid choice: 'pie' (choose from 'reading', "
-        "'batch-sizes', 'schedule', 'mixing', 'coverage', 'draws', 'padding', 'work')",
+        "indexplan: --kind must be one of reading, batch-sizes, schedule, mixing, coverage, "
+        "draws, padding, work; got 'pie'; see `indexplan plot --help`",
         spec_file,
     ),
     (
         "plot plan.json -o a.gif",
         2,
-        "indexplan: a picture's path must end with .png, .svg, .pdf; got 'a.gif'; end it with .png",
+        "indexplan: a picture's path must end with .png or .svg or .pdf; got 'a.gif'; end it with "
+        "one of these",
         spec_file,
     ),
     (
@@ -193,8 +194,8 @@ COMMANDS: list[Command] = [
     (
         "plot plan.json -o a.png --epoch x",
         2,
-        "indexplan plot: error: argument --epoch: must be an integer, such as 1000000 or 1e6; "
-        "got 'x'",
+        "indexplan: --epoch must be an integer, such as 1000000 or 1e6; got 'x'; see `indexplan "
+        "plot --help`",
         spec_file,
     ),
     (
@@ -208,20 +209,20 @@ COMMANDS: list[Command] = [
     (
         "locate plan.json --index 1",
         2,
-        "indexplan locate: error: the following arguments are required: --epoch",
+        "indexplan: `indexplan locate` needs --epoch; see `indexplan locate --help`",
         spec_file,
     ),
     (
         "locate plan.json --epoch 1",
         2,
-        "indexplan locate: error: the following arguments are required: --index",
+        "indexplan: `indexplan locate` needs --index; see `indexplan locate --help`",
         spec_file,
     ),
     (
         "locate plan.json --index 1.5 --epoch 0",
         2,
-        "indexplan locate: error: argument --index: must be an integer, such as 1000000 or 1e6; "
-        "got '1.5'",
+        "indexplan: --index must be an integer, such as 1000000 or 1e6; got '1.5'; see "
+        "`indexplan locate --help`",
         spec_file,
     ),
     (
@@ -241,7 +242,7 @@ COMMANDS: list[Command] = [
     (
         "explain plan.json",
         2,
-        "indexplan explain: error: the following arguments are required: --index",
+        "indexplan: `indexplan explain` needs --index; see `indexplan explain --help`",
         spec_file,
     ),
     (
@@ -268,7 +269,7 @@ COMMANDS: list[Command] = [
     (
         "diff plan.json",
         2,
-        "indexplan diff: error: the following arguments are required: B",
+        "indexplan: `indexplan diff` needs B; see `indexplan diff --help`",
         spec_file,
     ),
     (
@@ -287,8 +288,8 @@ COMMANDS: list[Command] = [
     (
         "diff plan.json plan.json --epochs x",
         2,
-        "indexplan diff: error: argument --epochs: must be an integer, such as 1000000 or 1e6; "
-        "got 'x'",
+        "indexplan: --epochs must be an integer, such as 1000000 or 1e6; got 'x'; see `indexplan "
+        "diff --help`",
         spec_file,
     ),
 ]
