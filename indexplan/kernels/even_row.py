@@ -5,7 +5,7 @@ pseudo-deadline first. Unit m of a source may come from slot m * D / share on, a
 before slot (m + 1) * D / share, of D slots. A slot goes to the unit that is the soonest due of
 those that may come. So a unit is put off by sooner ones alone, and it is the same to deal units as
 they are due, each to the first slot that is left from where it may come on. That takes a sort and a
-search in bits, 8 ns a slot; slot by slot, with a heap of sources, it took 66 ns.
+search in bits, 7 ns a slot; slot by slot, with a heap of sources, it took 66 ns.
 """
 
 from __future__ import annotations
@@ -32,9 +32,14 @@ if TYPE_CHECKING:
     UInt32s: TypeAlias = NDArray[np.uint32]
     UInt64s: TypeAlias = NDArray[U64]
 
-TILE = 1024  # slots whose units are sorted at a time, in the first-level cache
+TILE = 512  # slots whose units are sorted at a time, in the first-level cache
 OF_SOURCE, SOURCE = U64(16), U64(0xFFFF)  # the low bits of a key say whose unit it is
-WORD, IN_WORD, FREE = U64(6), U64(63), U64(2**64 - 1)
+WORD, IN_WORD, WORD_SLOTS, FREE = U64(6), U64(63), U64(64), U64(2**64 - 1)
+# The lowest bit of a word, by a product whose upper 6 bits differ for each: Leiserson, Prokop and
+# Randall 1998, "Using de Bruijn Sequences to Index a 1 in a Computer Word".
+DE_BRUIJN = U64(0x03F79D71B4CB0A89)
+BIT_OF = np.empty(64, U64)
+BIT_OF[[(int(DE_BRUIJN) << bit & 2**64 - 1) >> 58 for bit in range(64)]] = np.arange(64)
 
 
 @helper
@@ -62,18 +67,24 @@ def _sort(unsorted: UInt64s, num: int, ends: UInt32s, low: U64, shift: U64, keys
 
 
 @helper
-def _free_slot(free: UInt64s, slot: U64) -> U64:
-    """Return the first free slot from a slot on."""
+def _bit_of(lowest: U64) -> U64:
+    """Return which bit a power of 2 is."""
+    bit: U64 = BIT_OF[lowest * DE_BRUIJN >> U64(58)]
+    return bit
+
+
+@helper
+def _take(free: UInt64s, slot: U64) -> U64:
+    """Take the first free slot from a slot on, and return it."""
     at = slot >> WORD
     left = free[at] & (FREE << (slot & IN_WORD))
     while left == ZERO:
         at += ONE
         left = free[at]
-    slot = at << WORD
-    while left & ONE == ZERO:
-        left >>= ONE
-        slot += ONE
-    return slot
+    left &= ~left + ONE
+    free[at] ^= left
+    taken: U64 = at << WORD | _bit_of(left)
+    return taken
 
 
 @kernel(READ_INT64, READ_INT64, WRITE_INT32, WRITE_INT32)
@@ -107,8 +118,8 @@ def even_row(shares: Int64s, first: Int64s, row: Int32s, slots: Int32s) -> None:
             rest[j] = more[j] = part
     fine, half = U64(bits), U64(bits - 1)  # units are sorted by half slots first
     may_come, at = np.zeros(k, U64), first[:k].astype(U64)
-    row[:] = -1
-    free, front = np.full((num_slots >> 6) + 2, FREE), ZERO
+    free, front = np.full((num_slots >> 6) + 3, FREE), ZERO
+    word = FREE
     tile = max(TILE, 4 * k)
     unsorted, keys = np.empty(tile + k, U64), np.empty(tile + k, U64)
     ends = np.empty(2 * tile, np.uint32)
@@ -131,16 +142,23 @@ def even_row(shares: Int64s, first: Int64s, row: Int32s, slots: Int32s) -> None:
         _sort(unsorted, np.int64(num), ends, low, half + OF_SOURCE, keys)
         for i in range(np.int64(num)):
             j = keys[i] & SOURCE
+            # The word of the first free slot is kept apart, so that a unit waits for the one before
+            # in 4 operations on a register, and next to no branch is mispredicted.
             slot = max(may_come[j], front)
-            if row[slot] >= 0:  # one of 500, with 30 sources
-                slot = _free_slot(free, slot)
+            left = (word if slot < front + WORD_SLOTS else ZERO) & (FREE << (slot & IN_WORD))
+            if left != ZERO:
+                left &= ~left + ONE
+                word ^= left
+                slot = front | _bit_of(left)
+                while word == ZERO:
+                    front += WORD_SLOTS
+                    word = free[front >> WORD]
+            else:
+                slot = _take(free, max(slot, front + WORD_SLOTS))
             may_come[j] = keys[i] >> (fine + OF_SOURCE)
-            free[slot >> WORD] ^= ONE << (slot & IN_WORD)
             row[slot] = np.int32(j)
             slots[at[j]] = np.int32(slot)
             at[j] += ONE
-            while front < U64(num_slots) and row[front] >= 0:
-                front += ONE
 
 
 @kernel(READ_INT64, READ_INT32, WRITE_INT64, WRITE_INT64)
