@@ -92,7 +92,7 @@ def write(data: Data, folder: Path) -> None:
     pages, blocks = {}, {}
     if data.keys() & ({"contest", *MODULES, "pytest"} - {"plan_files", "orders", "bins", "shards"}):
         pages["benchmarks.md"] = benchmarks.page(data, results)
-        blocks["README.md", "benchmarks"] = summary.summary(results, data.get("quality"))
+        blocks["README.md", "benchmarks"] = summary.summary(results)
     if "orders" in data:
         pages["orders-measured.md"] = orders_page.page(data)
     if "bins" in data:

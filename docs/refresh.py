@@ -1,9 +1,9 @@
-"""Draw the pictures of the documentation, and bring README's `indexplan --help` up to date.
+"""Draw the pictures of the documentation, and bring its `indexplan --help` up to date.
 
     python docs/refresh.py [FOLDER]
 
-Writes docs/images/plan-*.png, by the commands of docs/pictures.md, and README.md of this project,
-or of the copy in FOLDER. Needs `pip install -e '.[cli]'`.
+Writes docs/images/plan-*.png, by the commands of docs/pictures.md, and the block in
+docs/command-line.md, of this project or of the copy in FOLDER. Needs `pip install -e '.[cli]'`.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def help_text() -> str:
 def main(root: Path) -> None:
     """Refresh the documentation of the project in a folder."""
     draw(root / "docs" / "images")
-    readme = root / "README.md"
-    text = readme.read_text()
-    readme.write_text(HELP.sub(lambda found: found[1] + help_text() + found[2], text))
+    page = root / "docs" / "command-line.md"
+    text = page.read_text()
+    page.write_text(HELP.sub(lambda found: found[1] + help_text() + found[2], text))
 
 
 if __name__ == "__main__":

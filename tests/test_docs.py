@@ -3,19 +3,26 @@
 import contextlib
 import importlib
 import io
+import itertools
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image  # which matplotlib brings
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import indexplan as ip
 from indexplan.orders.registry import _REGISTRY, registered
+from indexplan_torch import PlanBatchSampler, PlanLoader
 
 ROOT = Path(__file__).parents[1]
 
@@ -44,6 +51,7 @@ PAGES = (
     "subsets",
     "migrate/distributed-sampler",
     "migrate/weighted-random-sampler",
+    "command-line",
 )
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
@@ -66,39 +74,63 @@ def blocks(name: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def readme(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """The names that README's examples leave behind, in the folder that they ran in."""
-    names: dict[str, object] = {"folder": tmp_path_factory.mktemp("readme")}
-    with inside(names["folder"]):
-        for block in blocks("README.md"):
-            exec(block, names)  # noqa: S102 (our own README)
-    return names
+def test_readme_runs(tmp_path: Path) -> None:
+    """README's loop trains for three epochs; run again, it goes on where the saved state stands."""
+    (loop,) = blocks("README.md")
+    steps: list[object] = []
+    counting = register_optimizer_step_post_hook(lambda *given: steps.append(given))
+    with inside(tmp_path), contextlib.ExitStack() as stack:
+        stack.callback(counting.remove)
+        exec(loop, names := dict[str, Any]())  # noqa: S102 (our own README)
+        assert 3 * 32 == len(steps)
+        loader = PlanLoader(range(1000), names["plan"])
+        loader.set_epoch(1)
+        for _ in itertools.islice(loader, 5):
+            pass
+        torch.save(loader.state_dict(), "loader.pt")
+        exec(loop, {})  # noqa: S102
+    assert 3 * 32 + (32 - 5) + 32 == len(steps)
 
 
-def test_readme_runs(readme: dict[str, object]) -> None:
-    """README's examples run, one after another, and say what they compute."""
-    batch, rest = readme["batch"], readme["rest"]
-    assert (np.dtype(np.int64), (256,)) == (batch.dtype, batch.shape)  # type: ignore[attr-defined]
-    assert 12 == rest.world_size  # type: ignore[attr-defined]
-    plan = readme["plan"]
-    assert isinstance(plan, ip.Plan)
-    micro = plan.micro_batches(epoch=0, sub_epoch=7, step=2, rank=1)
-    assert [3] * 5 == [len(part) for part in micro]
-    assert 192 == plan.phase(epoch=3, sub_epoch=0, step=0)["resolution"]
+def rows_of_readme() -> list[list[str]]:
+    """The rows of README's table of what to write."""
+    text = (ROOT / "README.md").read_text()
+    (table,) = re.findall(r"^\| you have, or want .*\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
 
 
-def test_plan_file_is_readable_without_this_library(readme: dict[str, object]) -> None:
+def test_readme_says_what_to_write(tmp_path: Path) -> None:
+    """What README's table tells to write makes a plan, or reads one."""
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table({"id": np.arange(10)}), tmp_path / "data" / "0.parquet")
+    names = {
+        "ip": ip,
+        "PlanBatchSampler": PlanBatchSampler,
+        "dataset": range(10),
+        "num_tokens": 9_000,
+    }
+    names |= {"weights": np.ones(10), "labels": np.arange(10) % 2, "lengths": np.full(10, 700)}
+    for _, code, _ in rows_of_readme():
+        plan = names["plan"] = ip.Plan(ip.Shuffle(1000), batch_size=2)
+        for written in re.findall(r"`(.*?)`", code):
+            with inside(tmp_path):
+                found = eval(written.removeprefix("batch_sampler="), names)  # noqa: S307 (ours)
+            if isinstance(found, ip.Order):
+                found = plan.replace(order=found, world_size=1).batch(epoch=0, step=0, rank=0)
+            assert 0 < len(found), written
+
+
+def test_plan_file_is_readable_without_this_library(tmp_path: Path) -> None:
     """The plain NumPy of the format's page reads what the library reads."""
     (block,) = blocks("docs/plan-file.md")
     assert "indexplan" not in block
+    order = ip.BlockShuffle(1_281_167, block_size=4096, window=8)
+    plan = ip.Plan(order, world_size=8, remainder="drop", batch_size=15)
+    ip.save(plan, tmp_path / "run.plan")
     out = io.StringIO()
-    with inside(readme["folder"]), contextlib.redirect_stdout(out):
+    with inside(tmp_path), contextlib.redirect_stdout(out):
         exec(block, {})  # noqa: S102 (our own page)
-    plan = readme["plan"]
-    assert isinstance(plan, ip.Plan)
-    flat = plan.replace(sub_epochs=1, remainder="drop", batch_size=15)
-    expected = flat.batch(epoch=0, step=17, rank=2).tolist()
+    expected = plan.batch(epoch=0, step=17, rank=2).tolist()
     assert expected == [int(number) for number in re.findall(r"\d+", out.getvalue())]
 
 
@@ -167,15 +199,17 @@ def check_page(page: str, folder: Path) -> None:
 
 
 def test_pictures_and_help_are_drawn_by_the_command(tmp_path: Path) -> None:
-    """`python docs/refresh.py` draws the pictures that there are, and leaves README as it is."""
-    (readme,) = re.findall(
-        r"(.*<!-- help -->\n```text\n).*?\n(```\n.*)", (ROOT / "README.md").read_text(), re.DOTALL
+    """`python docs/refresh.py` draws the pictures that there are, and the help as it is."""
+    page = "docs/command-line.md"
+    (parts,) = re.findall(
+        r"(.*<!-- help -->\n```text\n).*?\n(```\n.*)", (ROOT / page).read_text(), re.DOTALL
     )
-    (tmp_path / "README.md").write_text("outdated\n".join(readme))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / page).write_text("outdated\n".join(parts))
     paths = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
     command = [sys.executable, str(ROOT / "docs" / "refresh.py"), str(tmp_path)]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
-    assert (ROOT / "README.md").read_text() == (tmp_path / "README.md").read_text()
+    assert (ROOT / page).read_text() == (tmp_path / page).read_text()
     drawn = {file.name: file for file in (tmp_path / "docs" / "images").iterdir()}
     assert {file.name for file in (ROOT / "docs" / "images").glob("plan-*.png")} == set(drawn)
     for name, file in drawn.items():
@@ -204,44 +238,65 @@ def test_words_on_mixing_are_true() -> None:
 
 
 def test_every_page_and_picture_is_found() -> None:
-    """README leads to all pages but the site's home, and a page to every picture and example."""
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
-    assert {"index.md"} == pages - linked("README.md")
-    everywhere = linked("README.md", *map(str, (ROOT / "docs").rglob("*.md")))
+    """A page names every picture and example."""
+    everywhere = named("README.md", *map(str, (ROOT / "docs").rglob("*.md")))
     for folder in ("images", "examples"):
         assert not {file.name for file in (ROOT / "docs" / folder).glob("*.*")} - everywhere
 
 
 def test_every_page_has_a_place_in_the_site() -> None:
     """The navigation of mkdocs.yml names each page and notebook once."""
-    named = re.findall(r"^ *- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    said = re.findall(r"^ *- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     folder = ROOT / "docs"
     expected = [path.relative_to(folder).as_posix() for path in folder.rglob("*.md")]
     expected += [f"{path.relative_to(folder).as_posix()}.md" for path in folder.rglob("*.ipynb")]
-    assert sorted([*expected, "repository/CHANGELOG.md"]) == sorted(named)
+    assert sorted([*expected, "repository/CHANGELOG.md"]) == sorted(said)
 
 
-def linked(*pages: str) -> set[str]:
-    """The names of the files that pages link to."""
-    links = [re.findall(r"\]\(([^)#:]+)", (ROOT / page).read_text()) for page in pages]
-    return {Path(target).name for each in links for target in each}
+def named(*pages: str) -> set[str]:
+    """The names of the files that pages link to, or that their commands run."""
+    texts = [(ROOT / page).read_text() for page in pages]
+    found = [re.findall(r"(?:\]\(|\b(?=docs/examples/))([^)#:\s]+)", text) for text in texts]
+    return {Path(target).name for each in found for target in each}
 
 
 def picture() -> str:
-    """README's picture of a small plan."""
+    """README's picture of a small plan, and of one that goes on with another number of ranks."""
     plan = ip.Plan(ip.Shuffle(13, seed=1), world_size=2, batch_size=2)
+    rest = plan.replace(world_size=3).resume(plan.cursor(epoch=0, step=2))
     order = plan.order.take(0, np.arange(13)).tolist()
-    rule = "           +" + "----+" * 13
+    rule = "          +" + "----+" * 13
     cells = "|".join(f" {index:>2} " for index in order)
-    steps, ranks = "", ""
-    for step in range(plan.num_steps(0)):
-        sizes = [plan.batch(0, step=step, rank=rank).size for rank in range(2)]
-        steps += f"step {step}".center(5 * sum(sizes) - 1) + "|"
-        for rank, size in enumerate(sizes):
-            ranks += (f"rank {rank}" if size > 1 else f"r{rank}").center(5 * size - 1) + "|"
     positions = " ".join(f"{position:>3} " for position in range(13)).rstrip()
-    lines = [f" position   {positions}", rule, f" order     |{cells}|", rule]
-    return "\n".join([*lines, f" step      |{steps}", f" rank      |{ranks}"])
+    alone, both = partition([plan] * 4), partition([plan, plan, rest])
+    return "\n".join(
+        (
+            f" position {positions}",
+            rule,
+            f" sample   |{cells}|   shuffled by a key",
+            rule,
+            f" step     |{alone[0]}",
+            f" 2 ranks  |{alone[1]}   dealt by division",
+            rule,
+            f" 2, and   |{both[0]}",
+            f" then 3   |{both[1]}   resumed at step 2",
+            rule,
+        )
+    )
+
+
+def partition(plans: list[ip.Plan]) -> tuple[str, str]:
+    """Two rows of the picture, the steps and the ranks, where step i is that of the i-th plan."""
+    steps, ranks, read = "", "", []
+    for step, plan in enumerate(plans):
+        batches = [plan.batch(0, step=step, rank=rank) for rank in range(plan.world_size)]
+        steps += f"step {step}".center(5 * sum(map(len, batches)) - 1) + "|"
+        for rank, batch in enumerate(batches):
+            ranks += (f"rank {rank}" if len(batch) > 1 else f"r{rank}").center(5 * len(batch) - 1)
+            ranks += "|"
+        read += np.concatenate(batches).tolist()
+    assert read == plans[0].order.take(0, np.arange(13)).tolist()
+    return steps, ranks
 
 
 def test_picture() -> None:
@@ -254,11 +309,13 @@ def test_promised_files() -> None:
     tracked = {
         name
         for name in (path.name for path in ROOT.iterdir())
-        if not name.startswith(".") and name not in {"build", "dist"} and ".egg-info" not in name
+        if not name.startswith(".")
+        and name not in {"build", "dist"}
+        and not name.endswith((".egg-info", ".plan"))  # of README's commands
     }
     expected = {"pyproject.toml", "indexplan", "adapters", "benchmarks", "tests", "README.md"}
-    expected |= {"mkdocs.yml"}
-    assert expected | {"LICENSE", "CHANGELOG.md", "docs"} == tracked
+    expected |= {"LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "mkdocs.yml"}
+    assert expected == tracked
 
 
 def test_runtime_dependencies() -> None:
@@ -281,7 +338,7 @@ def test_trainers_page_runs() -> None:
 
 def test_links_lead_somewhere() -> None:
     """Every relative link of a page names a file that is there, and a heading that it has."""
-    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for target, anchor in re.findall(r"\]\(([^)#:]*)(#[^)]*)?\)", page.read_text()):
             file = page.parent / target if target else page
             assert file.exists(), f"{page.name}: {target}"
