@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, DistributedSampler, WeightedRandomSampler
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
+from indexplan_torch import PlanLoader
+from tests.test_docs import check_page
 from tests.trainers.ranks import run_ranks
+
+PAGES = ("torchdata",)
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page: str, tmp_path: Path) -> None:
+    """Both codes of a page run, and what it says of them holds."""
+    check_page(f"migrate/{page}", tmp_path)
 
 
 def right_and_counted() -> dict[str, list[int]]:
     """Answers that are right, and all answers, of ten samples: summed over the ranks of a group."""
     import torch.distributed as dist
-
-    from indexplan_torch import PlanLoader
 
     dist.init_process_group("gloo")
     dataset = torch.arange(10)
@@ -52,3 +63,44 @@ def test_weighted_random_sampler_ends_at_2_to_the_24() -> None:
     order = ip.Weighted(weights)
     assert 2**24 + 1 == order.epoch_size
     assert [1, 1] == order.count(0, [0, 2**24]).tolist()
+
+
+def of_workers(loader: Any, state: dict[str, Any]) -> list[list[int]]:
+    """Load a state and return the batches that are left."""
+    loader.load_state_dict(state)
+    return [batch.tolist() for batch in loader]
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_states_under_other_numbers_of_workers(caplog: pytest.LogCaptureFixture) -> None:
+    """States of torchdata need the workers that they were saved with; PlanLoader's do not.
+
+    Nor does torchdata promise anything of states with in_order=False, which PlanLoader refuses.
+    """
+    dataset = torch.arange(40)
+    plan = ip.Plan(ip.Sequential(40), batch_size=4)
+    expected = [list(range(start, start + 4)) for start in range(8, 40, 4)]
+
+    def torchdatas(num_workers: int, **options: Any) -> Any:
+        context = "forkserver" if num_workers else None
+        options |= {"num_workers": num_workers, "multiprocessing_context": context}
+        return StatefulDataLoader(dataset, batch_size=4, **options)
+
+    def ours(num_workers: int) -> Any:
+        context = "forkserver" if num_workers else None
+        return PlanLoader(dataset, plan, num_workers=num_workers, multiprocessing_context=context)
+
+    states = {}
+    for kind in (torchdatas, ours):
+        loader = kind(0)
+        batches = iter(loader)
+        next(batches), next(batches)
+        states[kind] = loader.state_dict()
+    assert expected == of_workers(torchdatas(0), states[torchdatas])
+    with pytest.raises(AssertionError, match="expected for multiprocess dataloader"):
+        of_workers(torchdatas(1), states[torchdatas])
+    assert expected == of_workers(ours(0), states[ours]) == of_workers(ours(1), states[ours])
+    torchdatas(1, in_order=False)
+    assert "does not give any guarantees for state management" in caplog.text
+    with pytest.raises(ip.IndexPlanError, match="in_order must be True"):
+        PlanLoader(dataset, plan, in_order=False)
