@@ -16,7 +16,7 @@ from indexplan_torch import PlanLoader
 from tests.test_docs import check_page
 from tests.trainers.ranks import run_ranks
 
-PAGES = ("torchdata",)
+PAGES = ("accelerate", "torchdata")
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
@@ -104,3 +104,71 @@ def test_states_under_other_numbers_of_workers(caplog: pytest.LogCaptureFixture)
     assert "does not give any guarantees for state management" in caplog.text
     with pytest.raises(ip.IndexPlanError, match="in_order must be True"):
         PlanLoader(dataset, plan, in_order=False)
+
+
+def accelerate_leg(folder: str, stop: int | None) -> list[int]:
+    """What this rank reads: of a run's first steps, saved in a folder, or of what is left of it."""
+    from accelerate import Accelerator
+
+    from indexplan_torch.accelerate import prepare
+
+    accelerator = Accelerator()
+    plan = ip.Plan(ip.Shuffle(103, seed=5), batch_size=4)
+    loader = prepare(accelerator, PlanLoader(torch.arange(103), plan))
+    if stop is None:
+        accelerator.load_state(folder)
+    read = []
+    for step, batch in enumerate(loader, start=1):
+        read += batch.tolist()
+        if step == stop:
+            accelerator.save_state(folder)
+            break
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+    return read
+
+
+def test_accelerate_goes_on_with_other_ranks(tmp_path: Path) -> None:
+    """What save_state wrote on two ranks, load_state reads on three: each sample is read once."""
+    function, on_cpu = f"{__name__}:accelerate_leg", {"ACCELERATE_USE_CPU": "true"}
+    first = run_ranks(function, 2, str(tmp_path), 5, **on_cpu)
+    rest = run_ranks(function, 3, str(tmp_path), None, **on_cpu)
+    assert 40 == len(sum(first, []))
+    assert list(range(103)) == sorted(sum(first + rest, []))
+
+
+def dispatched() -> dict[str, int]:
+    """How many samples this rank reads from its dataset, where Accelerate dispatches batches."""
+    from accelerate import Accelerator
+    from accelerate.utils import DataLoaderConfiguration
+
+    from indexplan_torch.accelerate import prepare
+
+    asked: list[int] = []
+
+    class Asked(torch.utils.data.Dataset[int]):
+        def __len__(self) -> int:
+            return 40
+
+        def __getitem__(self, index: int) -> int:
+            asked.append(index)
+            return index
+
+    accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(dispatch_batches=True))
+    seen = {}
+    theirs = accelerator.prepare(DataLoader(Asked(), batch_size=4))
+    ours = prepare(accelerator, PlanLoader(Asked(), ip.Plan(ip.Sequential(40), batch_size=4)))
+    for name, loader in (("theirs", theirs), ("ours", ours)):
+        asked.clear()
+        seen[f"{name}, received"] = sum(len(batch) for batch in loader)
+        seen[f"{name}, read"] = len(asked)
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+    return seen
+
+
+def test_each_rank_reads_its_own_batches() -> None:
+    """Under dispatch_batches=True Accelerate reads all on the main process; a plan does not."""
+    ranks = run_ranks(f"{__name__}:dispatched", 2, ACCELERATE_USE_CPU="true")
+    each = {"theirs, received": 20, "ours, received": 20, "ours, read": 20}
+    assert [each | {"theirs, read": 40}, each | {"theirs, read": 0}] == ranks
