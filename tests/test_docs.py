@@ -21,6 +21,7 @@ from PIL import Image  # which matplotlib brings
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import indexplan as ip
+import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
 
@@ -251,6 +252,17 @@ def test_every_page_has_a_place_in_the_site() -> None:
     expected = [path.relative_to(folder).as_posix() for path in folder.rglob("*.md")]
     expected += [f"{path.relative_to(folder).as_posix()}.md" for path in folder.rglob("*.ipynb")]
     assert sorted([*expected, "repository/CHANGELOG.md"]) == sorted(said)
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    """Each name has one entry; what the entries show is looked at in tests/site."""
+    pages = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
+    entries = re.findall(r"^::: (\S+)$", "\n".join(pages), re.MULTILINE)
+    public = {f"indexplan.{name}" for name in ip.__all__} - {"indexplan.testing"}
+    public |= {f"indexplan.testing.{name}" for name in ip.testing.__all__}
+    public |= {f"indexplan_torch.{name}" for name in indexplan_torch.__all__}
+    of_trainers = {name for name in entries if name.count(".") == 2} - public
+    assert sorted(public | of_trainers) == sorted(entries)
 
 
 def named(*pages: str) -> set[str]:

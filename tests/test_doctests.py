@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -47,3 +49,19 @@ PUBLIC = [
 def test_every_public_name_has_an_example(owner: object, name: str) -> None:
     """A docstring with an example, for what a package exports, and what a plan can be asked."""
     assert ">>>" in (getattr(owner, name).__doc__ or "")
+
+
+SECTION = re.compile(r"^(Other )?Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [each for each in PUBLIC if each[0] is not indexplan.Plan]
+)
+def test_every_parameter_is_described(owner: object, name: str) -> None:
+    """A docstring that describes parameters describes all of them."""
+    value = getattr(owner, name)
+    sections = SECTION.findall(inspect.getdoc(value) or "")
+    if sections:
+        text = "\n".join(body for _, body in sections)
+        described = set(re.findall(r"\w+", " ".join(re.findall(r"^[\w*, ]+", text, re.MULTILINE))))
+        assert not set(inspect.signature(value).parameters) - described - {"_"}

@@ -51,10 +51,15 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         Discovered at first use if left out.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
         Instead of it: a mesh, or its data-parallel dimension.
-    item, as_array, keep_bins, partial
+    nested, item, as_array, keep_bins, partial
         As for `PlanBatchSampler`.
     compare : bool, default False
         As for `PlanBatchSampler`; off, since Accelerate may read it on one process only.
+
+    Other Parameters
+    ----------------
+    num_replicas
+        Refused: its name here is world_size.
 
     Raises
     ------

@@ -42,6 +42,11 @@ class PlanLoader(DataLoader[Any]):
         DataLoader's: num_workers, collate_fn, persistent_workers and so on. `worker_init_fn` is by
         default one that gives every rank and worker its own random stream.
 
+    Other Parameters
+    ----------------
+    batch_sampler
+        For trainers that build loaders anew. Leave it out.
+
     Raises
     ------
     IndexPlanError

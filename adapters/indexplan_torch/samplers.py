@@ -283,6 +283,11 @@ class PlanSampler(PlanView):
     partial, compare : bool
         As for `PlanBatchSampler`.
 
+    Other Parameters
+    ----------------
+    num_replicas
+        Refused: its name here is world_size.
+
     Raises
     ------
     IndexPlanError

@@ -75,6 +75,9 @@ class Plan:
         What happens to units that do not fill a global batch. "spread": steps shrink, by at most
         one unit against each other. "drop": nobody reads them. "pad": the sub-epoch's first
         units fill the last step. "carry": the next epoch fills it.
+    balance : Balance, optional
+        Deal the units of each step to the ranks so that their work is nearly equal, where samples
+        differ in length.
     resumed : Resume, optional
         Where the plan starts; `resume` sets it.
 
