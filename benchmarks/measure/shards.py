@@ -123,11 +123,11 @@ def streaming(case: Case, rule: str, order: Array, nodes: int, done: int = 0) ->
     return ip.Plan(dealt, world_size=nodes * RANKS, global_batch_size=case.step, remainder="drop")
 
 
-def ours(case: Case, sizes: Array, remainder: str, sub_epochs: int) -> ip.Plan:
+def ours(case: Case, sizes: Array, remainder: str, sub_epochs: int, window: int = 2) -> ip.Plan:
     """Return our plan of a case."""
     grid = "stream" if remainder == "carry" else "epoch"
     return ip.Plan(
-        ip.ShardShuffle(sizes, grid=grid, **case.lanes(), seed=1),
+        ip.ShardShuffle(sizes, grid=grid, **case.lanes(), window=window, seed=1),
         world_size=case.nodes * RANKS,
         global_batch_size=case.step,
         remainder=remainder,
@@ -170,12 +170,27 @@ def of_ours(case: Case) -> Iterator[Record]:
         yield {**counted(case, rest, sizes, epoch), **more, "resumed": nodes}
 
 
-def worst(case: Case) -> Record:
+def worst(case: Case, window: int = 2) -> Record:
     """Return spread at its worst: of a sample more than so many full steps."""
     sizes = case.sizes()
     sizes[-1] += (1 - int(sizes.sum())) % case.step
-    more = {"who": "ShardShuffle", "remainder": "spread, worst n", "sub_epochs": 1, "resumed": 0}
-    return {**counted(case, ours(case, sizes, "spread", 1), sizes), **more}
+    more = {"who": called(window), "remainder": "spread, worst n", "sub_epochs": 1, "resumed": 0}
+    return {**counted(case, ours(case, sizes, "spread", 1, window), sizes), **more}
+
+
+def called(window: int) -> str:
+    """Return what ours is called on the page."""
+    return "ShardShuffle" if window == 2 else f"ShardShuffle, window {window}"
+
+
+def of_narrow(case: Case) -> Iterator[Record]:
+    """Yield what is found of ours with windows of one mean shard, where few shards are to live."""
+    sizes = case.sizes()
+    for remainder, sub_epochs in (("drop", 1), ("pad", 1), ("carry", 1), ("carry", 40)):
+        plan = ours(case, sizes, remainder, sub_epochs, window=1)
+        more = {"who": called(1), "remainder": remainder, "sub_epochs": sub_epochs, "resumed": 0}
+        yield {**counted(case, plan, sizes, int(remainder == "carry")), **more}
+    yield worst(case, window=1)
 
 
 def of_streaming(case: Case, rule: str) -> Iterator[Record]:
@@ -255,6 +270,7 @@ def measure(*, quick: bool) -> Record:
             records += of_streaming(case, rule)
         if case.mixes:
             records.append(worst(case))
+            records += of_narrow(case)
             mixed += mixing(case)
         print(f"{case}: {len(records)} records")
     mixed += [row for row in records if "variance" in row and not row["resumed"]]

@@ -10,6 +10,7 @@ from benchmarks.render import losing
 from benchmarks.render.writer import Figure, figures, heading, markdown, number, power, section
 
 OURS = "ShardShuffle"
+NARROW = f"{OURS}, window 1"
 MANY, FIGURE_NODES = 10**5, 16
 SURE = 0.02
 """Downloads by which somebody is ahead, or variance: less is chance."""
@@ -45,7 +46,7 @@ def records(data: Any, **fields: Any) -> list[Record]:
 def of_figure(data: Any, remainder: str, **fields: Any) -> Record:
     """Return what was found of ours in the case of the figures: 1e5 uneven shards, 16 nodes."""
     case = {"shards": MANY, "even": False, "nodes": FIGURE_NODES, "who": OURS}
-    (record,) = records(data, **case, remainder=remainder, **{**PLAIN, **fields})
+    (record,) = records(data, **{**case, **PLAIN, "remainder": remainder, **fields})
     return record
 
 
@@ -68,9 +69,11 @@ def downloads(remainder: str, **fields: Any) -> Callable[[Any], float]:
     return measure
 
 
-def of(key: str, best: Callable[[Iterable[float]], float]) -> Callable[[Any], float]:
+def of(
+    key: str, best: Callable[[Iterable[float]], float], who: str = OURS
+) -> Callable[[Any], float]:
     """Return a figure's measure: the worst over the plans that keep their lanes."""
-    return lambda data: best(of_figure(data, *case[:1], **case[1])[key] for case in IN_CASE)
+    return lambda data: best(of_figure(data, rule, who=who, **more)[key] for rule, more in IN_CASE)
 
 
 FIGURES = (
@@ -132,6 +135,24 @@ FIGURES = (
         of("different", min),
         least=True,
     ),
+    Figure(
+        "window 1: downloads under drop", 1.05, "times the dataset", downloads("drop", who=NARROW)
+    ),
+    Figure(
+        "window 1: downloads under spread, at its worst n",
+        1.10,
+        "times the dataset",
+        downloads("spread, worst n", who=NARROW),
+        loss="1.103, as with a window of 2 but for fewer live shards, which two nodes then read.",
+    ),
+    Figure("window 1: live shards of a node", 30, "shards", of("live", max, NARROW)),
+    Figure(
+        "window 1: different shards in a global batch, in the mean",
+        120,
+        "shards",
+        of("different", min, NARROW),
+        least=True,
+    ),
 )
 
 EXPLAINED = {
@@ -156,7 +177,7 @@ def rival_losses(data: Any) -> list[losing.Loss]:
     """Return the cells in which a shuffle of Streaming is ahead of ours under drop."""
     found = []
     for record in data["shards"]["records"]:
-        if record["who"] == OURS:
+        if record["who"].startswith(OURS):
             continue
         case = {name: record[name] for name in ("shards", "even", "nodes", "resumed")}
         (mine,) = records(data, **case, who=OURS, remainder="drop", sub_epochs=1)
@@ -246,6 +267,10 @@ def rows_of() -> list[tuple[str, dict[str, Any]]]:
     rows.append(
         (f"{OURS}, spread, at its worst n", {"who": OURS, "remainder": "spread, worst n", **PLAIN})
     )
+    narrow = {"who": NARROW, **PLAIN}
+    rows += [(f"{NARROW}, {rule}", {**narrow, "remainder": rule}) for rule in ("drop", "carry")]
+    at_worst = {**narrow, "remainder": "spread, worst n"}
+    rows.append((f"{NARROW}, spread, at its worst n", at_worst))
     for rule in RULES:
         rows.append((f"Streaming {rule}", {"who": f"Streaming {rule}", "resumed": 0}))
     rows.append((f"Streaming {RULES[0]}, gone on", {"who": f"Streaming {RULES[0]}", "on": True}))
