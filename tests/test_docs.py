@@ -52,6 +52,7 @@ PAGES = (
     "subsets",
     "migrate/distributed-sampler",
     "migrate/weighted-random-sampler",
+    "migrate/grain",
     "command-line",
 )
 BLOCK = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -57,6 +58,26 @@ def test_page_runs(page: str, tmp_path: Path) -> None:
         "import sys, pathlib, tests.test_docs as docs; docs.check_page(sys.argv[1], pathlib.Path())"
     )
     finish(start(tmp_path, "-c", run, f"migrate/{page}"))
+
+
+def test_workers_of_grain_make_other_batches(tmp_path: Path) -> None:
+    """The page says so of a DataLoader that batches; tests/test_bridges.py shows that ours stay."""
+    (tmp_path / "program.py").write_text(
+        "import json, grain\n"
+        "def batches(num_workers):\n"
+        "    sampler = grain.samplers.IndexSampler(64, shuffle=True, num_epochs=1, seed=0)\n"
+        "    loader = grain.DataLoader(data_source=range(64), sampler=sampler,\n"
+        "        operations=[grain.transforms.Batch(4)], worker_count=num_workers)\n"
+        "    return sorted(sorted(batch.tolist()) for batch in loader)\n"
+        "if __name__ == '__main__':  # Grain starts its workers as new processes\n"
+        "    print(json.dumps([batches(num_workers) for num_workers in (0, 0, 2)]))\n"
+    )
+    (said,) = finish(start(tmp_path, "program.py"))
+    (line,) = re.findall(r"^\[\[.*", said, re.MULTILINE)
+    alone, again, shared = json.loads(line)
+    assert alone == again
+    assert sorted(sum(alone, [])) == sorted(sum(shared, [])) == list(range(64))
+    assert alone != shared
 
 
 def weights(file: Path) -> dict[str, np.ndarray]:
