@@ -327,7 +327,8 @@ def test_promised_files() -> None:
         and not name.endswith((".egg-info", ".plan"))  # of README's commands
     }
     expected = {"pyproject.toml", "indexplan", "adapters", "benchmarks", "tests", "README.md"}
-    expected |= {"LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "mkdocs.yml"}
+    expected |= {"LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff"}
+    expected |= {"docs", "mkdocs.yml"}
     assert expected == tracked
 
 

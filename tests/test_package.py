@@ -1,0 +1,60 @@
+"""What a package index shows: a page whose links and pictures work there, and true words."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # which the trainers bring
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.metadata.spec import DEFAULT_METADATA_VERSION, get_core_metadata_constructors
+from hatchling.plugin.manager import PluginManager
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def project() -> ProjectMetadata[Any]:
+    """The project as its build sees it."""
+    return ProjectMetadata(str(ROOT), PluginManager())
+
+
+@pytest.fixture(scope="module")
+def address(project: ProjectMetadata[Any]) -> str:
+    """Where the repository lies."""
+    return project.core.urls["Repository"]
+
+
+def test_page_links_are_absolute(project: ProjectMetadata[Any], address: str) -> None:
+    """In a wheel's description each link and picture of README is absolute, and names a file."""
+    wheel = get_core_metadata_constructors()[DEFAULT_METADATA_VERSION](project)
+    assert "Description-Content-Type: text/markdown\n" in wheel
+    page = wheel[wheel.index("# indexplan\n") :]
+    readme = (ROOT / "README.md").read_text()
+    for kind, folder in ((r"!\[[^]]*\]", "raw"), (r"(?<!!)\[[^]]*\]", "blob")):
+        links = re.findall(kind + r"\((.*?)\)", page)
+        assert len(re.findall(kind + r"\(", readme)) == len(links) > 0
+        for link in links:
+            place, _, anchor = link.removeprefix(f"{address}/{folder}/main/").partition("#")
+            assert (ROOT / place).exists(), link
+            assert not anchor
+    assert "](docs" not in page
+    assert "<img" not in page
+    code = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+    assert code.findall(readme) == code.findall(page)
+
+
+def test_addresses_agree(project: ProjectMetadata[Any], address: str) -> None:
+    """The repository's address is the same wherever it is written."""
+    assert all(url.startswith(address) for url in project.core.urls.values())
+    texts = [(ROOT / name).read_text() for name in ("pyproject.toml", "SECURITY.md", "README.md")]
+    found = re.findall(r"https://github.com/[\w-]*indexplan[\w-]*/[\w-]+", "".join(texts))
+    assert {address} == set(found)
+
+
+def test_citation_agrees(project: ProjectMetadata[Any], address: str) -> None:
+    """CITATION.cff says what the package says of itself."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert project.core.license_expression == cited["license"]
+    assert address == cited["repository-code"]
+    assert project.core.authors == cited["authors"]
