@@ -19,7 +19,8 @@ from indexplan.dataset import Dataset, Identified, dataset_of
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders import BlockShuffle, Sequential, Shuffle
-from indexplan.orders.base import READS, Int64, Order
+from indexplan.orders.base import Int64, Order
+from indexplan.orders.traits import READS
 from indexplan.seeds import EPOCH_STOP, SEED_STOP
 
 FORMAT = "indexplan"

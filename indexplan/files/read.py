@@ -18,10 +18,11 @@ from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.stores.open import store_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Order, Traits
+from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import Column
 from indexplan.orders.registry import order_from_dict
 from indexplan.orders.sequential import expand
+from indexplan.orders.traits import Traits
 from indexplan.plan.plan import Plan
 from indexplan.seeds import check_seed
 

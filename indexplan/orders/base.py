@@ -6,7 +6,7 @@ import abc
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,67 +16,16 @@ from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.columns import Column
+from indexplan.orders.traits import PLAIN, Traits
 from indexplan.seeds import check_epoch, check_seed
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 NUM_SAMPLES_STOP = 2**63
-
-
-READS = ("once", "at most once", "any")
 DEEPEST = 8  # orders inside orders
 MOST_READS = 2**27  # that a call lists: a gibibyte of positions
 SAID_IN_TRAITS = ("deals_bins", "constant_num_units", "every_sample_once")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Traits:
-    """What an order promises of all of its epochs; a plan directory remembers it.
-
-    Parameters
-    ----------
-    deals_bins : bool, default False
-        Whether units may hold other than one sample.
-    constant_num_units : bool, default True
-        Whether all epochs have the same number of units, which "carry" needs.
-    reads : {"once", "at most once", "any"}, default "once"
-        How often an epoch reads each sample. `verify` holds an order to it.
-    cuts_samples : bool, default False
-        Whether units may hold pieces of samples; then `spans` says which. Only for orders that
-        deal bins.
-
-    Raises
-    ------
-    IndexPlanError
-        If one of them is something else.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> ip.Shuffle(10).traits
-    Traits(deals_bins=False, constant_num_units=True, reads='once', cuts_samples=False)
-    """
-
-    deals_bins: bool = False
-    constant_num_units: bool = True
-    reads: str = "once"
-    cuts_samples: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("deals_bins", "constant_num_units", "cuts_samples"):
-            if not isinstance(getattr(self, name), bool):
-                cure = f"leave it out for {getattr(Traits, name)}"
-                raise wrong(f"a trait, {name},", "a boolean", getattr(self, name), cure)
-        if self.reads not in READS:
-            rule = f"one of {', '.join(READS)}"
-            raise wrong("a trait, reads,", rule, self.reads, "leave it out for once")
-        if self.cuts_samples and not self.deals_bins:
-            cure = "set deals_bins=True too"
-            raise wrong("a trait, cuts_samples,", "False of single samples", True, cure)
-
-
-PLAIN = Traits()
 PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 
 

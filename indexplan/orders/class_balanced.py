@@ -11,11 +11,12 @@ import numpy as np
 
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Traits
+from indexplan.orders.base import Float64, Int64
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass
 from indexplan.orders.columns import FLOATS, Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
+from indexplan.orders.traits import Traits
 from indexplan.seeds import check_seed
 
 CURE = "pass one number for each class, by rising label, or a dict of label to number"

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Traits
+from indexplan.orders.base import Int64
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass, Classes, classes_of
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
+from indexplan.orders.traits import Traits
 from indexplan.seeds import CLASS_NUMBERS, check_seed, key_words
 
 SHORT = ("error", "repeat", "leave_out")

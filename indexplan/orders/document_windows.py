@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.layers import sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.strata import lengths_of
+from indexplan.orders.traits import Traits
 from indexplan.seeds import BINS, DOCUMENTS, check_seed, key_words
 
 TOKENS_STOP = 2**63

@@ -10,10 +10,11 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Order, Traits
+from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.layers import Layer, sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.streams import count_between, epochs_of, few, first_between, reads_between
+from indexplan.orders.traits import Traits
 from indexplan.seeds import EPOCH_STOP
 
 PLACE_STOP = 2**63

@@ -14,16 +14,7 @@ from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders import mixed_bins
-from indexplan.orders.base import (
-    NUM_SAMPLES_STOP,
-    READS,
-    Float64,
-    Int64,
-    Order,
-    Traits,
-    as_json,
-    check_saved,
-)
+from indexplan.orders.base import NUM_SAMPLES_STOP, Float64, Int64, Order, as_json, check_saved
 from indexplan.orders.layers import nest, sorted_reads
 from indexplan.orders.mixed_bins import Sorted
 from indexplan.orders.phases import PLACE_STOP, Phases
@@ -32,6 +23,7 @@ from indexplan.orders.sequential import cut_runs
 from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, first_between, reads_between
+from indexplan.orders.traits import READS, Traits
 from indexplan.seeds import EPOCH_STOP, check_seed
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB

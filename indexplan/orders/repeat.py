@@ -9,10 +9,11 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Order, Traits
+from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.layers import Layer, sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
+from indexplan.orders.traits import Traits
 
 
 @register

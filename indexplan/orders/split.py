@@ -12,11 +12,12 @@ import numpy as np
 
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits, check_num_samples
+from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.shares import integers, largest_remainder
+from indexplan.orders.traits import Traits
 from indexplan.seeds import SPLITS, check_seed, key_words
 
 MOST_PARTS = 2**16

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
+from indexplan.orders.traits import Traits
 from indexplan.seeds import BINS, STRATA, check_epoch, key_words
 
 MOST_SAMPLES = 2**32  # of which rows hold four bytes each

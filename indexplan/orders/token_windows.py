@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.errors import integer, wrong
-from indexplan.orders.base import Int64, Order, Traits
+from indexplan.orders.base import Int64, Order
 from indexplan.orders.registry import register
+from indexplan.orders.traits import Traits
 from indexplan.seeds import BINS, PHASES, check_epoch, check_seed, key_words
 
 

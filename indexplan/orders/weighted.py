@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, Traits, check_saved
+from indexplan.orders.base import Int64, Order, check_saved
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.streams import first_by_reading
+from indexplan.orders.traits import Traits
 from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed, key_words
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from indexplan.errors import IndexPlanError, shown
-from indexplan.orders.base import NUM_SAMPLES_STOP, Int64, Traits
+from indexplan.orders.base import NUM_SAMPLES_STOP, Int64
+from indexplan.orders.traits import Traits
 from indexplan.seeds import SEED_STOP
 from indexplan.testing.looking import SINGLES, STRETCHES, Found, Law, Look, Row, ends, few
 
