@@ -59,7 +59,8 @@ def _draw(result: ip.Bench, path: str) -> None:
 
 
 def _check_path(path: str) -> None:
-    from indexplan.plot.drawing import FORMATS, new_figure
+    from indexplan.plot.drawing import FORMATS
+    from indexplan.plot.style import new_figure
 
     if Path(path).suffix not in FORMATS:
         cure = did_you_mean(Path(path).suffix, FORMATS) + "end it with one of these"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError
 from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import BLUE, GREY, RED, new_figure, of_many, sample, short
+from indexplan.plot.chance import counts_between
+from indexplan.plot.drawing import of_many, sample, short
+from indexplan.plot.style import BAND, BLUE, DARK, RED, explain, heading, new_figure, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
 REGIONS = 64
 WHOLE = 2**24  # an epoch of up to so many units is counted whole
 SAMPLED = 2**14  # else so many: each may be a page of its own to be read from a disk
-SIGMAS = 4  # a region of an even order lies further off once in 16,000 times
+# How often pictures of full shuffles may have a region above the band, and as often one below. The
+# tail of each region is that divided by their number (Bonferroni's inequality).
+FALSE_ALARMS = 0.001
 
 
 def coverage(plan: Plan, epoch: int = 0) -> Figure:
@@ -37,9 +42,10 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     -------
     matplotlib.figure.Figure
         A bar for each of 64 regions, in % of what is due to it. An epoch of up to 2**24 units is
-        counted whole: each bar is 100. Of larger ones a sample is read, and bars of an even order
-        lie between the dashed lines, 4 standard deviations off. Other bars are red, unless the
-        order may repeat or leave out samples.
+        counted whole: each bar is 100. Of larger ones a sample is read, and the grey band is what
+        chance allows: of a thousand full shuffles, one has a bar above it, and one has a bar below.
+        Its edges are quantiles of the hypergeometric distribution, which is all but binomial here.
+        Bars that end outside are red, unless the order may repeat or leave out samples.
 
     Raises
     ------
@@ -52,8 +58,7 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     >>> figure = ip.plot.coverage(ip.Plan(ip.Shuffle(10_000), batch_size=8))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 3.4)
-    axes = figure.add_subplot()
+    figure = new_figure(8, 3)
     order, num_samples = plan.order, plan.order.num_samples
     if order.deals_bins:
         rule = "coverage needs an order of single samples"
@@ -75,27 +80,63 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
         meant = True
     none = np.where(counts > 0, 2.0, 1.0)  # where no read is due
     percent = 100 * np.divide(counts, due, out=none, where=due > 0)
-    off = 0.0 if counted else float((100 * SIGMAS / np.sqrt(due)).max())
     flat = np.full(regions, True)
-    said = "this order may repeat or leave out samples"
+    low = high = np.full(regions, 100.0)
     if meant:
-        flat = np.abs(percent - 100) <= off + 1e-9
-        once = "every sample once" if order.traits.reads == "once" else "as often as the order says"
-        said = f"100%: {once}" if counted else f"{SIGMAS} standard deviations of a shuffle"
-    for color, label, chosen in ((BLUE, "reads", flat), (RED, "too many or too few", ~flat)):
+        if not counted:
+            low, high = _band(np.array(bounds, np.int64), len(indices))
+        flat = (percent > low - 1e-9) & (percent < high + 1e-9)
+    axes = panels(figure)[0, 0]
+    kinds = (BLUE, "reads", None, flat), (RED, "too many or too few", "///", ~flat)
+    for color, label, hatch, chosen in kinds:
         at = np.flatnonzero(chosen)
         if len(at):
-            axes.bar(at + 0.5, percent[at], 0.9, color=color, label=label)
-    axes.axhline(100, color=GREY, linewidth=1, label=said if off == 0 else None)
-    if off:
-        axes.axhline(100 - off, color=GREY, linewidth=1, linestyle="--", label=said)
-        axes.axhline(100 + off, color=GREY, linewidth=1, linestyle="--")
-    axes.set_ylim(0, max(125, 1.1 * percent.max(), 1.1 * (100 + off)))
+            axes.bar(
+                at + 0.5, percent[at], 0.9, color=color, label=label, hatch=hatch, edgecolor="white"
+            )
+    if low is not high:
+        band = axes.stairs(high, baseline=low, fill=True, label="what chance allows")
+        band.set(color=BAND, zorder=0.8)  # behind the bars, and its edges before them
+        for edge in (low, high):
+            axes.stairs(edge, baseline=None, color=DARK, linewidth=0.8, linestyle="--")
+    axes.axhline(100, color=DARK, linewidth=0.8)
+    axes.set_ylim(0, 1.1 * max(percent.max(), high.max()))
+    axes.margins(x=0.01)
     labelled = sample(0, regions + 1, 9)
     axes.set_xticks(labelled, labels=[short(bounds[i]) for i in labelled])
-    axes.set_title(f"Coverage: epoch {epoch}, {order.algorithm}", loc="left")
     looked_at = of_many(len(indices), num_units, "position")
     axes.set_xlabel(f"dataset index, {regions} regions ({looked_at} looked at)")
     axes.set_ylabel("% of the reads due")
-    figure.legend(fontsize="small", ncols=3, loc="outside lower center", frameon=False)
+    explain(figure)
+    caption = _caption(int((~flat).sum()), meant, counted)
+    heading(figure, f"Coverage: epoch {epoch}, {order.algorithm}", caption)
     return figure
+
+
+def _band(
+    bounds: NDArray[np.int64], looked_at: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lowest and highest % of the reads due that chance allows each region."""
+    sizes, total = np.diff(bounds), int(bounds[-1])
+    tail = FALSE_ALARMS / len(sizes)
+    of_size = {n: counts_between(looked_at, n, total, tail) for n in set(sizes.tolist())}
+    allowed = np.array([of_size[n] for n in sizes.tolist()])  # shape (regions, 2)
+    low, high = 100 * allowed.T / (sizes * (looked_at / total))
+    return low, high
+
+
+def _caption(wrong: int, meant: bool, counted: bool) -> str:
+    """Say what to see."""
+    if not meant:
+        return "This order may repeat or leave out samples, so its bars may have any height."
+    if wrong:
+        return (
+            f"Red regions ({wrong}) are read too often or too seldom: files are damaged or "
+            "missing, and `indexplan verify` tells which."
+        )
+    if counted:
+        return "Every bar is at 100%: the epoch reads each region as often as it should."
+    return (
+        "Every bar ends in the grey band: as far as a sample can tell, the epoch reads each region "
+        "as often as it should."
+    )

@@ -1,11 +1,11 @@
-"""What all pictures share: figures without a display, colours, samples, and how they are saved."""
+"""What all pictures share: samples of what is too much to draw, numbers, and how they are saved."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,37 +15,7 @@ from indexplan.partition.steps import Int64
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart
-BLUE, ORANGE, GREEN, PURPLE, RED, SKY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#D55E00",
-    "#56B4E9",
-)
-GREY, LIGHT = "#6b6b6b", "#e8e8e8"
-
 FORMATS = (".png", ".svg", ".pdf")
-
-
-def new_figure(width: float, height: float, **options: Any) -> Figure:
-    """Return an empty figure of so many inches, which no window will ever show.
-
-    Raises
-    ------
-    IndexPlanError
-        If matplotlib is missing.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        rule = "matplotlib must be installed for pictures"
-        raise IndexPlanError(f"{rule}; got {error}; pip install 'indexplan[cli]'") from error
-    figure = Figure(figsize=(width, height), layout="constrained", **options)
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def evenly(start: int, stop: int, most: int) -> list[int]:
@@ -75,10 +45,14 @@ def rounded(start: int, stop: int, most: int) -> list[int]:
 
 
 def short(number: float) -> str:
-    """Write a number so that a dozen fit below a picture: 1,250 and 1.25e11."""
-    if abs(number) < 100_000:
+    """Write a number so that a dozen fit below a picture: 953,675 and 1.25M; 1B is 10**9."""
+    size = abs(number)
+    if round(size) < 10**6:
         return f"{number:,.0f}"
-    return f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
+    for unit, letter in ((10**6, "M"), (10**9, "B"), (10**12, "T")):
+        if float(f"{size / unit:.3g}") < 1000:
+            return f"{float(f'{number / unit:.3g}'):g}{letter}"
+    return f"{number:.3g}".replace("e+", "e")
 
 
 def labelled(count: int, most: int) -> list[int]:

@@ -9,12 +9,11 @@ import numpy as np
 from indexplan.plan.draws import Draws
 from indexplan.plan.draws import draws as counted
 from indexplan.plan.plan import Plan
-from indexplan.plot.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, new_figure, short
+from indexplan.plot.style import COLORS, DARK, explain, heading, measuring, new_figure, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 LONGEST = 24  # characters of a name
 
 
@@ -48,8 +47,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
     >>> figure = ip.plot.draws(ip.Plan(order, world_size=4, batch_size=5))
     """
     found = counted(plan, epoch)
-    figure = new_figure(8, 5)
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    figure = new_figure(8, 4.5)
+    above, below = panels(figure, 2, 1, sharex=True, height_ratios=(2, 1))[:, 0]
     begins = np.concatenate([np.zeros(1, np.int64), found.stops])
     middles = (begins[1:] + begins[:-1]) / 2
     in_windows, aims = _in_windows(found)
@@ -61,15 +60,26 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
         if len(aims):
             above.stairs(aims[:, group], begins, baseline=None, color=color, linewidth=1)
         below.plot(found.stops, (found.counts - found.aimed)[:, group], color=color, linewidth=1)
-    below.axhline(0, color=GREY, linewidth=0.8)
-    above.set_ylim(bottom=0)
+    below.axhline(0, color=DARK, linewidth=0.8)
+    for axes in (above, below):
+        measuring(axes.yaxis)
+    both = np.concatenate([in_windows, aims.reshape(-1, len(found.names))])
+    above.set_ylim(0, 1.1 * both[:, chosen].max(initial=0) or 1)
     above.set_ylabel(f"% of the {found.noun}")
+    ahead = np.abs(found.counts - found.aimed).max(initial=0)
+    below.set_ylim(-1.1 * max(1, ahead), 1.1 * max(1, ahead))
     below.set_ylabel(f"{found.noun} ahead")
     below.set_xlabel("step")
-    below.xaxis.get_major_locator().set_params(integer=True)
-    below.xaxis.set_major_formatter(lambda value, _: short(value))
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
-    figure.suptitle(_title(found, len(chosen)), x=0.01, ha="left", fontsize="medium")
+    figure.align_ylabels()
+    explain(figure, columns=3)
+    total = len(found.names)
+    shown = f"{len(chosen)} of {total:,} groups, those drawn most and least. "
+    some = shown if len(chosen) < total else ""
+    caption = (
+        f"{some}Points on the lines are shares as aimed at; below, a line that stays near 0 is a "
+        f"group that is never many {found.noun} ahead of its aim, or behind it."
+    )
+    heading(figure, _title(found), caption)
     return figure
 
 
@@ -91,11 +101,8 @@ def _chosen(found: Draws) -> list[int]:
     return [*order[:half], *order[-half:]]
 
 
-def _title(found: Draws, shown: int) -> str:
+def _title(found: Draws) -> str:
     steps = f"{found.num_steps:,} step{'s' * (found.num_steps != 1)}"
     if found.num_looked_at < found.num_steps:
         steps = f"the first {found.num_looked_at:,} of {steps}"
-    title = f"Draws: epoch {found.epoch}, {steps}, {int(found.drawn.sum()):,} {found.noun}"
-    total = len(found.names)
-    some = f"; {shown} of {total:,} groups, those drawn most and least" if shown < total else ""
-    return f"{title}{some}"
+    return f"Draws: epoch {found.epoch}, {steps}, {int(found.drawn.sum()):,} {found.noun}"

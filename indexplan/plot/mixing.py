@@ -12,14 +12,31 @@ from indexplan.orders.base import Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import BLUE, GREY, new_figure, of_many, sample, short
+from indexplan.plot.chance import counts_between
+from indexplan.plot.drawing import of_many, sample, short
+from indexplan.plot.style import (
+    BAND,
+    BLUE,
+    COLORS,
+    DARK,
+    explain,
+    heading,
+    measuring,
+    new_figure,
+    nothing_here,
+    panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WINDOWS, UNITS = 64, 2048  # at most so many windows, and units looked at in each
-BAND = "#c0c0c0"  # it is narrow: the grey of other pictures would be too light
 QUARTERS = ("first quarter", "second quarter", "third quarter", "last quarter")
+# Of 100 windows of a full shuffle, 95 are between these times as uneven as they are on average: the
+# square roots of a third of chi-squared's quantiles at 2.5% and 97.5%, with 3 degrees of freedom
+# (K. Pearson, On the criterion that a given system of deviations..., 1900).
+USUAL = (0.26820, 1.76526)
+LEAST = 0.05  # more even windows are drawn there, as the axis has no zero
 
 
 def mixing(
@@ -40,8 +57,10 @@ def mixing(
     Returns
     -------
     matplotlib.figure.Figure
-        A panel for each quarter: its share in up to 64 windows, and the band that 95 of 100
-        windows of a perfect shuffle lie in. The title says how many lie in it.
+        Above, how unevenly up to 64 windows hold the four quarters, as a multiple of what a full
+        shuffle does on average: the root of the summed squares of their shares' differences from
+        what is due. Below, the shares. The grey bands are where 95 of 100 windows of a full shuffle
+        lie; the caption says how many of the shares do.
 
     Raises
     ------
@@ -55,7 +74,7 @@ def mixing(
     >>> figure = ip.plot.mixing(ip.Plan(order, world_size=4, batch_size=64))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 4)
+    figure = new_figure(8, 4.2)
     order = plan.order
     if order.deals_bins:
         rule = "mixing needs an order of single samples"
@@ -69,43 +88,84 @@ def mixing(
     starts = steps.first_step + window * sample(0, num_windows, WINDOWS)
     shares, counts = _shares(order, steps, starts, window)
     due = np.diff(_bounds(order.num_samples)) / order.num_samples
-    # a perfect shuffle draws them without putting back, so its shares are hypergeometric
-    rest = 1 - counts / order.num_samples
-    band = 1.96 * np.sqrt(np.outer(rest / np.maximum(counts, 1), due * (1 - due)))
-    inside = np.abs(shares - due) <= band + 1e-12
-    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    low, high = _bands(order.num_samples, counts)
+    inside = (shares > low - 1e-12) & (shares < high + 1e-12)
+    uneven = _uneven(shares - due, counts, due, order.num_samples)
+    above, below = panels(figure, 2, 1, sharex=True, height_ratios=(3, 2))[:, 0]
     edges = np.append(starts, steps.num_steps)
-    for i, (axes, name) in enumerate(zip(panels.flat, QUARTERS, strict=True)):
-        axes.set_title(name, loc="left", fontsize="small")
-        if not len(starts):
-            axes.text(0.5, 0.5, "no steps here", transform=axes.transAxes, ha="center")
-            continue
-        low, high = (
-            np.append(edge, edge[-1]) for edge in (due[i] - band[:, i], due[i] + band[:, i])
-        )
-        axes.fill_between(edges, 100 * low, 100 * high, step="post", color=BAND, linewidth=0)
-        axes.axhline(100 * due[i], color=GREY, linewidth=0.8)
-        axes.plot(starts, 100 * shares[:, i], "o", color=BLUE, markersize=3.5, clip_on=False)
-    panels[0, 0].set_ylim(0, 100)  # the same in every picture, so that two can be compared
-    panels[0, 0].set_yticks([0, 25, 50, 75, 100])
-    panels[0, 0].xaxis.get_major_locator().set_params(nbins=5, integer=True)
-    if steps.first_step < num_steps:  # else short numbers may be the same
-        panels[0, 0].xaxis.set_major_formatter(lambda value, _: short(value))
-    part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
-    percent = f"{100 * inside.mean():.0f}%" if inside.size else "none"
-    figure.suptitle(
-        f"Mixing: epoch {epoch}{part}, {order.algorithm}; {percent} of the points in the grey "
-        "band, of a perfect shuffle 95%",
-        x=0.01,
-        ha="left",
-        fontsize="medium",
-    )
+    if len(starts):
+        above.axhspan(*USUAL, color=BAND, linewidth=0)
+        below.stairs(
+            100 * high.max(axis=1), edges, baseline=100 * low.min(axis=1), fill=True, color=BAND
+        ).set_label("95% of a full shuffle's")
+        above.plot(starts, np.maximum(uneven, LEAST), "o", color=BLUE, markersize=3.5)
+        for i, (name, color) in enumerate(zip(QUARTERS, COLORS, strict=False)):
+            below.plot(starts, 100 * shares[:, i], "o", color=color, markersize=2.5, label=name)
+        lowest, highest = 100 * min(low.min(), shares.min()), 100 * max(high.max(), shares.max())
+        room = max(1, 0.08 * (highest - lowest))
+        below.set_ylim(max(-2, lowest - room), min(102, highest + room))
+        explain(figure, columns=5)
+    else:
+        for axes in (above, below):
+            nothing_here(axes, "no steps here")
+    above.axhline(1, color=DARK, linewidth=0.8)
+    above.set_yscale("log")
+    above.set_yticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
+    above.set_ylim(LEAST / 1.2, 120)  # the same in every picture, so that two can be compared
+    above.minorticks_off()
+    above.set_ylabel("how uneven\n(1: as a full shuffle)")
+    measuring(below.yaxis, 4)
+    below.set_ylabel("% of a window")
     each = of_many(window, window, "step")
     most = short(int(counts.max(initial=0)))
     windows = of_many(len(starts), num_windows, "window")
-    figure.supxlabel(f"step ({windows} of {each}, {most} units of each looked at)", fontsize=10)
-    figure.supylabel("% of a window's units", fontsize=10)
+    below.set_xlabel(f"step ({windows} of {each}, {most} units of each looked at)")
+    figure.align_ylabels()
+    part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
+    heading(figure, f"Mixing: epoch {epoch}{part}, {order.algorithm}", _caption(uneven, inside))
     return figure
+
+
+def _caption(uneven: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
+    """Say what to see."""
+    if not len(uneven):
+        return "There are no steps, so there is nothing to mix."
+    return (
+        f"A window is typically {np.median(uneven):.2g} times as uneven as one of a full shuffle; "
+        f"{100 * inside.mean():.0f}% of the shares below lie in the grey band, where 95% of a full "
+        "shuffle's do."
+    )
+
+
+def _bands(
+    num_samples: int, counts: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return between which shares 95% of a full shuffle's are; each of shape (windows, 4)."""
+    sizes = np.diff(_bounds(num_samples)).tolist()
+    of_count = {
+        count: [counts_between(count, size, num_samples, 0.025) for size in sizes]
+        for count in set(counts.tolist())
+    }
+    allowed = np.array([of_count[count] for count in counts.tolist()], float).reshape(-1, 4, 2)
+    low, high = np.moveaxis(allowed / np.maximum(counts, 1)[:, None, None], 2, 0)
+    return low, high
+
+
+def _uneven(
+    off: NDArray[np.float64], counts: NDArray[np.int64], due: NDArray[np.float64], num_samples: int
+) -> NDArray[np.float64]:
+    """Return how uneven windows are, over the root of what a full shuffle's square is on average.
+
+    Its counts are multivariate hypergeometric. Where they are certain, as in a window of the whole
+    dataset, it is 1.
+    """
+    n = np.maximum(counts, 1)
+    expected = (due * (1 - due)).sum() / n * (num_samples - n) / max(1, num_samples - 1)
+    found = (off**2).sum(axis=1)
+    ratio: NDArray[np.float64] = np.sqrt(
+        np.divide(found, expected, out=np.ones(len(n)), where=expected > 0)
+    )
+    return ratio
 
 
 def _bounds(num_samples: int) -> NDArray[np.int64]:

@@ -11,7 +11,18 @@ from indexplan.orders.strata import lengths_of
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.totals import valid_positions
-from indexplan.plot.drawing import BLUE, GREY, ORANGE, evenly, new_figure, of_many, short
+from indexplan.plot.drawing import evenly, of_many, short
+from indexplan.plot.style import (
+    BLUE,
+    DARK,
+    ORANGE,
+    explain,
+    heading,
+    measuring,
+    new_figure,
+    panel_title,
+    panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,8 +52,8 @@ def padding(
     -------
     matplotlib.figure.Figure
         For each of up to 512 steps, a point: the percentage of its tokens that are padding, if each
-        bin is padded to its longest sample. The grey line is what random samples would take, in
-        bins of as many. Where the order has a limit of tokens, below: how much of it the samples of
+        bin is padded to its longest sample. The line is what random samples would take, in bins of
+        as many. Where the order has a limit of tokens, below: how much of it the samples of
         the bins of a step have, one after another.
 
     Raises
@@ -80,29 +91,38 @@ def padding(
     limit = next((getattr(inside, name) for name in LIMITS if hasattr(inside, name)), None)
     rows = np.array([_of_step(plan, column, steps, step) for step in shown], float)
     tokens, padded, of_random, padded_random, bins = rows.T
-    figure = new_figure(8, 3.5 if limit is None else 5)
-    panels = figure.subplots(1 if limit is None else 2, 1, sharex=True, squeeze=False)[:, 0]
+    figure = new_figure(8, 3 if limit is None else 4.5)
+    found = panels(figure, 1 if limit is None else 2, 1, sharex=True)[:, 0]
     share = 100 * (1 - tokens.sum() / padded.sum())
     random = 100 * (1 - of_random.sum() / padded_random.sum())
-    panels[0].plot(shown, 100 * (1 - tokens / padded), "o", color=ORANGE, markersize=3)
-    panels[0].axhline(random, color=GREY, linewidth=0.8)
-    panels[0].set_ylim(bottom=0)
-    panels[0].set_ylabel("% padding")
-    words = f"padded to the longest: {share:.1f}%; grey: {random:.1f}% of random samples"
-    panels[0].set_title(words, loc="left", fontsize="medium")
+    percent = 100 * (1 - tokens / padded)
+    found[0].plot(shown, percent, "o", color=ORANGE, markersize=3, label="a step")
+    found[0].axhline(random, color=DARK, linewidth=0.8, label="random samples")
+    measuring(found[0].yaxis)
+    found[0].set_ylim(0, 1.1 * max(percent.max(), random, 1))
+    found[0].set_ylabel("% padding")
+    panel_title(found[0], f"padded to the longest: {share:.1f}%; random samples: {random:.1f}%")
     if limit is not None:
-        panels[1].plot(shown, 100 * tokens / (bins * limit), "o", color=BLUE, markersize=3)
-        panels[1].set_ylabel(f"% of {short(limit)}")
+        found[1].plot(shown, 100 * tokens / (bins * limit), "o", color=BLUE, markersize=3)
+        measuring(found[1].yaxis)
+        found[1].set_ylabel(f"% of {short(limit)}")
         fill = 100 * tokens.sum() / (bins.sum() * limit)
-        words = f"one after another: {fill:.2f}% of the limit of a bin"
-        panels[1].set_title(words, loc="left", fontsize="medium")
-    panels[-1].set_xlabel(f"step ({of_many(len(shown), num_steps, 'step')})")
-    panels[-1].xaxis.get_major_locator().set_params(integer=True)
-    panels[-1].xaxis.set_major_formatter(lambda value, _: short(value))
+        panel_title(found[1], f"one after another: {fill:.2f}% of the limit of a bin")
+    found[-1].set_xlabel(f"step ({of_many(len(shown), num_steps, 'step')})")
+    figure.align_ylabels()
+    explain(figure)
     part = f", sub-epoch {sub_epoch}" if sub_epoch is not None and plan.sub_epochs > 1 else ""
     title = f"Padding: epoch {epoch}{part}, {of_many(len(column), len(column), 'sample')}"
-    figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    heading(figure, title, _caption(limit is not None))
     return figure
+
+
+def _caption(limited: bool) -> str:
+    """Say what to see."""
+    above = "The further the points lie below the line, the more padding the bins save"
+    if not limited:
+        return f"{above}."
+    return f"{above}; those of the lower panel are how full bins are if nothing is padded."
 
 
 def _of_step(plan: Plan, lengths: Any, steps: Steps, step: int) -> list[int]:

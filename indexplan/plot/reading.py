@@ -11,17 +11,19 @@ from indexplan.partition.ranks import share
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import (
+from indexplan.plot.drawing import evenly, labelled, of_many, rounded, sample, short, ticks
+from indexplan.plot.style import (
+    DARK,
     LIGHT,
     RED,
-    evenly,
-    labelled,
+    SMALL,
+    WORDS,
+    counting,
+    explain,
+    heading,
     new_figure,
-    of_many,
-    rounded,
-    sample,
-    short,
-    ticks,
+    nothing_here,
+    panels,
 )
 
 if TYPE_CHECKING:
@@ -59,16 +61,18 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     >>> figure = ip.plot.reading(ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=8))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 4)
-    axes = figure.add_subplot()
+    figure = new_figure(8, 3.7)
     world_size = world_of(plan)
     steps = steps_of(plan, epoch, sub_epoch if sub_epoch is not None else 0)
     num_steps = steps.num_steps - steps.first_step
     part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
-    axes.set_title(f"Who reads what, when: epoch {epoch}{part}", loc="left")
+    title = f"Who reads what, when: epoch {epoch}{part}"
+    axes = panels(figure)[0, 0]
+    axes.grid(visible=False)
     if not num_steps:
-        axes.text(0.5, 0.5, "no steps here", transform=axes.transAxes, ha="center")
+        nothing_here(axes, "no steps here")
         axes.set_axis_off()
+        heading(figure, title, "There are no steps, so nothing is read.")
         return figure
     numbers = rounded(steps.first_step, steps.num_steps, STEPS)
     ranks = rounded(0, world_size, RANKS)
@@ -80,9 +84,11 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     each = num_slots + gap  # columns of a step
     handles = _draw(axes, image, padded, gap, plan.order.num_samples)
     if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
-    mesh = axes.collections[0]
-    figure.colorbar(mesh, label="dataset index", format=lambda value, _: short(value))
+        explain(figure, handles=handles)
+    bar = figure.colorbar(axes.collections[0], pad=0.01)
+    counting(bar.ax.yaxis)
+    bar.ax.tick_params(labelsize=SMALL, color=DARK, labelcolor=DARK, length=3)
+    bar.set_label("dataset index", fontsize=WORDS, color=DARK)
     for j in range(1, len(numbers)):
         axes.axvspan(j * each - gap, j * each, color="white", linewidth=0 if gap else 0.8)
     for i in range(1, len(ranks)):
@@ -95,6 +101,11 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     shown = [of_many(len(ranks), world_size, "rank"), of_many(len(numbers), num_steps, "step")]
     axes.set_xlabel(f"{name} ({', '.join([*shown, of_many(num_slots, widest, 'slot')])})")
     axes.set_ylabel("rank")
+    caption = (
+        "Noise is a full shuffle; bands of one colour are ranks or steps that read neighbours in "
+        "the dataset."
+    )
+    heading(figure, title, caption)
     return figure
 
 

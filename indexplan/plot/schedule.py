@@ -14,7 +14,18 @@ from indexplan.partition.schedule import Phase
 from indexplan.partition.steps import part_of
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import BLUE, GREEN, GREY, LIGHT, evenly, new_figure, of_many
+from indexplan.plot.drawing import evenly, of_many
+from indexplan.plot.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    LIGHT,
+    heading,
+    measuring,
+    new_figure,
+    nothing_here,
+    panels,
+)
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 if TYPE_CHECKING:
@@ -60,31 +71,35 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
     names = list(dict.fromkeys(name for phase in plan.phases for name in dict(phase.parameters)))
     shown = names[:PARAMETERS]
-    figure = new_figure(8, 2.6 + 1.3 * len(shown))
+    figure = new_figure(8, 2.4 + 1.3 * len(shown))
     heights = [2, *[1] * len(shown)]
-    panels = np.atleast_1d(figure.subplots(1 + len(shown), 1, sharex=True, height_ratios=heights))
+    column = panels(figure, 1 + len(shown), 1, sharex=True, height_ratios=heights)[:, 0]
     numbers, total = _numbers(plan, chosen)
     rows = _rows(plan, chosen, numbers)
     if len(numbers) < total:
         rows = _joined(rows, chosen)
     sizes = [row.size for row in rows]
-    _lines(panels[0], sizes, rows, BLUE)
-    panels[0].set_ylim(0, 1.15 * max(sizes, default=1))
-    panels[0].set_ylabel("units of a step\n(mean, all ranks)")
+    _lines(column[0], sizes, rows, BLUE)
+    column[0].set_ylim(0, 1.15 * max(sizes, default=1))
+    column[0].set_ylabel("units of a step\n(mean, all ranks)")
     if not rows:
-        panels[0].text(0.5, 0.5, "no steps here", transform=panels[0].transAxes, ha="center")
-    for axes, name in zip(panels[1:], shown, strict=True):
+        nothing_here(column[0], "no steps here")
+    for axes, name in zip(column[1:], shown, strict=True):
         _parameter(axes, name, rows)
-    for axes in panels:
+    for axes in column:
         _edges(axes, chosen, plan.sub_epochs)
     words = f"epoch, of {of_many(plan.sub_epochs, plan.sub_epochs, 'sub-epoch')} each"
     if len(numbers) < total:
         words += f"; {of_many(len(numbers), total, 'sub-epoch')} looked at"
     if len(names) > PARAMETERS:
         words += f"; first {PARAMETERS} of {len(names)} parameters"
-    panels[-1].set_xlabel(words)
-    panels[-1].xaxis.get_major_locator().set_params(integer=True)
-    panels[0].set_title("Schedule", loc="left")
+    column[-1].set_xlabel(words)
+    figure.align_ylabels()
+    caption = (
+        "Where a line jumps, a phase starts: steps have another size from there on, or a parameter "
+        "another value."
+    )
+    heading(figure, "Schedule", caption)
     return figure
 
 
@@ -192,6 +207,11 @@ def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
         low, high = min(heights, default=0), max(heights, default=1)
         pad = 0.2 * (high - low) or 0.5 * abs(high) or 1
         axes.set_ylim(low - pad, high + pad)
+        found = sorted(set(heights))
+        if len(found) <= WORDS and all(b - a > 0.1 * (high - low) for a, b in pairwise(found)):
+            axes.set_yticks(found, labels=[f"{height:,.6g}" for height in found])
+        else:
+            measuring(axes.yaxis)
     else:
         said = ["none" if value is None else str(value) for value in values]
         words = list(dict.fromkeys(said))

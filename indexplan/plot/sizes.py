@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,24 +14,27 @@ from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import (
+from indexplan.plot.drawing import evenly, of_many, short, ticks
+from indexplan.plot.style import (
     BLUE,
-    GREY,
+    DARK,
     ORANGE,
     RED,
     SKY,
-    evenly,
+    SMALL,
+    explain,
+    heading,
     new_figure,
-    of_many,
-    short,
-    ticks,
+    nothing_here,
+    panel_title,
+    panels,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RANKS, STEPS = 8, 8  # at most so many are shown
-ROOM = 40  # characters of tick labels below a panel
+ROOM, LINE = 30, 54  # characters of tick labels below a panel, and of a line of words in it
 
 
 def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
@@ -62,50 +66,52 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     >>> figure = ip.plot.batch_sizes(ip.Plan(ip.Shuffle(103), world_size=4, batch_size=8))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 6)
+    figure = new_figure(8, 5.4)
     world_size = world_of(plan)
     sub_epoch = 0 if sub_epoch is None else sub_epoch
     steps_of(plan, epoch, sub_epoch)
-    panels = figure.subplots(2, 2, sharey=True)
+    four = panels(figure, 2, 2, sharey=True)
     ranks = evenly(0, world_size, RANKS)
     highest = [1.0]
-    for axes, remainder in zip(panels.flat, REMAINDERS, strict=True):
+    for axes, remainder in zip(four.flat, REMAINDERS, strict=True):
         name = f'"{remainder}"' + (", this plan's" if remainder == plan.remainder else "")
-        axes.set_title(name, loc="left", fontsize="medium")
+        panel_title(axes, name)
         try:
             changed = _under(plan, remainder)
         except IndexPlanError as error:
-            _say(axes, "not for this order")
-            axes.set_xlabel(str(error).partition(";")[0], fontsize="x-small")
+            nothing_here(axes, "not for this order")
+            axes.set_xlabel(textwrap.fill(str(error).partition(";")[0], LINE), fontsize=SMALL)
             continue
         highest.append(_panel(axes, steps_of(changed, epoch, sub_epoch), world_size, ranks))
-    panels[0, 0].set_ylim(0, 1.25 * max(highest))  # room for the words above the bars
-    for axes in panels[:, 0]:
+    four[0, 0].set_ylim(0, 1.4 * max(highest))  # room for the words above the bars
+    for axes in four[:, 0]:
         axes.set_ylabel("units of a rank's batch")
-    handles = [_key(color, label) for label, color in _KINDS.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    explain(figure, handles=[_key(*kind) for kind in _KINDS])
     part = f", sub-epoch {sub_epoch}" if plan.sub_epochs > 1 else ""
     shown = of_many(len(ranks), world_size, "rank")
-    if len(ranks) < world_size:
-        shown += f" ({', '.join(map(short, ranks))})"
-    figure.suptitle(
-        f"Last batches of epoch {epoch}{part}: {shown}", x=0.01, ha="left", fontsize="medium"
+    which = f" ({', '.join(map(short, ranks))})" if len(ranks) < world_size else ""
+    caption = (
+        f"Each bar is the batch of a rank{which}: in the last steps, the four ways to treat the "
+        "remainder differ."
     )
+    heading(figure, f"Last batches of epoch {epoch}{part}: {shown}", caption)
     return figure
 
 
-_KINDS = {
-    "read once": BLUE,
-    "of the next sub-epoch or epoch": SKY,
-    "padded": ORANGE,
-    "dropped": RED,
-}
+# what a bar shows, its colour, and its hatching, which tells it apart in print
+_KINDS = (
+    ("read once", BLUE, None),
+    ("of the next sub-epoch or epoch", SKY, "..."),
+    ("padded", ORANGE, "///"),
+    ("dropped", RED, "xxx"),
+)
+_HATCHES = {color: hatch for _, color, hatch in _KINDS}
 
 
-def _key(color: str, label: str) -> Any:
+def _key(label: str, color: str, hatch: str | None) -> Any:
     from matplotlib.patches import Patch
 
-    return Patch(color=color, label=label)
+    return Patch(facecolor=color, edgecolor="white", hatch=hatch, label=label)
 
 
 def _under(plan: Plan, remainder: str) -> Plan:
@@ -114,11 +120,6 @@ def _under(plan: Plan, remainder: str) -> Plan:
         return plan
     changed = plan.replace(remainder=remainder)
     return changed if plan.resumed is None else changed.resume(plan.start)
-
-
-def _say(axes: Any, words: str) -> None:
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", fontsize="small")
-    axes.set_xticks([])
 
 
 def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:
@@ -130,9 +131,9 @@ def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:
     first = max(steps.first_step, stop - STEPS)
     numbers = range(first, stop)
     if not numbers:
-        _say(axes, _no_steps(steps))
+        nothing_here(axes, _no_steps(steps))
         return 0.0
-    width = 0.8 / len(ranks)
+    width = 0.86 / len(ranks)
     beyond = ORANGE if steps.policy.repeats else SKY
     highest = 0.0
     for i, rank in enumerate(ranks):
@@ -141,20 +142,39 @@ def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:
         own = np.array([max(0, min(b, steps.stop) - a) for a, b in places], float)
         past = np.array([b - a for a, b in places], float) - own
         at = np.arange(len(numbers)) + (i - (len(ranks) - 1) / 2) * width
-        axes.bar(at, own, width * 0.9, color=BLUE)
-        hatch = "///" if beyond == ORANGE else None
-        axes.bar(at, past, width * 0.9, bottom=own, color=beyond, hatch=hatch)
+        _bars(axes, at, own, width, BLUE)
+        _bars(axes, at, past, width, beyond, bottom=own)
         highest = max(highest, float((own + past).max()))
-    labels, name = ticks(list(numbers), "step", ROOM)
     dropped = steps.stop - steps.end
-    if dropped > 0:
-        axes.bar([len(numbers)], [dropped / world_size], 0.8, color=RED, hatch="xx")
-        labels.append("dropped")
-    axes.set_xticks(range(len(labels)), labels=labels, fontsize=8)
-    axes.set_xlabel(name, fontsize="small", color=GREY)
-    words = _what_is_left(steps, world_size)
-    axes.text(0.02, 0.97, words, transform=axes.transAxes, va="top", fontsize=8)
+    words = ["dropped"] * (dropped > 0)
+    room = sum(map(len, [*map(short, numbers), *words])) <= ROOM
+    # where labels are long, each second step has one, counted from what is dropped
+    labelled = numbers if room else numbers[len(numbers) % 2 :: 2]
+    labels, name = ticks(list(labelled), "step", ROOM)
+    at_ticks = [step - first for step in labelled]
+    if words:
+        _bars(axes, [len(numbers)], [dropped / world_size], 0.86, RED)
+        at_ticks.append(len(numbers))
+        labels += words
+    axes.set_xticks(at_ticks, labels=labels)
+    axes.set_xlabel(name)
+    left = textwrap.fill(_what_is_left(steps, world_size), LINE)
+    axes.text(0.02, 0.98, left, transform=axes.transAxes, va="top", fontsize=SMALL, color=DARK)
     return highest
+
+
+def _bars(axes: Any, at: Any, heights: Any, width: float, color: str, bottom: Any = 0) -> None:
+    # white edges, as gaps of a fraction of a pixel would be uneven
+    axes.bar(
+        at,
+        heights,
+        width,
+        bottom=bottom,
+        color=color,
+        hatch=_HATCHES[color],
+        edgecolor="white",
+        linewidth=0.5,
+    )
 
 
 def _what_is_left(steps: Steps, world_size: int) -> str:

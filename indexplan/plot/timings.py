@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from indexplan.plot.drawing import BLUE, GREY, ORANGE, new_figure
+from indexplan.plot.style import BLUE, GREY, LIGHT, ORANGE, SMALL, heading, new_figure, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,22 +28,25 @@ def timings(title: str, seconds: Mapping[str, float], notes: Mapping[str, str]) 
         If matplotlib is missing.
     """
     names = [*seconds, *notes]
-    figure = new_figure(8, 0.42 * len(names) + 1.1)
-    axes = figure.subplots()
+    figure = new_figure(8, 0.42 * len(names) + 0.7)
+    axes = panels(figure)[0, 0]
+    axes.grid(visible=False)
     low = min(seconds.values()) / 3
     for place, name in enumerate(names):
         if name in seconds:
             color = ORANGE if name.startswith("torch") else BLUE
             axes.barh(place, seconds[name] - low, left=low, color=color)
-            axes.text(seconds[name] * 1.15, place, _label(seconds[name]), va="center")
+            words = _label(seconds[name])
+            axes.text(seconds[name] * 1.15, place, words, va="center", fontsize=SMALL)
         else:
-            axes.text(low * 1.15, place, notes[name], va="center", color=GREY, fontsize="small")
+            axes.text(low * 1.15, place, notes[name], va="center", color=GREY, fontsize=SMALL)
     axes.set_xscale("log")
     axes.set_xlim(low, max(seconds.values()) * 6)
     axes.set_yticks(range(len(names)), labels=names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.4, -0.6)  # the first at the top; rows without a bar count too
     axes.set_xlabel("seconds")
-    figure.suptitle(title, x=0.01, ha="left")
+    axes.grid(visible=True, axis="x", color=LIGHT, linewidth=0.6)
+    heading(figure, title, "The shorter the bar the faster; the axis is logarithmic.")
     return figure
 
 

@@ -8,12 +8,21 @@ import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.plan.traffic import Traffic
-from indexplan.plot.drawing import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, new_figure, short
+from indexplan.plot.drawing import short
+from indexplan.plot.style import (
+    BLUE,
+    COLORS,
+    DARK,
+    SKY,
+    explain,
+    heading,
+    new_figure,
+    nothing_here,
+    panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 
 
 def traffic(found: Traffic) -> Figure:
@@ -28,7 +37,7 @@ def traffic(found: Traffic) -> Figure:
     -------
     matplotlib.figure.Figure
         A line for each of up to six nodes; of more, a band from the node with the fewest to that
-        with the most, and the median. The title has downloads and mixing.
+        with the most, and the median. The caption has downloads and mixing.
 
     Raises
     ------
@@ -44,40 +53,40 @@ def traffic(found: Traffic) -> Figure:
     """
     if not isinstance(found, Traffic):
         raise wrong("traffic", "a Traffic", found, "pass what indexplan.traffic returns")
-    figure = new_figure(8, 4)
-    axes: Any = figure.subplots()
+    figure = new_figure(8, 3.4)
+    axes: Any = panels(figure)[0, 0]
     edges = np.concatenate([np.zeros(1, np.int64), found.stops])
     if not len(found.stops):
-        pass  # no steps: axes without lines
+        nothing_here(axes, "no steps here")
     elif found.num_nodes <= len(COLORS):
         for node, color in enumerate(COLORS[: found.num_nodes]):
-            _stairs(axes, found.live_at[:, node], edges, color, f"node {node}")
+            width = 1 + 1.5 * (found.num_nodes - 1 - node)  # equal lines all show
+            _stairs(axes, found.live_at[:, node], edges, color, f"node {node}", width)
     else:
         least, most = found.live_at.min(axis=1), found.live_at.max(axis=1)
         axes.stairs(most, edges, baseline=least, fill=True, color=SKY, alpha=0.5, label="all nodes")
-        _stairs(axes, np.median(found.live_at, axis=1), edges, BLUE, "their median")
+        _stairs(axes, np.median(found.live_at, axis=1), edges, BLUE, "their median", 1)
     for done in np.cumsum(found.num_steps)[:-1].tolist():
-        axes.axvline(done, color="black", linewidth=0.6, linestyle=":")  # where an epoch ends
-    axes.set_ylim(bottom=0)
+        axes.axvline(done, color=DARK, linewidth=0.6, linestyle=":")  # where an epoch ends
+    axes.set_ylim(0, 1.1 * max(1, found.live_at.max(initial=0)))
     axes.set_ylabel("live shards of a node")
-    axes.set_xlabel("step")
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.xaxis.set_major_formatter(lambda value, _: short(value))
     if len(found.stops):
-        figure.legend(loc="outside right upper", frameon=False, fontsize=9)
-    figure.suptitle(_title(found), x=0.01, ha="left", fontsize="medium")
+        axes.set_xlabel("step")
+        explain(figure, columns=6)
+    nodes = f"{found.num_nodes:,} node{'s' * (found.num_nodes != 1)}"
+    title = f"Traffic: {nodes} read {short(found.num_shards)} shards"
+    heading(figure, title, _caption(found))
     return figure
 
 
-def _stairs(axes: Any, heights: Any, edges: Any, color: str, label: str) -> None:
-    axes.stairs(heights, edges, baseline=None, color=color, linewidth=1, label=label)
+def _stairs(axes: Any, heights: Any, edges: Any, color: str, label: str, width: float) -> None:
+    axes.stairs(heights, edges, baseline=None, color=color, linewidth=width, label=label)
 
 
-def _title(found: Traffic) -> str:
+def _caption(found: Traffic) -> str:
     times = sum(found.times) / len(found.times)
     means = sum(each.mean for each in found.different) / len(found.different)
-    nodes = f"{found.num_nodes:,} node{'s' * (found.num_nodes != 1)}"
     return (
-        f"Traffic: {nodes} read {short(found.num_shards)} shards, and download the dataset "
-        f"{times:.2f} times an epoch;\na step mixes {means:,.0f} shards"
+        f"The nodes together download the dataset {times:.2f} times an epoch, and a step mixes "
+        f"{means:,.0f} shards: the lower the lines, the smaller a node's cache may be."
     )

@@ -9,12 +9,24 @@ import numpy as np
 from indexplan.errors import wrong
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.work import work_of
-from indexplan.plot.drawing import BLUE, GREY, ORANGE, labelled, new_figure, of_many, ticks
+from indexplan.plot.drawing import of_many
+from indexplan.plot.style import (
+    BLUE,
+    DARK,
+    ORANGE,
+    counting,
+    explain,
+    heading,
+    measuring,
+    new_figure,
+    panel_title,
+    panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROOM = 40  # characters of tick labels below a panel
+RANKS = 64  # of more, a step is a line from the least work to the most, and a point there
 
 
 def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
@@ -31,7 +43,8 @@ def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     -------
     matplotlib.figure.Figure
         Two panels, without balance and with it: for each of up to 32 steps, a point for each rank,
-        as a multiple of the step's mean. The line is the costliest unit, which no balance divides.
+        as a multiple of the step's mean; of more than 64 ranks, a line from the least to the most,
+        and a point at the most. The dark line is the costliest unit, which no balance divides.
 
     Raises
     ------
@@ -54,25 +67,41 @@ def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     if found is None:
         cure = "name a sub-epoch with steps, and up to 2**21 ranks"
         raise wrong("a picture of work", "of a step, with few ranks", 0, cure)
-    figure = new_figure(8, 3.5)
-    panels = figure.subplots(1, 2, sharey=True)
+    figure = new_figure(8, 3)
+    both = panels(figure, 1, 2, sharey=True)[0]
     means = found.as_dealt.mean(axis=1, keepdims=True)
     before, after, _ = found.ratios
-    at = np.arange(len(found.steps))
+    steps = np.array(found.steps)
     rows = (("as dealt", ORANGE, found.as_dealt, before), ("balanced", BLUE, found.balanced, after))
-    for axes, (name, color, costs, ratio) in zip(panels, rows, strict=True):
-        x = np.repeat(at, costs.shape[1])
-        axes.scatter(x, (costs / means).ravel(), s=9, color=color, alpha=0.6, linewidths=0)
-        axes.step(at, found.largest / means[:, 0], where="mid", color=GREY, linewidth=0.8)
-        axes.set_title(f"{name}: highest {ratio:.3f} on average", loc="left", fontsize="medium")
-        columns = labelled(len(found.steps), 6)
-        labels, what = ticks([found.steps[j] for j in columns], "step", ROOM)
-        axes.set_xticks([at[j] for j in columns], labels=labels)
-        axes.set_xlabel(f"{what} ({of_many(len(at), found.num_steps, 'step')})")
-    panels[0].set_ylim(bottom=0)
-    panels[0].set_ylabel("work of a rank / mean")
+    num_ranks = found.as_dealt.shape[1]
+    many = num_ranks > RANKS
+    for axes, (name, color, costs, ratio) in zip(both, rows, strict=True):
+        work = costs / means
+        if many:
+            axes.vlines(steps, work.min(axis=1), work.max(axis=1), color=color, linewidth=1.5)
+            work = work.max(axis=1, keepdims=True)
+        x = np.repeat(steps, work.shape[1])
+        axes.scatter(x, work.ravel(), s=9, color=color, alpha=1 if many else 0.6, linewidths=0)
+        axes.step(
+            steps,
+            found.largest / means[:, 0],
+            where="mid",
+            color=DARK,
+            linewidth=0.8,
+            label="the costliest unit alone" if color == BLUE else None,
+        )
+        panel_title(axes, f"{name}: highest {ratio:.3f} on average")
+        counting(axes.xaxis, 4)
+        axes.set_xlabel(f"step ({of_many(len(steps), found.num_steps, 'step')})")
+    measuring(both[0].yaxis)
+    both[0].set_ylim(bottom=0)
+    both[0].set_ylabel("work of a rank / mean")
+    explain(figure)
     part = f", sub-epoch {found.sub_epoch}" if plan.sub_epochs > 1 else ""
-    ranks = of_many(found.as_dealt.shape[1], found.as_dealt.shape[1], "rank")
-    title = f"Work of {ranks}: epoch {found.epoch}{part}; grey: the costliest unit alone"
-    figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    title = f"Work of {of_many(num_ranks, num_ranks, 'rank')}: epoch {found.epoch}{part}"
+    caption = (
+        "All ranks of a step wait for the highest point, so the closer points are to 1, the less "
+        "they wait."
+    )
+    heading(figure, title, caption)
     return figure

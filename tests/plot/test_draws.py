@@ -12,6 +12,7 @@ from indexplan import plot
 from indexplan.cli import main
 from tests.orders.test_groups import Leaning
 from tests.plan.test_draws import Many, mixed_bins
+from tests.support.figures import heading
 
 
 def test_every_group_is_drawn() -> None:
@@ -29,14 +30,14 @@ def test_every_group_is_drawn() -> None:
 
 
 def test_of_many_groups_both_ends_are_drawn() -> None:
-    """Three at each end, and the title says so; an epoch without steps has an empty picture."""
+    """Three at each end, and the caption says so; an epoch without steps has an empty picture."""
     plan = ip.Plan(Many(1000), world_size=1, batch_size=10)
     rest = plan.resume(plan.cursor(0, step=50))
     figure = plot.draws(rest)
-    assert "; 6 of 1,000 groups, those drawn most and least" in figure.get_suptitle()
+    assert heading(figure)[1].startswith("6 of 1,000 groups, those drawn most and least. ")
     assert 6 == len(figure.axes[0].lines)
     empty = plot.draws(plan.replace(batch_size=2000, remainder="drop"))
-    assert "0 steps, 0 samples" in empty.get_suptitle()
+    assert "0 steps, 0 samples" in heading(empty)[0]
 
 
 def test_of_a_mixture_of_bins_bins_are_drawn() -> None:
@@ -44,7 +45,7 @@ def test_of_a_mixture_of_bins_bins_are_drawn() -> None:
     figure = plot.draws(ip.Plan(mixed_bins(), world_size=2, batch_size=5))
     above, below = figure.axes
     assert ("% of the bins", "bins ahead") == (above.get_ylabel(), below.get_ylabel())
-    assert "4 steps, 40 bins" in figure.get_suptitle()
+    assert "4 steps, 40 bins" in heading(figure)[0]
     for line in above.lines:
         np.testing.assert_allclose(line.get_ydata(), 50)
 

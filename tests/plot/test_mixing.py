@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import chi2, hypergeom
 
 import indexplan as ip
 from indexplan import plot
-from tests.support.figures import shares
+from tests.support.figures import heading, shares
 
 
 @pytest.mark.parametrize("num_samples", [4000, 3998])
@@ -26,8 +27,12 @@ def test_mixing_of_few() -> None:
     """Quarters differ by one sample at most, and one window of a whole epoch is even."""
     figure = plot.mixing(ip.Plan(ip.Shuffle(6), world_size=1, batch_size=6))
     np.testing.assert_allclose(shares(figure)[:, 0], [200 / 6, 100 / 6, 200 / 6, 100 / 6])
-    assert "100% of the points" in figure.get_suptitle()
-    assert "step (1 window of 1 step, 6 units of each looked at)" == figure.get_supxlabel()
+    assert (
+        "A window is typically 1 times as uneven as one of a full shuffle; 100% of the shares "
+        "below lie in the grey band, where 95% of a full shuffle's do."
+    ) == heading(figure)[1]
+    below = figure.axes[1]
+    assert "step (1 window of 1 step, 6 units of each looked at)" == below.get_xlabel()
 
 
 def test_mixing_by_default() -> None:
@@ -35,23 +40,55 @@ def test_mixing_by_default() -> None:
     order = ip.BlockShuffle(10**9, block_size=1000, window=1)
     bad = plot.mixing(ip.Plan(order, world_size=8, batch_size=256))
     assert (4, 64) == shares(bad).shape
-    said = "step (64 of 4.88e5 windows of 1 step, 2,048 units of each looked at)"
-    assert said == bad.get_supxlabel()
+    said = "step (64 of 488,282 windows of 1 step, 2,048 units of each looked at)"
+    assert said == bad.axes[1].get_xlabel()
     assert 100 == shares(bad).max()
-    assert "; 2% of the points in the grey band" in bad.get_suptitle()
+    assert "typically 26 times as uneven" in heading(bad)[1]
+    assert " 2% of the shares below lie in the grey band" in heading(bad)[1]
     good = plot.mixing(ip.Plan(ip.Shuffle(10**9), world_size=8, batch_size=256))
-    assert "; 95% of the points in the grey band" in good.get_suptitle()
+    assert "typically 0.92 times as uneven" in heading(good)[1]
+    assert " 95% of the shares below lie in the grey band" in heading(good)[1]
     small = plot.mixing(ip.Plan(ip.Shuffle(10**6), world_size=2, batch_size=32))
     assert "step (64 of 489 windows of 32 steps, 2,048 units of each looked at)" == (
-        small.get_supxlabel()
+        small.axes[1].get_xlabel()
     )
 
 
-def test_band_of_mixing() -> None:
-    """The band of a perfect shuffle, which draws a window's samples without putting back."""
+def test_bands_of_mixing() -> None:
+    """Those of a full shuffle, which draws a window's samples without putting back."""
     plan = ip.Plan(ip.Shuffle(4000), world_size=1, batch_size=100)
-    axes = plot.mixing(plan, window=10).axes[0]
-    low, high = axes.collections[0].get_datalim(axes.transData).intervaly
-    half = 196 * (0.25 * 0.75 / 1000 * (1 - 1000 / 4000)) ** 0.5
-    np.testing.assert_allclose([25 - half, 25 + half], [low, high])
-    assert (0, 100) == axes.get_ylim()
+    figure = plot.mixing(plan, window=10)
+    (band,) = figure.axes[1].patches
+    high, _, low = band.get_data()  # type: ignore[attr-defined]
+    law = hypergeom(4000, 1000, 1000)
+    np.testing.assert_allclose(low, [law.ppf(0.025) / 10] * 4)
+    np.testing.assert_allclose(high, [law.ppf(0.975) / 10] * 4)
+    (band,) = figure.axes[0].patches
+    expected = np.sqrt(chi2(3).ppf([0.025, 0.975]) / 3)
+    np.testing.assert_allclose(expected, band.get_bbox().intervaly, rtol=1e-5)  # type: ignore[attr-defined]
+
+
+def test_how_uneven_windows_are() -> None:
+    """Over what a full shuffle's are on average, by drawing thousands of them."""
+    plan = ip.Plan(ip.BlockShuffle(4000, 50, 2, seed=1), world_size=2, batch_size=20)
+    figure = plot.mixing(plan, window=10)
+    (points,) = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    random = np.random.default_rng(0).multivariate_hypergeometric([1000] * 4, 400, 20_000) / 400
+    usual = np.sqrt(((random - 0.25) ** 2).sum(axis=1).mean())
+    off = np.sqrt(((shares(figure) / 100 - 0.25) ** 2).sum(axis=0))
+    expected = np.maximum(off / usual, 0.05)  # the axis is logarithmic, so it has no zero
+    np.testing.assert_allclose(expected, points.get_ydata(), rtol=0.02)
+
+
+def test_a_full_shuffle_fills_the_axis() -> None:
+    """The band takes a fifth of the upper axis at least, in every picture the same."""
+    limits = set()
+    for order in (ip.Shuffle(10**6), ip.BlockShuffle(10**6, 1000, 1)):
+        axes = plot.mixing(ip.Plan(order, world_size=2, batch_size=64)).axes[0]
+        limits.add(axes.get_ylim())
+        (band,) = axes.patches
+        low, high = axes.transAxes.inverted().transform(
+            axes.transData.transform([(0, y) for y in band.get_bbox().intervaly])  # type: ignore[attr-defined]
+        )[:, 1]
+        assert high - low > 0.2
+    assert 1 == len(limits)

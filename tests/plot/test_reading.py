@@ -10,7 +10,7 @@ import indexplan as ip
 from indexplan import plot
 from indexplan.plot.drawing import sample
 from tests.support.bins import Bins
-from tests.support.figures import PLAN, legend
+from tests.support.figures import PLAN, heading, legend
 
 
 @pytest.mark.parametrize("remainder", ["spread", "pad", "drop"])
@@ -37,7 +37,8 @@ def test_reading(remainder: str) -> None:
 def test_reading_of_many() -> None:
     """Of a large plan some ranks, steps and slots are shown, the first and last among them."""
     plan = ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256, sub_epochs=40)
-    axes = plot.reading(plan, 3, 7).axes[0]
+    figure = plot.reading(plan, 3, 7)
+    axes = figure.axes[0]
     image = axes.collections[0].get_array()
     last = plan.num_steps(3, 7) - 1
     slots = sample(0, 256, 12)
@@ -51,7 +52,7 @@ def test_reading_of_many() -> None:
     assert ["0", "600", "1,200", "1,800", "2,400", "3,000", "3,600", "4,095"] == [
         label.get_text() for label in axes.get_yticklabels()
     ]
-    assert "Who reads what, when: epoch 3, sub-epoch 7" == axes.get_title(loc="left")
+    assert "Who reads what, when: epoch 3, sub-epoch 7" == heading(figure)[0]
     white = [patch for patch in axes.patches if patch.get_width() == 4]
     assert 24 == len(white)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import indexplan as ip
 from indexplan import plot
 from tests.support.bins import ChangingBins
-from tests.support.figures import BLUE, ORANGE, PLAN, RED, SKY, bars, notes
+from tests.support.figures import BLUE, ORANGE, PLAN, RED, SKY, bars, heading, notes
 
 
 def test_sizes() -> None:
@@ -20,7 +20,8 @@ def test_sizes() -> None:
         heights = bars(axes).values()
         assert 203 == sum(height.get(BLUE, 0) for height in heights)
         assert 21 == sum(height.get(other, 0) for height in heights)
-    assert (0, 10) == drop.get_ylim()  # bars end below the frame
+    assert 0 == drop.get_ylim()[0]
+    assert drop.get_ylim()[1] >= 10  # bars end below the words
     assert [
         "11 units dropped (2.75 a rank)",
         "21 slots padded, from step 6, rank 1 on",
@@ -61,13 +62,14 @@ def test_sizes_of_many() -> None:
     plan = ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256, sub_epochs=40)
     figure = plot.batch_sizes(plan, 3, 7)
     ranks = "0, 585, 1,170, 1,755, 2,340, 2,925, 3,510, 4,095"
-    title = figure.get_suptitle()
-    assert f"Last batches of epoch 3, sub-epoch 7: 8 of 4,096 ranks ({ranks})" == title
+    title, caption = heading(figure)
+    assert "Last batches of epoch 3, sub-epoch 7: 8 of 4,096 ranks" == title
+    assert caption.startswith(f"Each bar is the batch of a rank ({ranks}): ")
     labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert ["+0", "+1", "+2", "+3", "+4", "+5", "+6", "+7", "dropped"] == labels
-    assert "step 23,833 + ..." == figure.axes[0].get_xlabel()
+    assert ["23,833", "23,835", "23,837", "23,839", "dropped"] == labels
+    assert "step" == figure.axes[0].get_xlabel()
     pad = plan.replace(remainder="pad")
-    assert "1.49e5 slots padded, from step 23,841, rank 3,514 on" == notes(figure)[1]
+    assert "148,992 slots padded, from step 23,841, rank 3,514 on" == notes(figure)[1]
     assert [256, 0] == [pad.num_valid(3, 7, step=23_841, rank=rank) for rank in (3513, 3514)]
 
 
@@ -75,5 +77,5 @@ def test_sizes_where_carry_is_not_for_the_order() -> None:
     """A policy that the order does not allow says why."""
     carry = plot.batch_sizes(ip.Plan(ChangingBins(50), world_size=2, batch_size=3)).axes[3]
     assert "carry needs an order with the same number of units in every epoch" == (
-        carry.get_xlabel()
+        carry.get_xlabel().replace("\n", " ")
     )

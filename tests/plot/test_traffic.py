@@ -11,6 +11,7 @@ import pytest
 import indexplan as ip
 from indexplan import plot
 from indexplan.cli import main
+from tests.support.figures import heading
 
 ORDER = ip.ShardShuffle([16] * 64, lanes=16, stripe=64, seed=3)
 PLAN = ip.Plan(ORDER, world_size=8, batch_size=8, remainder="drop")
@@ -28,7 +29,9 @@ def test_every_node_is_drawn() -> None:
         assert found.live_at[:, node].tolist() == values.tolist()
         assert [0, *found.stops.tolist()] == edges.tolist()
     assert [16] == [int(line.get_xdata()[0]) for line in axes.lines]  # type: ignore[index]
-    assert "4 nodes read 64 shards, and download the dataset 1.00 times" in figure.get_suptitle()
+    title, caption = heading(figure)
+    assert "Traffic: 4 nodes read 64 shards" == title
+    assert caption.startswith("The nodes together download the dataset 1.00 times an epoch, and a ")
 
 
 def test_many_nodes_are_a_band() -> None:

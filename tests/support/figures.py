@@ -25,10 +25,11 @@ RAMP = ip.Plan(
 def bars(axes: Any) -> dict[float, dict[str, float]]:
     """Heights of the bars at each place, by colour, where there are any."""
     from matplotlib.colors import to_hex
+    from matplotlib.patches import Rectangle
 
     found: dict[float, dict[str, float]] = {}
     for patch in axes.patches:
-        if patch.get_height():
+        if isinstance(patch, Rectangle) and patch.get_height():
             colour = to_hex(patch.get_facecolor()).upper()
             place = round(patch.get_x() + patch.get_width() / 2, 6)
             found.setdefault(place, {})[colour] = patch.get_height()
@@ -38,6 +39,12 @@ def bars(axes: Any) -> dict[float, dict[str, float]]:
 def legend(figure: Any) -> list[str]:
     """What a figure's legend explains."""
     return [text.get_text() for each in figure.legends for text in each.get_texts()]
+
+
+def heading(figure: Any) -> tuple[str, str]:
+    """A figure's title, and its caption on one line."""
+    found = {text.get_gid(): text.get_text().replace("\n", " ") for text in figure.texts}
+    return found["title"], found["caption"]
 
 
 def notes(figure: Any) -> list[str]:
@@ -51,7 +58,7 @@ def segments(axes: Any) -> list[list[list[float]]]:
 
 
 def shares(figure: Any) -> np.ndarray[Any, Any]:
-    """The points of a picture of mixing, in %; shape (quarters, windows)."""
-    lines = [[line for line in axes.lines if line.get_marker() == "o"] for axes in figure.axes]
-    assert {"None"} == {line.get_linestyle() for (line,) in lines}  # points, not joined
-    return np.array([line.get_ydata() for (line,) in lines])
+    """The shares in a picture of mixing, in %; shape (quarters, windows)."""
+    lines = [line for line in figure.axes[1].lines if line.get_marker() == "o"]
+    assert {"None"} == {line.get_linestyle() for line in lines}  # points, not joined
+    return np.array([line.get_ydata() for line in lines])

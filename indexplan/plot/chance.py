@@ -1,0 +1,45 @@
+"""What chance allows: how many of some marked samples a part of a full shuffle holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def counts_between(drawn: int, marked: int, total: int, tail: float) -> tuple[int, int]:
+    """Return the lowest and highest count that chance allows.
+
+    Of `total` samples in a random order, of which some are marked, `drawn` are looked at. The
+    number of marked ones among these is hypergeometric (W. Feller, An Introduction to Probability
+    Theory and Its Applications, volume 1, II.6); it becomes binomial where few of many are looked
+    at, and is certain where all are.
+
+    Parameters
+    ----------
+    drawn, marked, total : int
+        Samples looked at, samples marked, and all of them; drawn <= 2**24.
+    tail : float
+        How likely a count below the lowest may be at most, and one above the highest.
+
+    Returns
+    -------
+    tuple of int
+        The quantiles at `tail` and 1 - `tail`: of the smallest intervals with such tails.
+
+    Examples
+    --------
+    >>> from indexplan.plot.chance import counts_between
+    >>> counts_between(100, 250, 1000, 0.025)
+    (17, 33)
+    """
+    low, high = max(0, drawn + marked - total), min(drawn, marked)
+    k = np.arange(low, high, dtype=np.float64)
+    # P(k + 1) / P(k) = (marked - k) (drawn - k) / ((k + 1) (total - marked - drawn + k + 1))
+    others = float(total - marked - drawn) + k + 1
+    steps = np.log(marked - k) + np.log(drawn - k) - np.log(k + 1) - np.log(others)
+    logs = np.concatenate([np.zeros(1), np.cumsum(steps)])
+    chances = np.exp(logs - logs.max())
+    chances /= chances.sum()
+    # the first count that leaves more than a tail below it, or above it
+    below = int(np.searchsorted(np.cumsum(chances), tail, "right"))
+    above = int(np.searchsorted(np.cumsum(chances[::-1]), tail, "right"))
+    return low + below, high - above

@@ -1,0 +1,140 @@
+"""One style for all pictures: colours, a heading that says what to see, and axes that count."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from indexplan.errors import IndexPlanError
+from indexplan.plot.drawing import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart; in print, kinds of
+# bars differ by their hatching as well
+BLUE, ORANGE, GREEN, PURPLE, RED, SKY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#D55E00",
+    "#56B4E9",
+)
+COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
+DARK, GREY, BAND, LIGHT = "#262626", "#6b6b6b", "#cfcfcf", "#e8e8e8"
+
+# points: of a title, of captions and the names of axes, and of what stands at ticks and in legends
+TITLE, WORDS, SMALL = 11, 9, 8
+TICKS = 6  # at most so many intervals between the ticks of an axis
+STEPS = (1, 2, 2.5, 5, 10)  # and each of one of these, times a power of ten
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches, which no window will ever show.
+
+    Raises
+    ------
+    IndexPlanError
+        If matplotlib is missing.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        rule = "matplotlib must be installed for pictures"
+        raise IndexPlanError(f"{rule}; got {error}; pip install 'indexplan[cli]'") from error
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def panels(figure: Figure, rows: int = 1, columns: int = 1, **options: Any) -> np.ndarray[Any, Any]:
+    """Return dressed axes of a figure; an array of shape (rows, columns)."""
+    found: np.ndarray[Any, Any] = figure.subplots(rows, columns, squeeze=False, **options)
+    for axes in found.flat:
+        axes.set_facecolor("white")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(GREY)
+        axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=DARK, length=3)
+        axes.grid(axis="y", color=LIGHT, linewidth=0.6)
+        axes.set_axisbelow(True)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.label.set(fontsize=WORDS, color=DARK)
+            counting(axis)
+    return found
+
+
+def counting(axis: Any, most: int = TICKS) -> None:
+    """Put ticks at whole numbers only, and label them so that no two look the same."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    class Counts(FuncFormatter):
+        def format_ticks(self, values: Any) -> list[str]:
+            return tick_labels(values)
+
+    axis.set_major_locator(MaxNLocator(nbins=most, steps=STEPS, integer=True, min_n_ticks=1))
+    axis.set_major_formatter(Counts(lambda value, _: short(value)))
+
+
+def measuring(axis: Any, most: int = TICKS) -> None:
+    """Put ticks at round numbers, whole or not: for what is no count, such as a ratio."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    axis.set_major_locator(MaxNLocator(nbins=most, steps=STEPS))
+    axis.set_major_formatter(ScalarFormatter(useOffset=False))
+
+
+def tick_labels(values: Any) -> list[str]:
+    """Return short labels, or whole numbers where short ones would not differ."""
+    labels = [short(value) for value in values]
+    if len(set(labels)) < len(labels):
+        return [f"{value:,.0f}" for value in values]
+    return labels
+
+
+def panel_title(axes: Axes, words: str) -> None:
+    """Say what one of several panels shows."""
+    axes.set_title(words, loc="left", fontsize=WORDS, color=DARK)
+
+
+def explain(figure: Figure, columns: int = 4, **options: Any) -> None:
+    """Put a legend below the panels."""
+    legend = figure.legend(
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        fontsize=SMALL,
+        labelcolor=DARK,
+        **options,
+    )
+    legend.set_gid("legend")
+
+
+def heading(figure: Figure, title: str, caption: str) -> None:
+    """Put a title over a figure, and below it one sentence that says what to see.
+
+    The figure grows by what they take.
+    """
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(caption, int(14.2 * width))  # characters of 9 points in an inch
+    above = 0.36 + 0.155 * len(lines)
+    figure.set_size_inches(width, height + above)
+    left, top = 0.08 / width, height + above
+    for gid, words, below, size, weight in (
+        ("title", title, 0.07, TITLE, "bold"),
+        ("caption", "\n".join(lines), 0.3, WORDS, "normal"),
+    ):
+        text = figure.text(left, 1 - below / top, words, va="top", ha="left", fontsize=size)
+        text.set(gid=gid, fontweight=weight, color=DARK)
+    layout: Any = figure.get_layout_engine()
+    layout.set(rect=(0, 0, 1, height / top))
+
+
+def nothing_here(axes: Any, words: str) -> None:
+    """Say why a panel is empty, and hide its axes' ticks."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", fontsize=SMALL, color=DARK)
+    axes.set_xticks([])
