@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from indexplan.cli import (
     bench,
@@ -30,7 +31,8 @@ from indexplan.cli import (
     warm_up,
 )
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
-from indexplan.cli.parsing import new_parser, options_in
+from indexplan.cli.parsing import Parser, new_parser, options_in
+from indexplan.cli.words import said
 from indexplan.errors import IndexPlanError, PlanFileError
 
 VERBS = (
@@ -44,28 +46,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:  # the command itself: Ctrl-C ends it at once, as it may be killed anyhow
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    parser = new_parser()
-    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for verb in VERBS:
-        verb.add(verbs)
+    parser, verbs = parser_of_verbs()
     if not words:  # help, and no success: a script that has lost its verb should hear of it
         parser.print_help()
         return WRONG_COMMAND
     as_json = "--json" in words  # for what is wrong with the other words, too
+    known = None
     try:
         options = options_in(words, parser, verbs)
+        known = verbs.choices[options.verb]
         for name in options.modules:
             _import(name)
         code: int = options.run(options)
         sys.stdout.flush()
-    except PlanFileError as error:
-        return _complain(error, WRONG_PLAN, as_json)
     except IndexPlanError as error:
-        return _complain(error, WRONG_COMMAND, as_json)
+        return _complain(error, said(error, known), as_json)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     return code
+
+
+def parser_of_verbs() -> tuple[Parser, Any]:
+    """Return the parser of all commands, and its verbs, whose `choices` are their parsers."""
+    parser = new_parser()
+    verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add(verbs)
+    return parser, verbs
 
 
 def _import(name: str) -> None:
@@ -79,11 +87,14 @@ def _import(name: str) -> None:
         raise IndexPlanError(f"{rule}; got {got}; {cure}") from error
 
 
-def _complain(error: Exception, code: int, as_json: bool) -> int:
+def _complain(error: IndexPlanError, message: str, as_json: bool) -> int:
     """Say what is wrong to people on stderr, and to programs on stdout, where they read JSON."""
+    about_files = isinstance(error, PlanFileError)
+    code = WRONG_PLAN if about_files else WRONG_COMMAND
     if as_json:
-        said = {"type": type(error).__name__, "message": str(error), "exit_code": code}
-        print(json.dumps({"error": said}, indent=2))  # noqa: T201 (the output)
+        kind = (PlanFileError if about_files else IndexPlanError).__name__
+        found = {"type": kind, "message": message, "exit_code": code}
+        print(json.dumps({"error": found}, indent=2))  # noqa: T201 (the output)
         sys.stdout.flush()
-    sys.stderr.write(f"indexplan: {error}\n")
+    sys.stderr.write(f"indexplan: {message}\n")
     return code

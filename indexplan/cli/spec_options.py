@@ -9,6 +9,7 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import number
+from indexplan.cli.words import OrderError, in_options
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.orders.kinds import integer_in, order_from_text
 from indexplan.orders.written import is_written, order_as_written
@@ -97,6 +98,15 @@ def balance_of(text: str) -> ip.Balance:
 
 def order_of(options: Any, num_samples: int | None, known: Mapping[str, Any]) -> ip.Order:
     """Return the order that the options spell out, of a number of samples where that is known."""
+    try:
+        return _order_of(options, num_samples, known)
+    except IndexPlanError as error:  # about a field of the order, or about an option for it
+        given = [name for name in ("num_samples", *SHORT) if getattr(options, name) is not None]
+        names = [f"--{name.replace('_', '-')}" for name in given]
+        raise OrderError(in_options(str(error), names)) from error
+
+
+def _order_of(options: Any, num_samples: int | None, known: Mapping[str, Any]) -> ip.Order:
     given = {name: getattr(options, name) for name in SHORT}
     more = [f"{name}={value}" for name, value in given.items() if value is not None]
     more += options.column
@@ -108,5 +118,5 @@ def order_of(options: Any, num_samples: int | None, known: Mapping[str, Any]) ->
     order = order_as_written(options.order)
     if num_samples not in (None, order.num_samples):
         rule = f"{num_samples}, as counted or said beside it"
-        raise wrong("num_samples of --order", rule, order.num_samples, "change one of them")
+        raise wrong("the samples of --order", rule, order.num_samples, "change one of them")
     return order

@@ -209,7 +209,7 @@ def export(
         cure = "read it with plan.batch and plan.offsets"
         raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)
     if plan.world_size is None:
-        cure = "use plan.replace(world_size=...), or --world-size"
+        cure = "use plan.replace(world_size=...)"
         raise wrong("world_size", "set for an export, which has files for each rank", None, cure)
     numbers = sorted(set(check_epochs(epochs)))
     if not numbers:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def world_of(plan: Plan) -> int:
     """Return a plan's world size, which must be set."""
     if plan.world_size is None:
-        cure = "use plan.replace(world_size=...) or --world-size, the number of running ranks"
+        cure = "use plan.replace(world_size=...), with the number of running ranks"
         raise wrong("world_size", "set for this", None, cure)
     return plan.world_size
 

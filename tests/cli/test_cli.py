@@ -310,7 +310,7 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--order", "block-shuffle"],
-            "block_size must be given with block-shuffle; got None; add block_size=..., as "
+            "block_size must be given with block-shuffle; got none; add block_size=..., as "
             "`indexplan orders` describes it",
         ),
         (
@@ -319,12 +319,13 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "0", "--batch-size", "2"],
-            "num_samples must be an integer from 1 to 2**63 - 1; got 0; pass len(dataset)",
+            "--num-samples must be an integer from 1 to 2**63 - 1; got 0; pass how many samples "
+            "there are",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--global-batch-size", "2"],
-            "exactly one of batch_size and global_batch_size must be given; got both; "
-            "batch_size counts a rank's units, global_batch_size all ranks'",
+            "exactly one of --batch-size and --global-batch-size must be given; got both; "
+            "--batch-size counts a rank's units, --global-batch-size all ranks'",
         ),
         (
             ["--num-samples", "9", "--batch-size", "x"],
@@ -345,10 +346,10 @@ def test_wrong_questions(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--rank", "1")
     assert "--rank needs --step; give both, or leave --rank out" == said
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--step", "1")
-    rule = "sub_epoch must be an integer from 0 to 1; got None"
+    rule = "--sub-epoch must be an integer from 0 to 1; got none"
     assert f"{rule}; name one of the plan's 2 sub-epochs" == said
     said = fails(capsys, 2, "locate", path, "--index", "1000", "--epoch", "0")
-    assert "index must be from 0 to 999; got 1000; name one of the order's 1000 samples" == said
+    assert "--index must be from 0 to 999; got 1000; name one of the order's 1000 samples" == said
     assert "must be a plan directory; got nothing there" in fails(capsys, 1, "show", f"{path}x")
 
 

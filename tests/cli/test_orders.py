@@ -225,7 +225,7 @@ def test_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = ip.Plan(ip.BlockShuffle(100, 10, 3), batch_size=4)
     assert expected == ip.load(tmp_path / "a") == ip.load(tmp_path / "b")
     said = fails(capsys, 2, *words, str(tmp_path / "c"), "--order=shuffle seed=1", "--seed=2")
-    assert "seed must be given once; got '1 and 2'; leave one of them out" == said
+    assert "--seed must be given once; got '1 and 2'; leave one of them out" == said
     said = fails(capsys, 2, *words, str(tmp_path / "c"), "--order", "sequential", "--seed", "2")
     rule = "a field of sequential must be left out, as it has none; got 'seed'"
     assert f"{rule}; `indexplan orders` lists them" == said

@@ -147,7 +147,7 @@ def test_an_open_world_size() -> None:
     """What depends on the world size says so, and what to do."""
     message = (
         "world_size must be set for this; got None; "
-        "use plan.replace(world_size=...) or --world-size, the number of running ranks"
+        "use plan.replace(world_size=...), with the number of running ranks"
     )
     open_batches = WHOLE.replace(world_size=None)
     open_shares = WHOLE.replace(world_size=None, global_batch_size=4)

@@ -237,7 +237,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     refused(f"{rule}; {cure}", PLAN, out, epochs=[0, -1])
     refused(
         "world_size must be set for an export, which has files for each rank; got None; use "
-        "plan.replace(world_size=...), or --world-size",
+        "plan.replace(world_size=...)",
         PLAN.replace(world_size=None),
         out,
     )
@@ -379,8 +379,8 @@ def test_wrong_commands(path: str, tmp_path: Path, capsys: pytest.CaptureFixture
     """Wrong commands exit with 2, wrong places with 1, and one line says why."""
     assert 2 == main(["export", path, str(tmp_path / "out")])
     assert (
-        "indexplan: world_size must be set for an export, which has files for each rank; got "
-        "None; use plan.replace(world_size=...), or --world-size\n"
+        "indexplan: --world-size must be set for an export, which has files for each rank; got "
+        "none; use --world-size\n"
     ) == capsys.readouterr().err
     assert 1 == main(["export", path, path, "--per-rank", "--world-size", "3"])
     assert (

@@ -146,8 +146,8 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --batch-size 2 --order 'Shuffle(10)' --num-samples 9",
         2,
-        "indexplan: num_samples of --order must be 9, as counted or said beside it; got 10; change "
-        "one of them",
+        "indexplan: the samples of --order must be 9, as counted or said beside it; got 10; "
+        "change one of them",
         nothing,
     ),
     (
@@ -174,7 +174,8 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --num-samples 0 --batch-size 2",
         2,
-        "indexplan: num_samples must be an integer from 1 to 2**63 - 1; got 0; pass len(dataset)",
+        "indexplan: --num-samples must be an integer from 1 to 2**63 - 1; got 0; pass how many "
+        "samples there are",
         nothing,
     ),
     (
@@ -186,13 +187,13 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --dataset data --batch-size 2",
         2,
-        "indexplan: dataset must be a folder or a .npy file; got 'data'; check the path",
+        "indexplan: --dataset must be a folder or a .npy file; got 'data'; check the path",
         nothing,
     ),
     (
         "build a.plan --dataset data --pattern *.jpg --batch-size 2",
         2,
-        "indexplan: pattern must be one that matches files of data; got '*.jpg'; check both, or "
+        "indexplan: --pattern must be one that matches files of data; got '*.jpg'; check both, or "
         "leave it out for all files",
         lambda: written("data/a.txt"),
     ),
@@ -205,8 +206,8 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --global-batch-size 2",
         2,
-        "indexplan: exactly one of batch_size and global_batch_size must be given; got both; "
-        "batch_size counts a rank's units, global_batch_size all ranks'",
+        "indexplan: exactly one of --batch-size and --global-batch-size must be given; got both; "
+        "--batch-size counts a rank's units, --global-batch-size all ranks'",
         nothing,
     ),
     (
@@ -239,7 +240,7 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --order block-shuffle",
         2,
-        "indexplan: block_size must be given with block-shuffle; got None; add block_size=..., as "
+        "indexplan: block_size must be given with block-shuffle; got none; add block_size=..., as "
         "`indexplan orders` describes it",
         nothing,
     ),
@@ -260,13 +261,13 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --order 'shuffle seed=1' --seed 2",
         2,
-        "indexplan: seed must be given once; got '1 and 2'; leave one of them out",
+        "indexplan: --seed must be given once; got '1 and 2'; leave one of them out",
         nothing,
     ),
     (
         f"{BUILD} --order test-odd",
         2,
-        "indexplan: num_samples of test-odd must be 9; got 10; change the fields or the number",
+        "indexplan: --num-samples of test-odd must be 9; got 10; change the fields or the number",
         nothing,
     ),
     (
@@ -302,13 +303,13 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --seed x",
         2,
-        "indexplan: seed must be an integer, such as 4096 or 1e6; got 'x'; write it so",
+        "indexplan: --seed must be an integer, such as 4096 or 1e6; got 'x'; write it so",
         nothing,
     ),
     (
         f"{BUILD} --seed -1",
         2,
-        "indexplan: seed must be an integer from 0 to 2**128 - 1; got -1; hash other seeds to "
+        "indexplan: --seed must be an integer from 0 to 2**128 - 1; got -1; hash other seeds to "
         "such an integer first",
         nothing,
     ),
@@ -322,14 +323,14 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --world-size 0",
         2,
-        "indexplan: world_size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
+        "indexplan: --world-size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
         "keep it open",
         nothing,
     ),
     (
         f"{BUILD} --sub-epochs 0",
         2,
-        "indexplan: sub_epochs must be an integer from 1 to 2**63 - 1; got 0; leave it out for "
+        "indexplan: --sub-epochs must be an integer from 1 to 2**63 - 1; got 0; leave it out for "
         "one sub-epoch an epoch",
         nothing,
     ),
@@ -362,7 +363,7 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --part 5/4",
         2,
-        "indexplan: part must be from 1/4 to 4/4; got '5/4'; count from 1, in a job array with "
+        "indexplan: --part must be from 1/4 to 4/4; got '5/4'; count from 1, in a job array with "
         "--array=1-4",
         nothing,
     ),

@@ -68,7 +68,7 @@ COMMANDS: list[Command] = [
     (
         "verify a.plan --world-size 0",
         2,
-        "indexplan: world_size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
+        "indexplan: --world-size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
         "keep it open",
         saved,
     ),
@@ -89,15 +89,15 @@ COMMANDS: list[Command] = [
     (
         "export plan.json out --per-rank --epoch -1",
         2,
-        "indexplan: epoch must be an integer from 0 to 2**32 - 1; got -1; count from 0; a run "
+        "indexplan: --epoch must be an integer from 0 to 2**32 - 1; got -1; count from 0; a run "
         "ends with epoch 2**32 - 1",
         spec_file,
     ),
     (
         "export plan.json out",
         2,
-        "indexplan: world_size must be set for an export, which has files for each rank; got "
-        "None; use plan.replace(world_size=...), or --world-size",
+        "indexplan: --world-size must be set for an export, which has files for each rank; got "
+        "none; use --world-size",
         lambda: spec_file(OPEN),
     ),
     (
@@ -111,7 +111,7 @@ COMMANDS: list[Command] = [
     (
         "bench --batch-size 2",
         2,
-        "indexplan: --num-samples must be given; got none; pass len(dataset)",
+        "indexplan: --num-samples must be given; got none; pass how many samples there are",
         nothing,
     ),
     (

@@ -76,8 +76,8 @@ COMMANDS: list[Command] = [
     (
         "show plan.json --epoch 0 --step 99",
         2,
-        "indexplan: step must be an unfinished step of epoch 0 from 0 to 2; got 99; "
-        "plan.first_step and plan.num_steps say which there are",
+        "indexplan: --step must be an unfinished step of epoch 0 from 0 to 2; got 99; `indexplan "
+        "show` counts how many there are",
         spec_file,
     ),
     (
@@ -90,34 +90,34 @@ COMMANDS: list[Command] = [
     (
         "show plan.json --epoch 0 --step 0 --rank 2",
         2,
-        "indexplan: rank must be an integer from 0 to 1; got 2; plan.replace(world_size=...) "
-        "changes how many ranks there are",
+        "indexplan: --rank must be an integer from 0 to 1; got 2; --world-size changes how many "
+        "ranks there are",
         spec_file,
     ),
     (
         "show plan.json --epoch 0 --step 0",
         2,
-        "indexplan: world_size must be set for this; got None; use plan.replace(world_size=...) "
-        "or --world-size, the number of running ranks",
+        "indexplan: --world-size must be set for this; got none; use --world-size, with the "
+        "number of running ranks",
         lambda: spec_file(OPEN),
     ),
     (
         "show plan.json --epoch -1",
         2,
-        "indexplan: epoch must be an integer from 0 to 2**32 - 1; got -1; count from 0; a run "
+        "indexplan: --epoch must be an integer from 0 to 2**32 - 1; got -1; count from 0; a run "
         "ends with epoch 2**32 - 1",
         spec_file,
     ),
     (
         "show plan.json --epoch 0 --sub-epoch 1",
         2,
-        "indexplan: sub_epoch must be the integer 0; got 1; leave it out for the whole epoch",
+        "indexplan: --sub-epoch must be the integer 0; got 1; leave it out for the whole epoch",
         spec_file,
     ),
     (
         "show plan.json --world-size 0",
         2,
-        "indexplan: world_size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
+        "indexplan: --world-size must be an integer from 1 to 2**31 - 1; got 0; leave it out to "
         "keep it open",
         spec_file,
     ),
@@ -144,7 +144,7 @@ COMMANDS: list[Command] = [
     (
         "show a.plan --dataset data",
         1,
-        "indexplan: dataset must be the one that the plan was built for; got another: it had 1 "
+        "indexplan: --dataset must be the one that the plan was built for; got another: it had 1 "
         "samples, has 2; files were added, removed or renamed; sizes of files changed; restore "
         "the dataset, or build a new plan for this one",
         changed_data,
@@ -187,7 +187,7 @@ COMMANDS: list[Command] = [
     (
         "plot plan.json -o a.png --kind mixing --window 0",
         2,
-        "indexplan: window must be an integer from 1 to 2**63 - 1; got 0; pass how many steps "
+        "indexplan: --window must be an integer from 1 to 2**63 - 1; got 0; pass how many steps "
         "are looked at together",
         spec_file,
     ),
@@ -201,8 +201,8 @@ COMMANDS: list[Command] = [
     (
         "plot plan.json -o a.png",
         2,
-        "indexplan: world_size must be set for this; got None; use plan.replace(world_size=...) "
-        "or --world-size, the number of running ranks",
+        "indexplan: --world-size must be set for this; got none; use --world-size, with the "
+        "number of running ranks",
         lambda: spec_file(OPEN),
     ),
     # locate
@@ -228,14 +228,14 @@ COMMANDS: list[Command] = [
     (
         "locate plan.json --index 10 --epoch 0",
         2,
-        "indexplan: index must be from 0 to 9; got 10; name one of the order's 10 samples",
+        "indexplan: --index must be from 0 to 9; got 10; name one of the order's 10 samples",
         spec_file,
     ),
     (
         "locate plan.json --index 1 --epoch 0",
         2,
-        "indexplan: world_size must be set for this; got None; use plan.replace(world_size=...) "
-        "or --world-size, the number of running ranks",
+        "indexplan: --world-size must be set for this; got none; use --world-size, with the "
+        "number of running ranks",
         lambda: spec_file(OPEN),
     ),
     # explain
@@ -248,7 +248,7 @@ COMMANDS: list[Command] = [
     (
         "explain plan.json --index 10",
         2,
-        "indexplan: index must be an integer from 0 to 9; got 10; name one of the order's 10 "
+        "indexplan: --index must be an integer from 0 to 9; got 10; name one of the order's 10 "
         "samples",
         spec_file,
     ),
@@ -261,8 +261,8 @@ COMMANDS: list[Command] = [
     (
         "explain plan.json --index 1",
         2,
-        "indexplan: world_size must be set for this; got None; use plan.replace(world_size=...) "
-        "or --world-size, the number of running ranks",
+        "indexplan: --world-size must be set for this; got none; use --world-size, with the "
+        "number of running ranks",
         lambda: spec_file(OPEN),
     ),
     # diff

@@ -75,7 +75,7 @@ CASES: list[Case] = [
         "an export of an open world",
         lambda: export(OPEN),
         "world_size must be set for an export, which has files for each rank; got None; use "
-        "plan.replace(world_size=...), or --world-size",
+        "plan.replace(world_size=...)",
     ),
     (
         "an export of no epochs",

@@ -108,8 +108,8 @@ CASES: list[Case] = [
     (
         "an open world",
         lambda: OPEN.batch(0, step=0, rank=0),
-        "world_size must be set for this; got None; use plan.replace(world_size=...) or "
-        "--world-size, the number of running ranks",
+        "world_size must be set for this; got None; use plan.replace(world_size=...), "
+        "with the number of running ranks",
     ),
     (
         "steps from before the first",

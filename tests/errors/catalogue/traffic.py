@@ -81,7 +81,7 @@ CASES: list[Case] = [
     (
         "reads of a plan whose ranks are open",
         lambda: ip.reads(OPEN, [10], 0),
-        "world_size must be set for this; got None; use plan.replace(world_size=...) or "
-        "--world-size, the number of running ranks",
+        "world_size must be set for this; got None; use plan.replace(world_size=...), "
+        "with the number of running ranks",
     ),
 ]

@@ -1,0 +1,132 @@
+"""Whatever is wrong with a command, it is said in the command's words, not in those of Python."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.cli.main import main, parser_of_verbs
+from indexplan.cli.words import in_options
+from tests.errors.catalogue import COMMANDS
+
+VALUES = ("-1", "nowhere")
+RIGHT = {  # of each verb, a command that is right but for the option that is tried
+    "build": ["new.plan", "--num-samples=9", "--batch-size=2"],
+    "finish": ["a.plan"],
+    "show": ["a.plan", "--epoch=0", "--step=0", "--rank=0"],
+    "plot": ["open.json", "-o", "a.png"],
+    "draws": ["a.plan"],
+    "shards": ["nowhere"],
+    "traffic": ["a.plan", "--shards=sizes.npy"],
+    "locate": ["a.plan", "--index=1", "--epoch=0"],
+    "explain": ["a.plan", "--index=1"],
+    "diff": ["a.plan", "open.json"],
+    "verify": ["a.plan"],
+    "export": ["a.plan", "out"],
+    "bench": ["--num-samples=9", "--batch-size=90", "--remainder=drop"],
+}
+SHARED = {"--help", "--json", "--import", "--dask", "--order", "--column"}
+ALSO = [
+    ["show", "open.json", "--epoch=0", "--step=0"],
+    ["plot", "a.plan", "-o", "a.png", "--kind=work"],
+    ["plot", "a.plan", "-o", "a.png", "--kind=draws"],
+    ["plot", "bins.json", "-o", "a.png", "--kind=coverage"],
+    ["export", "bins.json", "out"],
+    ["export", "open.json", "out"],
+    ["verify", "a.plan", "--dataset=."],
+    ["shards", "."],
+    ["build", "a.plan", "--num-samples=10", "--batch-size=3"],
+    ["build", "new.plan", "--num-samples=9", "--batch-size=2", "--world-size=2147483648"],
+    ["build", "new.plan", "--num-samples=9", "--batch-size=2", "--global-batch-size=2"],
+    ["build", "new.plan", "--num-samples=1e18", "--batch-size=2", "--units-per-chunk=1"],
+]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a folder with plans of several kinds."""
+    monkeypatch.chdir(tmp_path)
+    ip.save(ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2, sub_epochs=2), "a.plan")
+    Path("open.json").write_text(ip.Plan(ip.Shuffle(10), batch_size=2).to_json())
+    np.save("sizes.npy", [4, 6])
+    bins = ip.Plan(ip.Grouped([0, 1, 0], 2), world_size=2, batch_size=1)
+    Path("bins.json").write_text(bins.to_json())
+
+
+def foreign(message: str, options: list[str]) -> list[str]:
+    """What of a message is Python: calls of the library, and fields that are options."""
+    what, must, rest = re.split(r"( must | needs? )", message.partition(" ")[2], maxsplit=1)
+    said = what + must + rest.rpartition("; ")[2]
+    found = re.findall(r"plan\.(?!to_json)\w+\(?|\bip\.\w+|\bindexplan\.\w+|len\(\w+\)", said)
+    names = [option[2:].replace("-", "_") for option in options]
+    wrong = [name for name in names if re.search(rf"(?<![-\w]){name}=", said) or name == what]
+    wrong += [name for name in names if "_" in name and re.search(rf"(?<![-\w]){name}\b", said)]
+    return found + wrong
+
+
+def commands() -> Iterator[list[str]]:
+    """Every option of every verb, with values that are wrong for most."""
+    _, verbs = parser_of_verbs()
+    for verb, right in RIGHT.items():
+        for action in verbs.choices[verb]._actions:
+            option = next((each for each in action.option_strings if each.startswith("--")), None)
+            if option is None or option in SHARED or isinstance(action, argparse._StoreTrueAction):
+                continue
+            for value in VALUES:
+                kept = [word for word in right if word.partition("=")[0] != option]
+                yield [verb, *kept, f"{option}={value}"]
+    yield from ALSO
+
+
+def test_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """No wrong value of any option is answered with a field or a call of Python."""
+    _, verbs = parser_of_verbs()
+    assert set(verbs.choices) == {*RIGHT, "orders", "warm-up"}
+    problems, refused = {}, 0
+    for words in commands():
+        if main(words) == 0:
+            continue
+        refused += 1
+        message = capsys.readouterr().err
+        if wrong := foreign(message, [*verbs.choices[words[0]]._option_string_actions]):
+            problems[" ".join(words)] = (wrong, message)
+    assert {} == problems
+    assert refused > 100
+
+
+def test_the_catalogue() -> None:
+    """Nor is any command of the catalogue of errors, which is held to what is said."""
+    _, verbs = parser_of_verbs()
+    for words, _, message, _ in COMMANDS:
+        verb = words.partition(" ")[0]
+        if verb in verbs.choices and ".json: " not in message and "--order" not in words:
+            options = [*verbs.choices[verb]._option_string_actions]
+            assert [] == foreign(message, options), message
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "world_size must be 8, the plan's; got 12; use plan.replace(world_size=12)",
+            "--world-size must be 8, the plan's; got 12; use --world-size 12",
+        ),
+        (
+            "a.world_size must be world_size; got 'plan.replace(world_size=12)'; check world_size",
+            "a.world_size must be world_size; got 'plan.replace(world_size=12)'; check "
+            "--world-size",
+        ),
+        ("the rank must be 0; got 1; pass a rank", "the rank must be 0; got 1; pass a rank"),
+        ("rank must be 0; got None; use rank=0", "--rank must be 0; got none; use --rank 0"),
+        ("nothing of the form", "nothing of the form"),
+    ],
+)
+def test_what_is_translated(message: str, expected: str) -> None:
+    """The subject and the cure are; what is quoted, and words of prose, are not."""
+    assert expected == in_options(message, ["--rank", "--world-size"])
