@@ -16,7 +16,7 @@ import pytest
 import indexplan as ip
 from tests.trainers.ranks import ROOT, free_port
 
-PAGES = ("jax",)
+PAGES = ("hugging-face", "jax")
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
 
 

@@ -172,3 +172,63 @@ def test_each_rank_reads_its_own_batches() -> None:
     ranks = run_ranks(f"{__name__}:dispatched", 2, ACCELERATE_USE_CPU="true")
     each = {"theirs, received": 20, "ours, received": 20, "ours, read": 20}
     assert [each | {"theirs, read": 40}, each | {"theirs, read": 0}] == ranks
+
+
+def of_epoch_1(folder: str, *, by_plan: bool) -> list[int]:
+    """The samples of the second epoch of a Trainer that groups by length, resumed after 5 steps."""
+    from transformers import Trainer, TrainingArguments
+
+    from indexplan_torch.transformers import KeepState
+
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 100, size=203)
+    samples = [{"input_ids": [number] * length} for number, length in enumerate(lengths)]
+    plan = ip.Plan(ip.LengthGrouped(lengths, batch_size=8, num_buckets=4), batch_size=1)
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(1, 1)
+            self.seen: list[list[int]] = []
+
+        def forward(self, numbers: torch.Tensor) -> dict[str, torch.Tensor]:
+            self.seen.append(numbers.tolist())
+            return {"loss": self.line(numbers[:, None].float()).mean()}
+
+    def collate(batch: list[Any]) -> dict[str, torch.Tensor]:
+        return {"numbers": torch.tensor([sample["input_ids"][0] for sample in batch])}
+
+    class PlanTrainer(Trainer):
+        def get_train_dataloader(self) -> Any:
+            return PlanLoader(samples, plan, collate_fn=collate, keep_bins=False)
+
+    def train(checkpoint: str | None) -> list[list[int]]:
+        arguments = TrainingArguments(
+            folder,
+            train_sampling_strategy="group_by_length",
+            per_device_train_batch_size=8,
+            num_train_epochs=2,
+            save_steps=31,  # of 26 steps an epoch
+            use_cpu=True,
+            report_to=[],
+            remove_unused_columns=False,
+        )
+        kind = PlanTrainer if by_plan else Trainer
+        trainer = kind(Model(), arguments, train_dataset=samples, data_collator=collate)
+        if by_plan:
+            trainer.add_callback(KeepState(trainer))
+        trainer.train(resume_from_checkpoint=checkpoint)
+        seen: list[list[int]] = trainer.model.seen
+        return seen
+
+    before, after = train(None), train(f"{folder}/checkpoint-31")
+    assert (52, 21) == (len(before), len(after))
+    return sum(before[26:31] + after, [])
+
+
+def test_grouping_by_length_resumes_in_another_order(tmp_path: Path) -> None:
+    """Resumed inside its second epoch, LengthGroupedSampler leaves samples out; a plan does not."""
+    read = of_epoch_1(str(tmp_path / "sampler"), by_plan=False)
+    assert 203 == len(read)
+    assert len(set(read)) < 190
+    assert list(range(203)) == sorted(of_epoch_1(str(tmp_path / "plan"), by_plan=True))
