@@ -16,7 +16,9 @@ import pytest
 import indexplan as ip
 from tests.trainers.ranks import ROOT, free_port
 
-PAGES = ("hugging-face", "jax")
+# what `import streaming` imports beside `streaming.base` needs torchvision
+NAME_STREAMING = "from benchmarks.rivals import name_packages; name_packages('streaming')"
+PAGES = {"hugging-face": "", "jax": "", "streaming": NAME_STREAMING}
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
 
 
@@ -54,10 +56,9 @@ def finish(*processes: subprocess.Popen[str]) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path) -> None:
     """A page's blocks print what it shows, in a process that has imported nothing else."""
-    run = (
-        "import sys, pathlib, tests.test_docs as docs; docs.check_page(sys.argv[1], pathlib.Path())"
-    )
-    finish(start(tmp_path, "-c", run, f"migrate/{page}"))
+    run = "from pathlib import Path; from tests.test_docs import check_page"
+    check = f"check_page('migrate/{page}', Path())"
+    finish(start(tmp_path, "-c", "\n".join([PAGES[page], run, check])))
 
 
 def test_workers_of_grain_make_other_batches(tmp_path: Path) -> None:
