@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, DistributedSampler, WeightedRandomSampl
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
+from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.test_docs import check_page
 from tests.trainers.ranks import run_ranks
 
@@ -106,6 +106,42 @@ def test_states_under_other_numbers_of_workers(caplog: pytest.LogCaptureFixture)
         PlanLoader(dataset, plan, in_order=False)
 
 
+class Asked(torch.utils.data.Dataset[int]):
+    """A dataset that counts what it is asked for, and has a state."""
+
+    def __init__(self) -> None:
+        self.num_asked = 0
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> int:
+        self.num_asked += 1
+        return index
+
+    def state_dict(self) -> dict[str, int]:
+        return {"num_asked": self.num_asked}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.num_asked = state["num_asked"]
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_states_of_datasets() -> None:
+    """StatefulDataLoader keeps a dataset's state, also around a plan; PlanLoader keeps none."""
+    plan = ip.Plan(ip.Sequential(40), batch_size=4)
+    around = StatefulDataLoader(Asked(), batch_sampler=PlanBatchSampler(plan))
+    alone = PlanLoader(Asked(), plan)
+    for loader in (around, alone):
+        next(iter(loader))
+        assert loader.dataset.num_asked == 4
+    again = StatefulDataLoader(Asked(), batch_sampler=PlanBatchSampler(plan))
+    again.load_state_dict(around.state_dict())
+    next(iter(again))
+    assert 8 == again.dataset.num_asked
+    assert "num_asked" not in str(alone.state_dict())
+
+
 def accelerate_leg(folder: str, stop: int | None) -> list[int]:
     """What this rank reads: of a run's first steps, saved in a folder, or of what is left of it."""
     from accelerate import Accelerator
@@ -144,24 +180,13 @@ def dispatched() -> dict[str, int]:
 
     from indexplan_torch.accelerate import prepare
 
-    asked: list[int] = []
-
-    class Asked(torch.utils.data.Dataset[int]):
-        def __len__(self) -> int:
-            return 40
-
-        def __getitem__(self, index: int) -> int:
-            asked.append(index)
-            return index
-
     accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(dispatch_batches=True))
     seen = {}
     theirs = accelerator.prepare(DataLoader(Asked(), batch_size=4))
     ours = prepare(accelerator, PlanLoader(Asked(), ip.Plan(ip.Sequential(40), batch_size=4)))
     for name, loader in (("theirs", theirs), ("ours", ours)):
-        asked.clear()
         seen[f"{name}, received"] = sum(len(batch) for batch in loader)
-        seen[f"{name}, read"] = len(asked)
+        seen[f"{name}, read"] = loader.dataset.num_asked
     accelerator.wait_for_everyone()
     accelerator.end_training()
     return seen
