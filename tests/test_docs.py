@@ -24,6 +24,7 @@ import indexplan as ip
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
+from tests.trainers.ranks import free_port
 
 ROOT = Path(__file__).parents[1]
 
@@ -145,10 +146,21 @@ def printed_by_python(code: str, names: dict[str, object]) -> str:
 
 
 def printed_by_shell(code: str) -> str:
-    """Run a block with this project's `indexplan`, and return what it printed."""
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
-    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "80"}
-    command = f'indexplan() {{ "{sys.executable}" -m indexplan "$@"; }}\n{code}'
+    """Run a block with this project's `indexplan`, and return what it printed.
+
+    `torchrun` is this Python's too, and takes a port that is free for 29500, its usual one.
+    """
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
+        "COLUMNS": "80",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = f"""
+        indexplan() {{ "{sys.executable}" -m indexplan "$@"; }}
+        torchrun() {{ "{sys.executable}" -m torch.distributed.run "${{@/29500/{free_port()}}}"; }}
+        {code}"""
     done = subprocess.run(
         ["/usr/bin/env", "bash", "-euo", "pipefail", "-c", command],
         env=environment,
