@@ -1,4 +1,4 @@
-"""`indexplan export`: write what each rank reads as plain arrays."""
+"""`indexplan export`: write what each rank reads as plain arrays or as tables."""
 
 from __future__ import annotations
 
@@ -18,17 +18,22 @@ from indexplan.cli.common import (
     number,
     open_plan,
 )
+from indexplan.files.export import FORMATS
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    export = add_verb(verbs, "export", run, "write what each rank reads as plain .npy arrays")
+    export = add_verb(verbs, "export", run, "write what each rank reads as .npy arrays or tables")
     add_plan_or_spec(export)
     add_columns(export)
     words = "the folder, or its URL: new, or an export of the same plan"
     export.add_argument("out", metavar="OUT", help=words)
     words = "files for each rank: its indices in order of reading, and where its steps start"
     export.add_argument("--per-rank", action="store_true", help=f"{words} (the default)")
+    words = (
+        "npy: arrays for each rank; parquet or arrow: a table for each epoch, with a row a sample"
+    )
+    export.add_argument("--format", choices=FORMATS, default="npy", help=f"{words} (npy)")
     words = "one epoch (all that the plan directory holds, or 0)"
     export.add_argument("--epoch", type=number, metavar="N", help=words)
     add_dataset(export, "complain if the dataset has changed")
@@ -42,6 +47,8 @@ def run(options: Any) -> int:
     if options.epoch is not None:
         epochs = [options.epoch]
     with Progress("exporting", "B") as progress:
-        exported = ip.export(plan, options.out, epochs=epochs, progress=progress)
+        exported = ip.export(
+            plan, options.out, epochs=epochs, format=options.format, progress=progress
+        )
     emit(options, exported)
     return OK

@@ -1,4 +1,4 @@
-"""Exports: what each rank reads, as plain arrays, for those who read plans without this library."""
+"""Exports: what each rank reads, as arrays or as rows, for readers without this library."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from indexplan.errors import PlanFileError, check_callable, wrong
 from indexplan.files.build import Progress
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
+from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
 from indexplan.files.stores.agree import claim, difference
 from indexplan.files.stores.open import store_of
 from indexplan.files.stores.store import Store
@@ -25,6 +26,7 @@ from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 
 EXPORT = "export.json"
+FORMATS = ("npy", "parquet", "arrow")
 STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two slabs of indices
 
 
@@ -56,11 +58,15 @@ class Exported(Answer):
 
 
 class _File(NamedTuple):
-    """A file of an export: its name in the folder, its bytes, and how to generate them."""
+    """A file of an export: its name in the folder, its bytes, and how to generate them.
+
+    Of rows, `size` is a guess, and another file holds the same if its rows are the same.
+    """
 
     name: str
     size: int
     blocks: Callable[[], Iterator[memoryview]]
+    same: Callable[[Store, str], bool] | None = None
 
 
 class _Share(NamedTuple):
@@ -159,9 +165,10 @@ def export(
     out: str | os.PathLike[str],
     *,
     epochs: Iterable[int] = range(1),
+    format: str = "npy",  # noqa: A002 (the word that every writer of files has for it)
     progress: Progress | None = None,
 ) -> Exported:
-    """Write what each rank reads, in order of reading, as plain `.npy` files.
+    """Write what each rank reads, in order of reading, as plain `.npy` files or as tables.
 
     For loaders that take arrays of indices: docs/exports.md describes the files, and how such
     loaders read them. Memory does not grow with the plan. Safe to kill, and to run again: what is
@@ -172,13 +179,18 @@ def export(
     Parameters
     ----------
     plan : Plan
-        With a world size, and an order of single samples. Of a resumed plan, what is left: its
-        finished sub-epochs have no files, its finished steps are empty.
+        With a world size; for "npy", of an order of single samples. Of a resumed plan, what is
+        left: its finished sub-epochs have no files or rows, its finished steps are empty.
     out : str or path-like
         The folder: new, empty, or an export of the same plan. With the extra `remote`, also a URL
         in an object store, such as s3://bucket/arrays.
     epochs : iterable of int, default range(1)
         The epochs to write, 0 <= epoch < 2**32.
+    format : {"npy", "parquet", "arrow"}, default "npy"
+        "npy": two files for each rank, its indices and where its steps start. The others, which
+        need pyarrow: a file for each epoch, with a row for each slot of each batch, in columns
+        `epoch`, `sub_epoch`, `step`, `rank`, `micro_batch`, `slot` and `index` (int64), and
+        `padded` (bool). Of orders that deal bins, `bin` (int64) says in which bin of the batch.
     progress : callable, optional
         Called as progress(bytes_done, bytes_in_all).
 
@@ -192,8 +204,9 @@ def export(
     PlanFileError
         If the folder cannot be written, holds something else, or links to other folders or files.
     IndexPlanError
-        If the plan leaves its world size open, its order deals bins, or an argument breaks its
-        rule; nothing has been written then.
+        If the plan leaves its world size open, its order deals bins and the format is "npy",
+        pyarrow is missing for another format, or an argument breaks its rule; nothing has been
+        written then.
 
     Examples
     --------
@@ -205,8 +218,10 @@ def export(
     """
     check_plan("plan", plan)
     check_callable("progress", progress)
-    if plan.order.deals_bins:
-        cure = "read it with plan.batch and plan.offsets"
+    if not isinstance(format, str) or format not in FORMATS:
+        raise wrong("format", f"one of {', '.join(FORMATS)}", format, "leave it out for npy")
+    if plan.order.deals_bins and format == "npy":
+        cure = "read it with plan.batch and plan.offsets, or export it as 'parquet'"
         raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)
     if plan.world_size is None:
         cure = "use plan.replace(world_size=...)"
@@ -214,7 +229,11 @@ def export(
     numbers = sorted(set(check_epochs(epochs)))
     if not numbers:
         raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
-    files = [*_columns(plan), *(f for share in _shares(plan, numbers) for f in share.files())]
+    if format == "npy":
+        files = [*_columns(plan), *(f for share in _shares(plan, numbers) for f in share.files())]
+    else:
+        check_pyarrow(format)
+        files = [*_columns(plan), *_tables(plan, numbers, format)]
     root = store_of(out, "out")
     _claim(root, plan)
     total = sum(file.size for file in files)
@@ -224,14 +243,18 @@ def export(
 
     def tell(now: int) -> None:
         nonlocal told
+        now = min(now, total)
         if progress is not None and now > told:  # a file that another has named is drawn again
             told = now
             progress(told, total)
 
     for file in files:
-        num_written += _put(root, file.name, partial(_told, file.blocks, tell, done))
+        num_written += _put(root, file, partial(_told, file.blocks, tell, done))
         done += file.size
     root.sweep([EXPORT, *(file.name for file in files)])
+    tell(total)  # the size of rows was a guess
+    if format != "npy":
+        total = sum(size or 0 for size in root.sizes([file.name for file in files]))
     return Exported(
         path=root.path,
         num_bytes=total,
@@ -256,6 +279,21 @@ def _shares(plan: Plan, epochs: list[int]) -> Iterator[_Share]:
                 yield _Share(plan, epoch, sub_epoch, rank)
 
 
+def _tables(plan: Plan, epochs: list[int], kind: str) -> Iterator[_File]:
+    """Yield the files of rows: one for each epoch."""
+    for epoch in epochs:
+        # a row of Parquet, compressed, takes 4 to 8 bytes; of Arrow, 56 and a bit
+        size = (8 if kind == "parquet" else 57) * sum(
+            share.num_units for share in _shares(plan, [epoch])
+        )
+        yield _File(
+            f"epoch-{epoch:05d}.{kind}",
+            size,
+            partial(blocks_of, plan, epoch, kind),
+            partial(same_rows, plan=plan, epoch=epoch, kind=kind),
+        )
+
+
 def _claim(root: Store, plan: Plan) -> None:
     """Make the place and say in `export.json` what it is an export of."""
     content = {
@@ -273,14 +311,18 @@ def _claim(root: Store, plan: Plan) -> None:
         raise PlanFileError(f"{rule}; got {got}; choose another path")
 
 
-def _put(root: Store, name: str, blocks: Callable[[], Iterator[memoryview]]) -> bool:
+def _put(root: Store, file: _File, blocks: Callable[[], Iterator[memoryview]]) -> bool:
     """Write a file, or compare the one that is there; return whether it was written."""
-    if not root.has(name) and root.publish(name, blocks()):
+    if not root.has(file.name) and root.publish(file.name, blocks()):
         return True
-    if difference(root, name, blocks()):
+    if file.same is None:
+        same, what = not difference(root, file.name, blocks()), "bytes"
+    else:
+        same, what = file.same(root, file.name), "rows"
+    if not same:
         raise PlanFileError(
-            f"{root.path}/{name} must hold what the plan deals; got other bytes; delete the file "
-            f"and run the same export again"
+            f"{root.path}/{file.name} must hold what the plan deals; got other {what}; delete the "
+            f"file and run the same export again"
         )
     return False
 

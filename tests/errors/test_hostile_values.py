@@ -167,6 +167,7 @@ def calls() -> Iterator[Call]:
     yield "load", ip.load, {"path": "right.plan", "dataset": None, "check": "opened"}
     yield "Stored", ip.Stored, {"path": "right.plan", "check": "opened"}
     export = {"plan": PLAN, "out": "exported", "epochs": [0], "progress": None}
+    export["format"] = "npy"
     yield "export", ip.export, export
     for name in ("reading", "batch_sizes", "coverage", "mixing"):
         yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1}

@@ -243,7 +243,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     )
     refused(
         "an exported order must be one of single samples; got 'test-bins-v1'; read it with "
-        "plan.batch and plan.offsets",
+        "plan.batch and plan.offsets, or export it as 'parquet'",
         ip.Plan(Bins(50), world_size=2, batch_size=3),
         out,
     )

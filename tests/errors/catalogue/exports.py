@@ -16,6 +16,7 @@ from tests.errors.catalogue.made import (
     damaged,
     locked,
     saved,
+    without,
     written,
 )
 from tests.support.bins import Bins
@@ -69,7 +70,28 @@ CASES: list[Case] = [
         "an export of bins",
         lambda: export(ip.Plan(Bins(10), world_size=1, batch_size=2)),
         "an exported order must be one of single samples; got 'test-bins-v1'; read it with "
-        "plan.batch and plan.offsets",
+        "plan.batch and plan.offsets, or export it as 'parquet'",
+    ),
+    (
+        "an export in no format",
+        lambda: export(format="csv"),
+        "format must be one of npy, parquet, arrow; got 'csv'; leave it out for npy",
+    ),
+    (
+        "a table without pyarrow",
+        lambda: without("pyarrow", lambda: export(format="arrow")),
+        "pyarrow must be installed for the format 'arrow'; got No module named 'pyarrow'; pip "
+        "install 'indexplan[shards]'",
+    ),
+    (
+        "a table with other rows",
+        lambda: (
+            export(format="parquet"),
+            written("out/epoch-00000.parquet", "not a table"),
+            export(format="parquet"),
+        ),
+        "out/epoch-00000.parquet must hold what the plan deals; got other rows; delete the file "
+        "and run the same export again",
     ),
     (
         "an export of an open world",

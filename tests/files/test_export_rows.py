@@ -1,0 +1,170 @@
+"""Exports as tables: a row for each slot of each batch, whatever the plan."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.cli import main
+from indexplan.files import rows
+from tests.support.bins import Bins
+from tests.support.strategies import plans, start_of, sub_epochs_of
+from tests.support.trees import PLAN, tree
+
+
+def leaves(nested: Any) -> list[list[int]]:
+    """The inner batches of nested ones, as lists."""
+    if isinstance(nested, np.ndarray):
+        return [nested.tolist()]
+    return [leaf for part in nested for leaf in leaves(part)]
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pylist()
+    with pa.OSFile(str(path)) as file:
+        return pa.ipc.open_file(file).read_all().to_pylist()
+
+
+def expected_rows(plan: ip.Plan, places: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """What a table holds, batch by batch."""
+    found = []
+    for epoch, sub_epoch in places:
+        steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+        for step in steps:
+            for rank in range(plan.world_size or 0):
+                where: Any = {"step": step, "rank": rank}
+                batch = plan.batch(epoch, sub_epoch, **where).tolist()
+                offsets = plan.offsets(epoch, sub_epoch, **where)
+                valid = offsets[plan.num_valid(epoch, sub_epoch, **where)]
+                inner = leaves(plan.micro_batches(epoch, sub_epoch, **where))
+                micro = [number for number, part in enumerate(inner) for _ in part]
+                assert batch == [index for part in inner for index in part]
+                for slot, index in enumerate(batch):
+                    row = {"epoch": epoch, "sub_epoch": sub_epoch, **where}
+                    row["micro_batch"] = micro[slot]
+                    if plan.order.deals_bins:
+                        row["bin"] = int(np.searchsorted(offsets, slot, "right")) - 1
+                    padded = bool(slot >= valid)
+                    found.append({**row, "slot": slot, "index": index, "padded": padded})
+    return found
+
+
+@settings(max_examples=8)
+@given(
+    plan=plans().filter(lambda plan: plan.world_size * plan.sub_epochs <= 16),
+    kind=st.sampled_from(["parquet", "arrow"]),
+)
+def test_any_plan(tmp_path_factory: pytest.TempPathFactory, plan: ip.Plan, kind: str) -> None:
+    """The rows of an epoch are the batches of all ranks, in the sequence of steps."""
+    root = tmp_path_factory.mktemp("any") / "a"
+    epochs = range(start_of(plan)[0], start_of(plan)[0] + 2)
+    done = ip.export(plan, root, epochs=epochs, format=kind)
+    assert (2, 0) == (done.num_written, done.num_kept)
+    for epoch in epochs:
+        places = [place for place in sub_epochs_of(plan, epoch + 1) if place[0] == epoch]
+        assert expected_rows(plan, places) == read(root / f"epoch-{epoch:05d}.{kind}")
+    again = ip.export(plan, root, epochs=epochs, format=kind)
+    assert (0, 2, done.num_bytes) == (again.num_written, again.num_kept, again.num_bytes)
+
+
+@pytest.mark.parametrize("remainder", ["spread", "pad"])
+def test_bins(tmp_path: Path, remainder: str) -> None:
+    """Of bins, a row says which bin of the batch its sample is in, and padded bins are told."""
+    plan = ip.Plan(Bins(50), world_size=3, batch_size=(2, 2), remainder=remainder)
+    ip.export(plan, tmp_path / "a", format="parquet")
+    found = read(tmp_path / "a/epoch-00000.parquet")
+    assert expected_rows(plan, [(0, 0)]) == found
+    assert (remainder == "pad") == any(row["padded"] for row in found)
+
+
+@pytest.mark.parametrize("batch_size", [3, 40, (4, 25)])
+def test_row_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batch_size: Any) -> None:
+    """No more rows are drawn at a time than a group has, or one batch of one rank."""
+    monkeypatch.setattr(rows, "ROWS", 64)
+    plan = ip.Plan(ip.Shuffle(1000, seed=2), world_size=4, batch_size=batch_size, remainder="pad")
+    groups = [each.num_rows for each in rows.rows_of(plan, 0)]
+    assert max(groups) <= max(64, int(np.prod(batch_size)))
+    assert len(groups) > 10
+    ip.export(plan, tmp_path / "a", format="parquet")
+    assert len(groups) == pq.ParquetFile(tmp_path / "a/epoch-00000.parquet").num_row_groups
+    assert expected_rows(plan, [(0, 0)]) == read(tmp_path / "a/epoch-00000.parquet")
+    assert 1 == ip.export(plan, tmp_path / "a", format="parquet").num_kept
+
+
+def test_memory_is_bounded() -> None:
+    """A file is handed on row group by row group, and nothing of it is kept."""
+    plan = ip.Plan(ip.Sequential(2**20), world_size=2, batch_size=256)
+    before, most, total = pa.total_allocated_bytes(), 0, 0
+    for block in rows.blocks_of(plan, 0, "arrow"):
+        total += len(block)
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert total > 56 * 2**20
+    assert most < total / 2
+
+
+def test_beside_arrays(tmp_path: Path) -> None:
+    """One folder may hold all formats; each file says of which plan it is."""
+    for kind in ("npy", "parquet", "arrow"):
+        ip.export(PLAN, tmp_path / "a", format=kind)
+    assert 12 + 2 + 1 == len(tree(tmp_path / "a"))
+    schema = pq.read_schema(tmp_path / "a/epoch-00000.parquet")
+    assert {b"indexplan.plan_fingerprint": PLAN.fingerprint.encode()} == schema.metadata
+    assert {"int64", "bool"} == {str(field.type) for field in schema}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_other_rows(tmp_path: Path, kind: str) -> None:
+    """A table of another plan, with a row less or more, or damaged, is refused and left alone."""
+    ip.export(PLAN, tmp_path / "a", format=kind)
+    file = tmp_path / f"a/epoch-00000.{kind}"
+    right = file.read_bytes()
+    others = [b"", right[:-9], right + b"x" * 9]
+    for change in ({"seed": 99}, {"num_samples": PLAN.order.num_samples - 1}):
+        order = ip.Shuffle(**{"num_samples": PLAN.order.num_samples, "seed": 5, **change})
+        ip.export(PLAN.replace(order=order), tmp_path / str(len(others)), format=kind)
+        others.append((tmp_path / f"{len(others)}/epoch-00000.{kind}").read_bytes())
+    for data in others:
+        file.write_bytes(data)
+        with pytest.raises(ip.PlanFileError, match="must hold what the plan deals; got other rows"):
+            ip.export(PLAN, tmp_path / "a", format=kind)
+        assert data == file.read_bytes()
+
+
+def test_progress(tmp_path: Path) -> None:
+    """It ends with all that it said there was, and never goes back."""
+    told: list[tuple[int, int]] = []
+    ip.export(PLAN, tmp_path / "a", format="arrow", progress=lambda *step: told.append(step))
+    assert sorted(told) == told
+    assert {told[-1][1]} == {total for _, total in told}
+    assert told[-1][0] == told[-1][1]
+
+
+def test_leftovers(tmp_path: Path) -> None:
+    """What a killed export leaves of a table goes with the next one."""
+    ip.export(PLAN, tmp_path / "a", format="parquet")
+    left = tmp_path / "a/.epoch-00000.parquet.1-0123456789ab.tmp"
+    left.write_bytes(b"of a killed one")
+    os.utime(left, (0, 0))
+    ip.export(PLAN, tmp_path / "a", format="parquet")
+    assert not left.exists()
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--format` writes what the function does."""
+    (tmp_path / "a.json").write_text(PLAN.to_json())
+    words = ["export", str(tmp_path / "a.json"), str(tmp_path / "out"), "--format", "parquet"]
+    assert 0 == main(words)
+    assert "1 files written" in capsys.readouterr().out
+    ip.export(PLAN, tmp_path / "b", format="parquet")
+    assert read(tmp_path / "b/epoch-00000.parquet") == read(tmp_path / "out/epoch-00000.parquet")
