@@ -362,6 +362,17 @@ def test_trainers_page_runs() -> None:
     assert (2, 0, 0) == tuple(state["cursor"][name] for name in ("epoch", "sub_epoch", "step"))
 
 
+def test_paths_show_what_the_scripts_hold() -> None:
+    """Each block of Python of the page on paths is in a script."""
+    scripts = [
+        "\n".join(line.strip() for line in file.read_text().splitlines())
+        for file in (ROOT / "docs" / "examples").glob("*.py")
+    ]
+    for block in blocks("docs/paths.md"):
+        shown = "\n".join(line.strip() for line in block.splitlines())
+        assert any(shown in script for script in scripts), block
+
+
 def test_links_lead_somewhere() -> None:
     """Every relative link of a page names a file that is there, and a heading that it has."""
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):

@@ -1,0 +1,49 @@
+"""The scripts of docs/paths.md, as a newcomer runs them: started, stopped, and gone on with."""
+
+import sys
+from pathlib import Path
+
+import indexplan as ip
+from tests.trainers.ranks import ROOT
+from tests.trainers.test_examples import found, run, torchrun
+
+PAGE = (ROOT / "docs" / "paths.md").read_text()
+
+
+def steps_after(plan: ip.Plan, cursor: ip.Cursor, world_size: int, epochs: range) -> int:
+    """The steps of some epochs that are left after a cursor, on other ranks."""
+    rest = plan.replace(world_size=world_size).resume(cursor)
+    return sum(rest.num_steps(epoch) - rest.first_step(epoch) for epoch in epochs)
+
+
+def test_lightning_images(tmp_path: Path) -> None:
+    """Stopped in the second epoch on one device; two read what is left, and no more."""
+    script = "lightning_images.py"
+    lines = run(tmp_path, [sys.executable], script, "--devices", 1, "--max-steps", 30)
+    assert [("30",)] == found(r"^(\d+) steps, .*accuracy", lines)
+    lines = run(tmp_path, [sys.executable], script, "--devices", 2)
+    assert "2 devices start after 30 steps" in lines
+    plan = ip.Plan(ip.Shuffle(1400, seed=0), world_size=1, global_batch_size=60)
+    left = steps_after(plan, plan.cursor(1, step=30 - plan.num_steps(0)), 2, range(1, 3))
+    ((steps, accuracy),) = found(r"^(\d+) steps, .*accuracy.*tensor\((\S+)\)", lines)
+    assert 30 + left == int(steps)
+    assert float(accuracy) > 0.8
+
+
+def test_three_corpora(tmp_path: Path) -> None:
+    """Each corpus has its share of the windows, to within one, before the stop and after it."""
+    lines = run(tmp_path, torchrun(2), "three_corpora.py", "--max-steps", 40)
+    lines += run(tmp_path, torchrun(3), "three_corpora.py")
+    assert "\n".join(lines) in PAGE
+    assert [("2", "40"), ("3", "90")] == found(r"^(\d) ranks, up to step (\d+): ", lines)
+
+
+def test_hf_imbalanced(tmp_path: Path) -> None:
+    """Each class is read equally often; two ranks go on where one has stopped."""
+    lines = run(tmp_path, [sys.executable], "hf_imbalanced.py", "--max-steps", 30)
+    assert lines[-1] in PAGE.splitlines()
+    lines = run(tmp_path, torchrun(2), "hf_imbalanced.py")
+    labels = [0] * 900 + [1] * 90 + [2] * 10
+    plan = ip.Plan(ip.ClassBalanced(labels, seed=42), world_size=1, batch_size=12)
+    left = steps_after(plan, plan.cursor(0, step=30), 2, range(2))
+    assert [(str(30 + left),)] == found(r"^(\d+) steps, ", lines)
