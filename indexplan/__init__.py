@@ -14,6 +14,7 @@ from indexplan.orders import (
     register,
 )
 from indexplan.partition.account import Account
+from indexplan.partition.remainders import Remainder
 from indexplan.partition.schedule import Phase, parse_schedule
 from indexplan.plan import Balance, Location, Plan
 from indexplan.plan.cursor import Cursor
@@ -88,6 +89,7 @@ __all__ = [
     "PlanFileError",
     "Reading",
     "Reads",
+    "Remainder",
     "Repeat",
     "Report",
     "Saved",

@@ -1,9 +1,12 @@
 """How the library is used, for the type checker; never run."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan_torch import PlanLoader
 
 plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_epochs=4)
 scheduled = ip.Plan(
@@ -19,6 +22,12 @@ steps: int = plan.num_steps(epoch=0, sub_epoch=3)
 total: int = plan.step_total(None, 0, 0, step=1)
 phase: ip.Phase = plan.phase(0, 0, step=0)
 where: ip.Location = plan.locate([1, 2, 3], epoch=0)
+step_of_one: int = plan.locate(7, epoch=0).step
+steps_of_many: NDArray[np.int64] = plan.locate(np.arange(3), epoch=0).step
+step_of_each_read: NDArray[np.int64] = plan.locate_all([1, 2], epoch=0)[0].step
+policy: ip.Remainder = plan.replace(remainder="drop", world_size=4).remainder
+one_step: list[NDArray[np.int64]] = next(plan.bins(0, 1, rank=0))
+batches: Iterator[NDArray[np.int64]] = plan.batches(0, 1, rank=0)
 account: ip.Account = plan.account(0)
 padded: int = account.num_padded
 shown: str = str(account)
@@ -62,3 +71,5 @@ lanes: int = ip.ShardShuffle([5, 0, 7], lanes=2, stripe=8, sticky=True).stripe
 even: ip.Plan = plan.replace(balance=ip.Balance(np.arange(1, 1001), linear=2, quadratic=1))
 costs: ip.Balance | None = ip.Plan(mixed, batch_size=2, balance=ip.Balance([3, 1])).balance
 drawn: ip.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))
+loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
+same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
 from torch.utils.data import DataLoader
@@ -21,7 +21,26 @@ from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _THE_PLANS_OWN = {"batch_size": 1, "shuffle": None, "sampler": None, "drop_last": False}
+
+
+class Options(TypedDict, total=False):
+    """DataLoader's options, but those that belong to the plan."""
+
+    num_workers: int
+    collate_fn: Callable[[Any], Any] | None
+    pin_memory: bool
+    timeout: float
+    worker_init_fn: Callable[[int], None] | None
+    multiprocessing_context: Any
+    generator: torch.Generator | None
+    prefetch_factor: int | None
+    persistent_workers: bool
+    pin_memory_device: str
+    in_order: Literal[True]
 
 
 class PlanLoader(DataLoader[Any]):
@@ -76,19 +95,20 @@ class PlanLoader(DataLoader[Any]):
         partial: bool = False,
         compare: bool = True,
         batch_sampler: Any = None,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         if isinstance(dataset, Plan) and not isinstance(plan, Plan):
             raise IndexPlanError(
                 f"dataset must come before the plan; got PlanLoader(Plan, {type(plan).__name__}); "
                 "use PlanLoader(dataset, plan)"
             )
-        refuse_num_replicas(options.pop("num_replicas", None))
+        given: dict[str, Any] = {**options}  # a trainer's may have more than a type allows
+        refuse_num_replicas(given.pop("num_replicas", None))
         if batch_sampler is None:
-            for name in _THE_PLANS_OWN.keys() & options.keys():
+            for name in _THE_PLANS_OWN.keys() & given.keys():
                 raise IndexPlanError(
                     f"{name} must be left out, as it belongs to the plan; got "
-                    f"{shown(options[name])}; use indexplan.Plan(..., batch_size=..., "
+                    f"{shown(given[name])}; use indexplan.Plan(..., batch_size=..., "
                     "remainder=...)"
                 )
             batch_sampler = PlanBatchSampler(
@@ -104,24 +124,24 @@ class PlanLoader(DataLoader[Any]):
                 compare=compare,
             )
         else:  # a trainer builds the loader anew, around what it made of our batch sampler
-            options = {k: v for k, v in options.items() if k not in _THE_PLANS_OWN}
+            given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
         self.feed = _ours(batch_sampler).feed
         if self.feed.given != plan:
             raise IndexPlanError(
                 f"batch_sampler must be left out, as the plan makes it; got one of another plan, "
                 f"{self.feed.given!r}; use PlanLoader(dataset, plan)"
             )
-        check_in_order(options.get("in_order", True))
+        check_in_order(given.get("in_order", True))
         _check_dataset(dataset, self.feed)
         # By the names of the parameters, so that a trainer can build the loader anew from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
         self.partial, self.compare = partial, compare
-        options.setdefault("worker_init_fn", None)
-        if options["worker_init_fn"] is None or isinstance(options["worker_init_fn"], SeedWorker):
-            options["worker_init_fn"] = SeedWorker(self.feed)
-        super().__init__(dataset, batch_sampler=batch_sampler, **options)
+        given.setdefault("worker_init_fn", None)
+        if given["worker_init_fn"] is None or isinstance(given["worker_init_fn"], SeedWorker):
+            given["worker_init_fn"] = SeedWorker(self.feed)
+        super().__init__(dataset, batch_sampler=batch_sampler, **given)
 
     @property
     def sampler(self) -> Any:

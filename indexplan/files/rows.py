@@ -67,11 +67,12 @@ def _drawn(plan: Plan, steps: Steps, span: Span, ranks: range, numbers: range) -
         batches = [np.arange(size) for size in in_units.tolist()]
         cut = [_micro_batches(size, counts) for size in in_units.tolist()]
         if plan.order.deals_bins:
-            bins = list(plan.bins(*where, **stretch))  # type: ignore[arg-type]
+            first, last = numbers.start, numbers.stop
+            bins = list(plan.bins(*where, rank=rank, start_step=first, stop_step=last))
             lengths = [np.array([len(each) for each in batch], np.int64) for batch in bins]
             batches = [np.repeat(n, each) for n, each in zip(batches, lengths, strict=True)]
             cut = [np.repeat(n, each) for n, each in zip(cut, lengths, strict=True)]
-            samples += [each for batch in bins for each in batch]  # type: ignore[misc]
+            samples += [each for batch in bins for each in batch]
         else:
             samples.append(plan.indices(*where, **stretch))
         sizes[i] = [len(batch) for batch in batches]

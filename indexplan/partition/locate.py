@@ -5,33 +5,48 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
 from indexplan.partition.steps import Int64, Partition, Steps, part_of, steps_in, stream_phases
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class Location(NamedTuple):
-    """Where a sample is read: ints, or int64 arrays of one shape; -1 where no step reads it.
+    T = TypeVar("T", default=Any)
 
-    `slot` is the place of the sample's unit in the rank's batch.
+    class Location(NamedTuple, Generic[T]):  # such a class needs Python 3.11 to be run
+        """Where a sample is read: of ints, or of int64 arrays."""
 
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> ip.Plan(ip.Sequential(10), world_size=2, batch_size=2).locate(7, epoch=0)
-    Location(epoch=0, sub_epoch=0, step=2, rank=0, slot=0)
-    """
+        epoch: T
+        sub_epoch: T
+        step: T
+        rank: T
+        slot: T
 
-    epoch: Any
-    sub_epoch: Any
-    step: Any
-    rank: Any
-    slot: Any
+else:
+
+    class Location(NamedTuple):
+        """Where a sample is read: ints, or int64 arrays of one shape; -1 where no step reads it.
+
+        `slot` is the place of the sample's unit in the rank's batch.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> ip.Plan(ip.Sequential(10), world_size=2, batch_size=2).locate(7, epoch=0)
+        Location(epoch=0, sub_epoch=0, step=2, rank=0, slot=0)
+        """
+
+        epoch: Any
+        sub_epoch: Any
+        step: Any
+        rank: Any
+        slot: Any
 
 
-def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Location:
+def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Location[Int64]:
     """Return where the positions of an epoch are read, under a partition with a world_size.
 
     Parameters
@@ -104,7 +119,7 @@ def _find_in(
     distance: int,
     positions: Int64,
     members: Int64,
-    result: Location,
+    result: Location[Int64],
 ) -> None:
     """Fill in the answers for `members`, whose steps all start in one sub-epoch.
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Remainder = Literal["spread", "drop", "pad", "carry"]
 
 
 @dataclass(frozen=True)
-class Remainder:
+class Policy:
     """A policy. Without any of the three, the last steps shrink and every unit is read.
 
     Parameters
@@ -39,9 +42,9 @@ class Remainder:
         return -(-left // size) * size if self.repeats or self.crosses else left
 
 
-REMAINDERS = {
-    "drop": Remainder("units that do not fill a global batch are not read", leaves=True),
-    "pad": Remainder("the sub-epoch's first units fill the last step", repeats=True),
-    "spread": Remainder("every unit is read once; steps differ by at most one unit"),
-    "carry": Remainder("the next epoch's first units fill the last step", crosses=True),
+REMAINDERS: dict[Remainder, Policy] = {
+    "drop": Policy("units that do not fill a global batch are not read", leaves=True),
+    "pad": Policy("the sub-epoch's first units fill the last step", repeats=True),
+    "spread": Policy("every unit is read once; steps differ by at most one unit"),
+    "carry": Policy("the next epoch's first units fill the last step", crosses=True),
 }

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError
 from indexplan.once import once
-from indexplan.partition.remainders import REMAINDERS, Remainder
+from indexplan.partition.remainders import REMAINDERS, Policy, Remainder
 from indexplan.partition.schedule import At
 from indexplan.seeds import EPOCH_STOP
 
@@ -71,11 +71,11 @@ class Partition:
     ats: tuple[At, ...]
     sizes: tuple[int, ...]
     sub_epochs: int
-    remainder: str
+    remainder: Remainder
     resume: Resume | None = None
 
     @once
-    def policy(self) -> Remainder:
+    def policy(self) -> Policy:
         """The row of its remainder."""
         return REMAINDERS[self.remainder]
 
@@ -156,7 +156,7 @@ class Steps(NamedTuple):
     num_steps: int
     spans: tuple[Span, ...]
     origin: int
-    policy: Remainder
+    policy: Policy
 
     def span(self, step: int) -> Span:
         """Return the span that holds `step`."""

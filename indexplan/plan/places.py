@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,7 +76,7 @@ def _joined(epoch: int, parts: Runs) -> tuple[int, Int64, Int64]:
     return epoch, starts, stops
 
 
-def found(plan: Plan, epoch: int, positions: Int64) -> Location:
+def found(plan: Plan, epoch: int, positions: Int64) -> Location[Int64]:
     """Return where a plan reads some positions of an epoch; int64, -1 where it does not."""
     world_of(plan)
     where = find(plan.partition, plan.order.num_units(epoch), epoch, positions)
@@ -101,7 +101,7 @@ def found(plan: Plan, epoch: int, positions: Int64) -> Location:
     return where
 
 
-def first_read(plan: Plan, index: ArrayLike, epoch: int) -> Location:
+def first_read(plan: Plan, index: ArrayLike, epoch: int) -> Location[Any]:
     """Return what `Plan.locate` does."""
     positions = plan.order.locate(epoch, index)
     shape = positions.shape
@@ -117,7 +117,7 @@ def first_read(plan: Plan, index: ArrayLike, epoch: int) -> Location:
     return Location(*(part.reshape(shape) for part in where))
 
 
-def all_reads(plan: Plan, index: ArrayLike, epoch: int) -> tuple[Location, Int64]:
+def all_reads(plan: Plan, index: ArrayLike, epoch: int) -> tuple[Location[Int64], Int64]:
     """Return what `Plan.locate_all` does."""
     positions, offsets = plan.order.locate_all(epoch, index)
     where = found(plan, epoch, positions)

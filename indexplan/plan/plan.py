@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, wrong
@@ -18,6 +18,7 @@ from indexplan.orders.columns import Column, Columns
 from indexplan.partition.account import Account, account
 from indexplan.partition.locate import Location
 from indexplan.partition.ranks import share, shares
+from indexplan.partition.remainders import Remainder
 from indexplan.partition.schedule import Phase, Size
 from indexplan.partition.steps import Int64, Partition, Resume
 from indexplan.plan import spec
@@ -46,6 +47,9 @@ from indexplan.plan.draw import (
 from indexplan.plan.places import all_reads, batch_of, first_read, runs
 from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Plan:
     batch_size: Size | Sequence[Phase] | None = None
     global_batch_size: Size | Sequence[Phase] | None = None
     sub_epochs: int = 1
-    remainder: str = "spread"
+    remainder: Remainder = "spread"
     balance: Balance | None = None
     resumed: Resume | None = None
 
@@ -343,6 +347,30 @@ class Plan:
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
         return draw(self, steps, rank, *stretch_of(self, steps, start_step, stop_step))
 
+    @overload
+    def bins(
+        self,
+        epoch: int,
+        sub_epoch: int | None = None,
+        *,
+        rank: int,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        nested: Literal[False] = False,
+        spans: bool = False,
+    ) -> Iterator[list[Int64]]: ...
+    @overload
+    def bins(
+        self,
+        epoch: int,
+        sub_epoch: int | None = None,
+        *,
+        rank: int,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        nested: bool,
+        spans: bool = False,
+    ) -> Iterator[Bins]: ...
     def bins(
         self,
         epoch: int,
@@ -353,7 +381,7 @@ class Plan:
         stop_step: int | None = None,
         nested: bool = False,
         spans: bool = False,
-    ) -> Iterator[Bins]:
+    ) -> Iterator[Any]:
         """Return an iterator over a rank's batches, each a list of its units: bins stay whole.
 
         Parameters
@@ -456,7 +484,13 @@ class Plan:
         steps = steps_of(self, epoch, sub_epoch)
         return self.phases[steps.span(step_of(self, steps, step)).phase]
 
-    def locate(self, index: ArrayLike, epoch: int) -> Location:
+    @overload
+    def locate(self, index: int | np.integer[Any], epoch: int) -> Location[int]: ...
+    @overload
+    def locate(
+        self, index: Sequence[int] | NDArray[np.integer[Any]], epoch: int
+    ) -> Location[Int64]: ...
+    def locate(self, index: ArrayLike, epoch: int) -> Location[Any]:
         """Return where an epoch's order has a sample first read: the inverse of `batch`.
 
         Parameters
@@ -483,7 +517,7 @@ class Plan:
         """
         return first_read(self, index, check_epoch(epoch))
 
-    def locate_all(self, index: ArrayLike, epoch: int) -> tuple[Location, Int64]:
+    def locate_all(self, index: ArrayLike, epoch: int) -> tuple[Location[Int64], Int64]:
         """Return all the places where an epoch's order has a sample read, for orders that repeat.
 
         Parameters
@@ -596,7 +630,7 @@ class Plan:
             raise wrong("cursor", "a Cursor", cursor, "read saved text with Cursor.from_json")
         return replace(self, resumed=cursor.checked(self.order, self.sub_epochs))
 
-    def replace(self, **changes: Any) -> Plan:
+    def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
         """Return a plan with some fields changed, and not resumed.
 
         Giving one of `batch_size` and `global_batch_size` takes the other's place.

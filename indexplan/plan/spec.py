@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
 from indexplan.orders.base import Order, check_parts_known
 from indexplan.orders.columns import Columns
 from indexplan.orders.registry import order_from_dict
-from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.schedule import SIZE_STOP, Phase, as_phases, size_to_json
+from indexplan.partition.remainders import REMAINDERS, Remainder
+from indexplan.partition.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 WORLD_STOP = 2**31
 PARTITION_VERSION = "partition-v1"  # other batches from the same fields would be another version
 SIZES = ("batch_size", "global_batch_size")
+
+
+class Changes(TypedDict, total=False):
+    """What may be changed of a plan."""
+
+    order: Order
+    world_size: int | None
+    batch_size: Size | Sequence[Phase] | None
+    global_batch_size: Size | Sequence[Phase] | None
+    sub_epochs: int
+    remainder: Remainder
+    balance: Balance | None
 
 
 def check_spec(plan: Plan) -> dict[str, Any]:

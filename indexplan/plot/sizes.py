@@ -10,7 +10,7 @@ import numpy as np
 from indexplan.errors import IndexPlanError
 from indexplan.partition.locate import find_place
 from indexplan.partition.ranks import share
-from indexplan.partition.remainders import REMAINDERS
+from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
@@ -114,7 +114,7 @@ def _key(label: str, color: str, hatch: str | None) -> Any:
     return Patch(facecolor=color, edgecolor="white", hatch=hatch, label=label)
 
 
-def _under(plan: Plan, remainder: str) -> Plan:
+def _under(plan: Plan, remainder: Remainder) -> Plan:
     """Return the plan with another policy, started where it starts."""
     if remainder == plan.remainder:
         return plan

@@ -53,8 +53,8 @@ class Reading(Answer):
 
     epoch: int
     position: int
-    where: Location | None
-    repeats: tuple[Location, ...]
+    where: Location[int] | None
+    repeats: tuple[Location[int], ...]
     words: str
     group: str | None = None
     span: tuple[int, int] | None = None
@@ -167,12 +167,12 @@ def _reading(plan: Plan, epoch: int, position: int) -> Reading:
     return Reading(epoch=epoch, position=position, where=where, repeats=repeats, words=words)
 
 
-def _named(plan: Plan, where: Location) -> str:
+def _named(plan: Plan, where: Location[int]) -> str:
     start = f"sub-epoch {where.sub_epoch}, " if plan.sub_epochs > 1 else ""
     return f"{start}step {where.step}, rank {where.rank}, slot {where.slot}"
 
 
-def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location]:
+def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
     """Yield the padded slots of the last step that hold a unit of its sub-epoch once more."""
     if not REMAINDERS[plan.remainder].repeats or position < 0:
         return

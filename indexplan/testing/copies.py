@@ -19,6 +19,7 @@ from indexplan.files.build import save
 from indexplan.files.read import load
 from indexplan.orders.base import Order
 from indexplan.orders.registry import order_from_dict, registered
+from indexplan.partition.remainders import Remainder
 from indexplan.plan.plan import Plan
 from indexplan.reports.verify import verify
 from indexplan.seeds import EPOCH_STOP
@@ -119,7 +120,7 @@ def _stored(look: Look) -> Found:
 def _plans(look: Look) -> Found:
     for row in look.rows[:2]:
         size = min(row.num_units // 24 + 1, 64)
-        remainders = ["spread", "drop", "pad"]
+        remainders: list[Remainder] = ["spread", "drop", "pad"]
         if look.order.traits.constant_num_units and row.epoch + 1 < EPOCH_STOP:
             remainders.append("carry")
         for world_size, remainder in enumerate(remainders, 1):
