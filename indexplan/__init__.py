@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from indexplan.plan.draws import Draws, draws
     from indexplan.plan.reads import Reads, reads
     from indexplan.plan.traffic import Traffic, traffic
+    from indexplan.progress import ProgressBar
     from indexplan.reports.bench.measuring import bench
     from indexplan.reports.bench.rows import Bench
     from indexplan.reports.diff import Difference, diff
@@ -87,6 +88,7 @@ __all__ = [
     "Pieces",
     "Plan",
     "PlanFileError",
+    "ProgressBar",
     "Reading",
     "Reads",
     "Remainder",
@@ -146,6 +148,7 @@ _AT_FIRST_USE = {
     "bench": "indexplan.reports.bench.measuring",
     **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),
     "Dataset": "indexplan.dataset",
+    "ProgressBar": "indexplan.progress",
     "Shards": "indexplan.shards.shards",
     "shard_sizes": "indexplan.shards.sizes",
     **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),

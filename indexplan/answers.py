@@ -9,6 +9,8 @@ from typing import Any
 
 from indexplan.errors import printable
 
+LONGEST = 300  # characters of a field in a notebook
+
 
 class Answer(abc.ABC):
     """A frozen dataclass that a command prints: as JSON for programs, as text for people.
@@ -37,9 +39,7 @@ class Answer(abc.ABC):
 
     def _repr_html_(self) -> str:
         """Return the text for notebooks, with everything escaped."""
-        import html  # which only a notebook needs
-
-        return f"<pre>{html.escape(printable_lines(str(self)))}</pre>"
+        return html_of_text(str(self))
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,29 @@ def as_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: as_json(each) for name, each in value.items()}
     return [as_json(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def html_of_text(text: str) -> str:
+    """Return a text for notebooks, with everything escaped, in the colours of the page."""
+    import html  # which only a notebook needs
+
+    return f"<pre>{html.escape(printable_lines(text))}</pre>"
+
+
+def html_of_fields(value: Any) -> str:
+    """Return a dataclass or a named tuple for notebooks: what its `repr` holds, a line a field."""
+    names = [field.name for field in fields(value) if field.repr] if is_dataclass(value) else []
+    names = list(getattr(value, "_fields", names))
+    if not names:
+        return html_of_text(repr(value))
+    room = max(map(len, names))
+    lines = [f"{name:{room}}  {_on_one_line(getattr(value, name))}" for name in names]
+    return html_of_text("\n".join([type(value).__name__, *(f"  {line}" for line in lines)]))
+
+
+def _on_one_line(value: Any) -> str:
+    text = " ".join(repr(value).split())  # arrays have line ends
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def printable_lines(text: str) -> str:

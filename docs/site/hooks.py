@@ -7,6 +7,7 @@ same link works in both, also offline.
 
 from __future__ import annotations
 
+import html
 import json
 import posixpath
 import re
@@ -72,6 +73,9 @@ def of_notebook(text: str) -> str:
             if "image/png" in data:
                 picture = "".join(data["image/png"]).replace("\n", "")
                 parts.append(f"![](data:image/png;base64,{picture})")
+            elif "".join(data.get("text/html", "")).startswith("<pre>"):
+                said = "".join(data["text/html"]).removeprefix("<pre>").removesuffix("</pre>")
+                parts.append(fenced(html.unescape(said), "text"))
             elif "text/plain" in data or "text" in output:
                 parts.append(fenced("".join(data.get("text/plain", output.get("text"))), "text"))
             else:

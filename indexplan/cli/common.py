@@ -181,7 +181,7 @@ class Progress:
 
     def __init__(self, words: str, unit: str) -> None:
         self.words, self.unit = words, unit
-        self.bar: Any = None
+        self.bar: ip.ProgressBar | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -189,17 +189,16 @@ class Progress:
     def __call__(self, done: int, total: int) -> None:
         """Show how much is done; the first call, with 0, starts the bar."""
         if done == 0 and sys.stderr.isatty():
-            self.bar = self._start(total)
+            self.bar = self._start()
         if self.bar is not None:
-            self.bar.update(done - self.bar.n)
+            self.bar(done, total)
 
-    def _start(self, total: int) -> Any:
+    def _start(self) -> ip.ProgressBar | None:
         try:
-            from tqdm import tqdm
-        except ImportError:
+            return ip.ProgressBar(self.words, self.unit)
+        except IndexPlanError:  # without tqdm
             sys.stderr.write("to see progress: pip install 'indexplan[cli]'\n")
             return None
-        return tqdm(total=total, desc=self.words, unit=self.unit, unit_scale=True, mininterval=0.2)
 
     def __exit__(self, *exception: object) -> None:
         if self.bar is not None:

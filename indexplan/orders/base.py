@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from indexplan.answers import html_of_fields
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
@@ -172,6 +173,9 @@ class Order(abc.ABC):
         """
         check_saved(saved, epoch, position)
         return self.to_dict() == saved
+
+    def _repr_html_(self) -> str:
+        return html_of_fields(self)
 
     @abc.abstractmethod
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
+from indexplan.answers import html_of_fields
 from indexplan.partition.steps import Int64, Partition, Steps, part_of, steps_in, stream_phases
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ else:
         step: Any
         rank: Any
         slot: Any
+
+    def _repr_html_(self) -> str:
+        return html_of_fields(self)
 
 
 def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Location[Int64]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from indexplan.answers import html_of_fields
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, wrong
 from indexplan.once import once
@@ -153,6 +154,9 @@ class Plan:
         """
         lengths = [] if self.balance is None else [self.balance.lengths]
         return {**self.order.columns, **{each.identity["sha256"]: each for each in lengths}}
+
+    def _repr_html_(self) -> str:
+        return html_of_fields(self)
 
     def num_steps(self, epoch: int, sub_epoch: int | None = None) -> int:
         """Return the number of steps of a sub-epoch, the same on all ranks.

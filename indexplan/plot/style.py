@@ -42,14 +42,15 @@ def new_figure(width: float, height: float) -> Figure:
         If matplotlib is missing.
     """
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        import matplotlib as mpl  # as the next module may be there, from when matplotlib was
+
+        from indexplan.plot.picture import Picture
+
+        del mpl
     except ImportError as error:
         rule = "matplotlib must be installed for pictures"
         raise IndexPlanError(f"{rule}; got {error}; pip install 'indexplan[cli]'") from error
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure
+    return Picture.of(width, height)
 
 
 def panels(figure: Figure, rows: int = 1, columns: int = 1, **options: Any) -> np.ndarray[Any, Any]:

@@ -2,15 +2,18 @@
 
 import dataclasses
 import json
+from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from typing import Any
 
 import pytest
 
 import indexplan as ip
-from indexplan.answers import Answer, Shown
+from indexplan.answers import Answer, Shown, printable_lines
 from indexplan.cli import main
+from indexplan.errors import printable
 from indexplan.orders.kinds import Kind
 from indexplan.reports.bench.rows import Row
 from indexplan.reports.show import show_plan
@@ -82,6 +85,61 @@ def test_shape(answer: Answer) -> None:
     assert not set("<>\x1b\udc80") & set(inside)
     assert str(answer).count("\n") == inside.count("\n")
     assert html.encode().isascii()
+
+
+class Outline(HTMLParser):
+    """The tags and the text of some HTML, as a browser reads it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[Any]) -> None:
+        self.tags.append(tag + str(attrs or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.tags.append(f"/{tag}")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        PLAN,
+        PLAN.resume(PLAN.cursor(0, step=1)),
+        ip.Plan(MIXED, world_size=2, batch_size=[ip.Phase(0, 2, {HOSTILE: HOSTILE})]),
+        MIXED,
+        ip.BlockShuffle(100, 10, 2),
+        PLAN.locate(3, 0),
+        PLAN.locate([3, 4], 0),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_in_notebooks(value: Any) -> None:
+    """A plan, an order and a location show what their repr holds, a line for each field."""
+    html = value._repr_html_()
+    found = Outline(html)
+    assert ["pre", "/pre"] == found.tags  # no colours and no styles, so those of the page
+    name, *lines = found.text.split("\n")
+    assert type(value).__name__ == name
+    everything = printable(" ".join(repr(value).split()))
+    for line in lines:
+        field, shown = line.strip().split(maxsplit=1)
+        assert f"{field}={shown.removesuffix('...')}" in everything
+    assert len(getattr(value, "_fields", None) or dataclasses.fields(value)) == len(lines)
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
+def test_answers_in_notebooks(answer: Answer) -> None:
+    """A browser reads what print shows, and no other tag."""
+    found = Outline(answer._repr_html_())
+    assert ["pre", "/pre"] == found.tags
+    assert printable_lines(str(answer)) == found.text
 
 
 def test_text() -> None:

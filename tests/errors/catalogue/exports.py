@@ -84,6 +84,12 @@ CASES: list[Case] = [
         "install 'indexplan[shards]'",
     ),
     (
+        "a bar without tqdm",
+        lambda: without("tqdm", lambda: ip.ProgressBar("exporting")),
+        "tqdm must be installed for progress bars; got No module named 'tqdm'; pip install "
+        "'indexplan[cli]'",
+    ),
+    (
         "a table with other rows",
         lambda: (
             export(format="parquet"),

@@ -1,0 +1,31 @@
+"""A figure that notebooks show, with or without pyplot."""
+
+from __future__ import annotations
+
+import io
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+DPI = 110
+
+
+class Picture(Figure):
+    """A figure that shows itself at the end of a notebook's cell, once.
+
+    pyplot does not know it, so no cell shows it a second time. Where pyplot was imported, it has
+    told the notebook how to show any figure, and that comes first.
+    """
+
+    @classmethod
+    def of(cls, width: float, height: float) -> Picture:
+        """Return an empty one of so many inches, which no window will ever show."""
+        picture = cls(figsize=(width, height), layout="constrained", facecolor="white")
+        FigureCanvasAgg(picture)
+        return picture
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        # without the version of matplotlib, so that a notebook that runs again stays as it is
+        self.savefig(stream, format="png", dpi=DPI, metadata={"Software": None})
+        return stream.getvalue()
