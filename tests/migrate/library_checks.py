@@ -16,9 +16,13 @@ import pytest
 import indexplan as ip
 from tests.trainers.ranks import ROOT, free_port
 
-# what `import streaming` imports beside `streaming.base` needs torchvision
-NAME_STREAMING = "from benchmarks.rivals import name_packages; name_packages('streaming')"
-PAGES = {"hugging-face": "", "jax": "", "streaming": NAME_STREAMING}
+PAGES: dict[str, tuple[str, ...]] = {
+    "hugging-face": (),
+    "jax": (),
+    # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge
+    "megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
+    "streaming": ("streaming",),
+}
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
 
 
@@ -56,15 +60,22 @@ def finish(*processes: subprocess.Popen[str]) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path) -> None:
     """A page's blocks print what it shows, in a process that has imported nothing else."""
-    run = "from pathlib import Path; from tests.test_docs import check_page"
-    check = f"check_page('migrate/{page}', Path())"
-    finish(start(tmp_path, "-c", "\n".join([PAGES[page], run, check])))
+    code = f"""
+from pathlib import Path
+from benchmarks.rivals import name_packages
+from tests.test_docs import check_page
+name_packages(*{PAGES[page]})
+check_page("migrate/{page}", Path())
+"""
+    finish(start(tmp_path, "-c", code))
 
 
 def test_workers_of_grain_make_other_batches(tmp_path: Path) -> None:
     """The page says so of a DataLoader that batches; tests/test_bridges.py shows that ours stay."""
     (tmp_path / "program.py").write_text(
         "import json, grain\n"
+        "from absl import flags\n"
+        "flags.FLAGS.mark_as_parsed()  # as absl.app does; beside JAX, Grain looks them up\n"
         "def batches(num_workers):\n"
         "    sampler = grain.samplers.IndexSampler(64, shuffle=True, num_epochs=1, seed=0)\n"
         "    loader = grain.DataLoader(data_source=range(64), sampler=sampler,\n"
