@@ -46,8 +46,8 @@ else:
         rank: Any
         slot: Any
 
-    def _repr_html_(self) -> str:
-        return html_of_fields(self)
+        def _repr_html_(self) -> str:
+            return html_of_fields(self)
 
 
 def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Location[Int64]:
