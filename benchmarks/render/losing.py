@@ -77,7 +77,7 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("build_rate", "Megatron-style cached .npy"): _SMALL_FILE,
     ("whole permutation", "torch.randperm"): (
         "Integers that lie in the cache are cheap to shuffle in place, while shuffle-v1 takes the "
-        "more rounds the smaller n is (24 below 2**12, 12 below 2**20, else 8), as fewer fail "
+        "more rounds the smaller n is (24 below `2**12`, 12 below `2**20`, else 8), as fewer fail "
         "statistical tests there."
     ),
     ("whole permutation", "numpy Generator.permutation"): (

@@ -1,0 +1,153 @@
+"""The site in a browser: Debian's chromium, without a network; see .ci/run.
+
+SCREENSHOTS=folder keeps the pictures of the pages.
+"""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+FLAGS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PAGES = ("index", "tutorials/first-run", "idea", "benchmarks", "reference/plan", "command-line")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A headless chromium, with a profile that is new and empty."""
+    chromium = shutil.which("chromium")
+    assert chromium, "apt-get install chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=FLAGS, chromium_sandbox=False
+        )
+        yield browser
+        browser.close()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server of files that logs nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="session")
+def served(site: Path) -> Iterator[str]:
+    """The address of the site, served on loopback."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(params=["light 1280", "dark 1280", "light 390", "dark 390"])
+def look(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    """A window of a desktop or a phone, under a light or a dark system."""
+    scheme, width = request.param.split()
+    context = browser.new_context(
+        color_scheme=scheme,  # type: ignore[arg-type]
+        viewport={"width": int(width), "height": 900},
+    )
+    page, wrong = watched(context.new_page())
+    yield page
+    context.close()
+    assert not wrong
+
+
+def watched(page: Page) -> tuple[Page, list[str]]:
+    """Return a page, and a list to which each error, warning and request elsewhere is added."""
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(f"{said.type}: {said.text}"))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url}"))
+    page.on(
+        "request",
+        lambda request: None if is_ours(request.url) else wrong.append(f"asked: {request.url}"),
+    )
+    page.on(
+        "response",
+        lambda answer: wrong.append(f"{answer.status}: {answer.url}") if answer.status > 399 else 0,
+    )
+    return page, wrong
+
+
+def is_ours(url: str) -> bool:
+    """Return whether an address leads to loopback, to a file, or to the page itself."""
+    return url.startswith(("http://127.0.0.1:", "file:///", "data:", "blob:", "about:"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page(name: str, look: Page, served: str, request: pytest.FixtureRequest) -> None:
+    """A page is drawn in the system's colours, and is not wider than the window."""
+    look.goto(f"{served}{name}.html")
+    dark = "dark" in request.node.name
+    expect(look.locator("body")).to_have_attribute("data-md-color-scheme", DARK if dark else LIGHT)
+    if folder := os.environ.get("SCREENSHOTS"):
+        look.screenshot(path=Path(folder) / f"{request.node.name}.png".replace("/", "-"))
+    assert look.evaluate("innerWidth") == look.evaluate("document.documentElement.scrollWidth")
+    paper, ink = (look.evaluate(LUMINANCE, [".md-container", of]) for of in GROUND_AND_INK)
+    assert abs(paper - ink) > 120
+    assert dark == (paper < ink)
+
+
+DARK, LIGHT = "slate", "default"
+GROUND_AND_INK = ("backgroundColor", "color")
+LUMINANCE = """([selector, of]) => {
+    for (let at = document.querySelector(selector); at; at = at.parentElement) {
+        const [r, g, b, a = 1] = getComputedStyle(at)[of].match(/[\\d.]+/g).map(Number)
+        if (a > 0.5) return (r + g + b) / 3
+    }
+}"""
+
+
+@pytest.mark.parametrize("by", ["served", "files"])
+def test_search(by: str, browser: Browser, served: str, site: Path) -> None:
+    """Search finds pages and names, on a server and in files; its first result can be opened."""
+    page, wrong = watched(browser.new_page())
+    page.goto(f"{served}index.html" if by == "served" else (site / "index.html").as_uri())
+    page.get_by_placeholder("Search").click()
+    results = page.locator(".md-search-result__item")
+    for word, expected in (("remainder", "Remainders"), ("ShardShuffle", "indexplan.ShardShuffle")):
+        page.get_by_placeholder("Search").fill("")
+        page.get_by_placeholder("Search").press_sequentially(word)
+        expect(results.first).to_contain_text(expected)
+    results.first.locator("a").first.click()
+    page.wait_for_url("**/reference/orders.html**")
+    expect(page.locator("[id='indexplan.ShardShuffle']")).to_have_count(1)
+    page.close()
+    assert not wrong
+
+
+def test_copy_and_colours(browser: Browser, served: str) -> None:
+    """Code has a button that copies it, and the palette can be switched by hand."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page, wrong = watched(context.new_page())
+    page.goto(f"{served}index.html")
+    page.locator("pre").first.hover()
+    page.locator(".md-code__button").first.click()
+    expect(page.locator(".md-dialog")).to_contain_text("Copied")
+    assert "import indexplan as ip" in page.evaluate("navigator.clipboard.readText()")
+    schemes = set()
+    for _ in range(3):
+        page.locator("[data-md-component=palette] label:not([hidden])").click()
+        schemes.add(page.locator("body").get_attribute("data-md-color-scheme"))
+    assert {DARK, LIGHT} == schemes
+    context.close()
+    assert not wrong

@@ -1,0 +1,48 @@
+"""Pages show what they show in the repository, and need nothing from other hosts."""
+
+import re
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
+
+from tests.site.conftest import ROOT
+
+PAGES = sorted(
+    page.relative_to(ROOT / "docs").as_posix()
+    for page in (ROOT / "docs").rglob("*.md")
+    if page.parent.name != "reference"  # whose words are in docstrings
+)
+COUNTED = ("h1", "h2", "h3", "h4", "li", "tr", "td", "pre", "a", "img", "strong", "em")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_same_as_in_the_repository(page: str, site: Path) -> None:
+    """The site reads Markdown as GitHub does: as many headings, items, cells, links and so on.
+
+    It does not take `**` between digits for the beginning of bold words, as GitHub does: write
+    powers as code.
+    """
+    there = MarkdownIt("commonmark").enable("table").render((ROOT / "docs" / page).read_text())
+    here = BeautifulSoup((site / page).with_suffix(".html").read_text(), "html.parser").article
+    assert here is not None
+    for link in here.select(".headerlink"):
+        link.decompose()
+    found = BeautifulSoup(there, "html.parser")
+    assert {tag: len(found.find_all(tag)) for tag in COUNTED} == {
+        tag: len(here.find_all(tag)) for tag in COUNTED
+    }
+
+
+def test_nothing_from_other_hosts(site: Path) -> None:
+    """No page, style or script of the site loads anything from another host."""
+    loaded = []
+    for page in site.rglob("*.html"):
+        html = BeautifulSoup(page.read_text(), "html.parser")
+        for tag in html.select("[src], link[href]:not([rel=canonical])"):
+            loaded.append(str(tag.get("src") or tag["href"]))
+    for style in site.rglob("*.css"):
+        loaded += re.findall(r"url\(([^)]*)\)", style.read_text())
+    assert len(loaded) > 500
+    assert not [each for each in loaded if re.match(r"['\"]?(https?:)?//", each)]
