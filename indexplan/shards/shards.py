@@ -20,6 +20,7 @@ from indexplan.once import once
 from indexplan.orders.base import as_int64
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.shard_shuffle import sizes_of
+from indexplan.shards.place import place_of
 
 FORMAT, VERSION = "indexplan-shards", 1
 SHARDS = "shards"  # the last word of their identity's kind
@@ -263,7 +264,7 @@ class Shards(Answer):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], path: str = "") -> Shards:
-        """Return the shards that `to_dict` described, or raise `IndexPlanError`."""
+        """Return the shards that `to_dict` described; see `from_json`."""
         what = "shards"
         if not isinstance(data, Mapping):
             raise wrong(what, "an object", data, CURE)
@@ -279,7 +280,7 @@ class Shards(Answer):
             if not isinstance(values, list) or any(type(each) is not kind for each in values):
                 raise wrong(f"{name} of shards", f"a list of {kind.__name__}", values, CURE)
         fields = {name: data[name] for name in _FIELDS if name not in ("format", "version")}
-        return cls(**fields, path=path)
+        return cls(**fields, path=place_of(path)[0].path if path else "")
 
     def to_json(self) -> str:
         """Return the shards as JSON text, so that nobody has to read them twice."""
@@ -287,7 +288,21 @@ class Shards(Answer):
 
     @classmethod
     def from_json(cls, text: str | bytes, path: str = "") -> Shards:
-        """Return the shards that `to_json` wrote, or raise `IndexPlanError`."""
+        """Return the shards that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` returned, or `indexplan shards --output` wrote.
+        path : str, optional
+            Where the shards lie, for those who read them: their folder, or the glob that
+            `shard_sizes` was given.
+
+        Raises
+        ------
+        IndexPlanError
+            If the text is of something else.
+        """
         return cls.from_dict(parse_json_object("shards", text, CURE, most_marks=2**24), path)
 
     def __str__(self) -> str:

@@ -74,6 +74,16 @@ def test_json() -> None:
     assert of != shards([3, 4, 0])
 
 
+def test_where_they_lie(tmp_path: Path) -> None:
+    """Whoever has saved shards says where they lie as they told `shard_sizes`."""
+    np.save(tmp_path / "0.npy", np.zeros((3, 2)))
+    for path in (str(tmp_path), str(tmp_path / "*.npy")):
+        of = ip.shard_sizes(path)
+        assert (tmp_path / "0.npy").samefile(Path(of.path) / of.files[0])
+        assert of.path == ip.Shards.from_json(of.to_json(), path=path).path
+    assert not ip.Shards.from_json(of.to_json()).path
+
+
 @pytest.mark.parametrize(
     "changes",
     [
