@@ -17,6 +17,8 @@ from indexplan_torch.loader import PlanLoader
 from indexplan_torch.ranks import discover
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler, PlanView
 from indexplan_torch.seeding import Seeded, SeedWorker, recorded, seed_rank
+from indexplan_torch.shards.dataset import ShardedDataset
+from indexplan_torch.shards.opening import ShardFile, open_parquet
 from indexplan_torch.varlen import varlen
 
 __all__ = [
@@ -29,8 +31,11 @@ __all__ = [
     "PlanView",
     "SeedWorker",
     "Seeded",
+    "ShardFile",
+    "ShardedDataset",
     "discover",
     "join",
+    "open_parquet",
     "recorded",
     "seed_rank",
     "varlen",

@@ -20,6 +20,7 @@ from indexplan_torch.items import Item
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
+from indexplan_torch.shards.dataset import sharded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -184,6 +185,8 @@ class PlanLoader(DataLoader[Any]):
         if begun.first == begun.stop:
             return  # starts no workers, and draws no seed that an uninterrupted run would not
         self.feed.handed = begun
+        if (dataset := sharded(self.dataset)) is not None:
+            dataset.follow(self.feed)
         random = torch.get_rng_state() if begun.step else None
         batches = super().__iter__()
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 KEY = "AKIAINDEXPLANTESTS00"
+PIECE = 1000  # bytes that come before a gate
 
 Start = Callable[..., Any]
 
@@ -34,12 +37,17 @@ class Noting:
         self.lock = threading.Lock()
         self.noted: list[str] = []
         self.refused: set[str] = set()
+        self.asked: Counter[str] = Counter()  # GETs of keys
+        self.gate = threading.Event()
+        self.sent: Counter[str] = Counter()  # bytes of keys, in whole answers to GET
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        if path == "/noted":
+        if path == "/open":
+            self.gate.set()
+        if path in {"/noted", "/sent", "/open"}:
             start("200 OK", [("Content-Type", "application/json")])
-            return [json.dumps(self.noted).encode()]
+            return [json.dumps(self.noted if path == "/noted" else self.sent).encode()]
         with self.lock:
             self.noted.append(f"{method} {path}")
             if KEY not in environ.get("HTTP_AUTHORIZATION", ""):
@@ -47,7 +55,14 @@ class Noting:
             if method == "PUT" and "collide" in path and path not in self.refused:
                 self.refused.add(path)
                 return self.refuse(environ, start, "409 Conflict", "ConditionalRequestConflict")
+            if method == "GET" and self.fails(path):
+                return self.refuse(environ, start, "403 Forbidden", "AccessDenied")
             return self.serve(environ, start, method == "GET" and "damaged_download" in path)
+
+    def fails(self, path: str) -> bool:
+        """Whether a GET of a key is refused: always, or the first two times."""
+        self.asked[path] += 1
+        return "all_fail" in path or ("two_fail" in path and self.asked[path] <= 2)
 
     def refuse(
         self, environ: dict[str, Any], start: Start, status: str, code: str
@@ -64,10 +79,24 @@ class Noting:
         damaged = damaged and "chunk-" in environ["PATH_INFO"]
         left_out = {"server", *(["x-amz-checksum-crc32"] if damaged else [])}
         headers = [said for said in status[0][1] if said[0].lower() not in left_out]
-        start(status[0][0], headers)
         if damaged:
             body = body[:-1] + bytes([body[-1] ^ 1])
-        return [body]
+        path = environ["PATH_INFO"]
+        if environ["REQUEST_METHOD"] == "GET":
+            if lie := re.search(r"(longer|shorter)_download", path):
+                body = body + bytes(100) if lie[1] == "longer" else body[:-100]
+                headers = [each for each in headers if not each[0].lower().startswith("x-amz-ch")]
+                headers = [each for each in headers if each[0].lower() != "content-length"]
+                headers.append(("Content-Length", str(len(body))))
+            self.sent[path] += len(body)
+        start(status[0][0], headers)
+        return self.halted(body) if "gated" in path else [body]
+
+    def halted(self, body: bytes) -> Iterator[bytes]:
+        """Yield a piece of a body, and the rest when the gate is opened."""
+        yield body[:PIECE]
+        self.gate.wait()
+        yield body[PIECE:]
 
 
 class Handler(WSGIRequestHandler):

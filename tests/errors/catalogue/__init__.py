@@ -28,6 +28,7 @@ from tests.errors.catalogue import (
     remotes,
     saves,
     shard_sizes,
+    sharded,
     shards,
     specs,
     torch_bins,
@@ -64,6 +65,7 @@ _MODULES = (
     windows,
     shards,
     shard_sizes,
+    sharded,
     documents,
     traffic,
     balance,
@@ -119,6 +121,12 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "prepare",
         "raise lacking('accelerate', 'prepare that leaves alone what ",
     ): "takes a release of Accelerate that prepares again what is prepared",
+    **{
+        ("adapters/indexplan_torch/shards/source.py", where, "raise LeftError"): (
+            "ends a fetch, which says why: tests/together/test_sharded.py"
+        )
+        for where in ["Source.fetch", "_Watch.relative_update"]
+    },
     (
         "indexplan/files/stores/publish.py",
         "_write",

@@ -1,0 +1,357 @@
+"""ShardedDataset: samples in shards of a store, fetched as the plan needs them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset, get_worker_info
+
+from indexplan import IndexPlanError, Plan, Shards
+from indexplan_torch.arguments import integer, shown
+from indexplan_torch.feed import Feed
+from indexplan_torch.shards.fetcher import ALL, Fetcher, Settings
+from indexplan_torch.shards.folder import Folder
+from indexplan_torch.shards.locks import is_held
+from indexplan_torch.shards.opening import ShardFile
+from indexplan_torch.shards.source import FETCHED
+
+POLL = 0.005  # seconds between looks whether a shard is there
+PATIENCE = 0.05  # seconds before those who fetch are told that somebody waits
+ALONE = 1.0  # seconds before a process fetches for itself, as nobody else does
+WORKERS = 256  # of a loader, whose waits are counted apart
+
+
+class Fetched(NamedTuple):
+    """What this process has fetched, and how long it and its workers have waited.
+
+    On a node one process at a time fetches, so that the numbers of its ranks add up to the node's.
+
+    Parameters
+    ----------
+    num_fetches, num_samples : int
+        Shards that came whole, and their samples.
+    num_bytes : int
+        Bytes of what came whole; of row groups with the footers of their files.
+    waited_seconds : float
+        How long batches have waited for shards, of all workers added up.
+    """
+
+    num_fetches: int
+    num_samples: int
+    num_bytes: int
+    waited_seconds: float
+
+
+class ShardedDataset(Dataset[Any]):
+    """The samples of shards in a store, each fetched before the plan needs it, and dropped after.
+
+    `PlanLoader(dataset, plan)` tells it what the ranks of this node will read. In the background,
+    one of their processes fetches the next shards into a folder that all of them share, and drops
+    those that are read last when the folder is full. A process may be killed at any time: shards
+    appear whole, and the next process goes on with what is there.
+
+    Parameters
+    ----------
+    shards : Shards
+        Of Parquet, Arrow, `.npy`, MDS or wids files: what `shard_sizes` returned; from `from_json`,
+        with its `path`. Each file one shard, or, of Parquet, each row group.
+    open_shard : callable
+        open_shard(file) returns the rows of a `ShardFile`, which is a path: anything with
+        `len(rows)` and `rows[i]`, and, if it has one, `rows.__getitems__(list)`. `open_parquet`,
+        or one of your own, such as a function that returns `numpy.load(file, mmap_mode="r")`. With
+        workers that are spawned it has to be one that can be pickled.
+    cache_dir : str or path-like
+        A folder on a disk of this node, for all of its ranks and for later runs.
+    cache_bytes : int
+        What the shards in it may take at any time, with those that are being fetched.
+    ranks_per_node : int, optional
+        Ranks that share the folder: 0 to ranks_per_node - 1 are the first node. By default what
+        torchrun says.
+    ahead : int, default 16
+        Shards that are fetched before they are needed, as far as there is room.
+    num_epochs : int, optional
+        Epochs of the run, so that the first shards of the next one can be fetched as well.
+    num_threads : int, default 4
+        Shards that are fetched at the same time.
+    tries : int, default 4
+        How often a fetch is tried, with a growing pause, before the batch that needs it raises.
+    keep_open : int, default 16
+        Shards that each worker keeps open.
+
+    Raises
+    ------
+    IndexPlanError
+        If an argument breaks its rule. When a batch needs a shard that could not be fetched, is not
+        what `shards` says, or does not fit.
+
+    Examples
+    --------
+    >>> import indexplan as ip, pyarrow as pa, pyarrow.parquet as pq
+    >>> from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
+    >>> for name, start in (("a", 0), ("b", 100)):
+    ...     pq.write_table(pa.table({"id": range(start, start + 100)}), f"{name}.parquet")
+    >>> shards = ip.shard_sizes("*.parquet")
+    >>> dataset = ShardedDataset(shards, open_parquet, cache_dir="cache", cache_bytes=10**9)
+    >>> plan = ip.Plan(ip.ShardShuffle(shards, lanes=1), batch_size=50)
+    >>> sum(int(batch["id"].sum()) for batch in PlanLoader(dataset, plan)) == sum(range(200))
+    True
+    >>> dataset.report().num_fetches
+    2
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        open_shard: Callable[[ShardFile], Sequence[Any]],
+        *,
+        cache_dir: str | os.PathLike[str],
+        cache_bytes: int,
+        ranks_per_node: int | None = None,
+        ahead: int = 16,
+        num_epochs: int | None = None,
+        num_threads: int = 4,
+        tries: int = 4,
+        keep_open: int = 16,
+    ) -> None:
+        _check_shards(shards)
+        if not callable(open_shard):
+            raise IndexPlanError(
+                f"open_shard must be a function of a ShardFile; got {shown(open_shard)}; pass "
+                "open_parquet, or one that returns the rows of a file"
+            )
+        self.shards, self.open_shard = shards, open_shard
+        self.folder = Folder(_path(cache_dir), shards)
+        self.settings = Settings(
+            cache_bytes=_count("cache_bytes", cache_bytes),
+            ahead=_count("ahead", ahead),
+            num_threads=_count("num_threads", num_threads),
+            tries=_count("tries", tries),
+            num_epochs=None if num_epochs is None else _count("num_epochs", num_epochs),
+        )
+        if ranks_per_node is not None:
+            ranks_per_node = _count("ranks_per_node", ranks_per_node)
+        self.ranks_per_node = ranks_per_node
+        self.keep_open = _count("keep_open", keep_open)
+        self._waited = _shared(WORKERS + 1)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin without what belongs to a process."""
+        self._fetcher: Fetcher | None = None
+        self._rows: OrderedDict[int, Any] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process."""
+        return {
+            name: each for name, each in vars(self).items() if name not in {"_fetcher", "_rows"}
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
+
+    def __len__(self) -> int:
+        return self.shards.num_samples
+
+    def __getitem__(self, index: int) -> Any:
+        """Return a sample."""
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: Any) -> list[Any]:
+        """Return the samples of a batch, shard by shard."""
+        which, rows = self.shards.locate(indices)
+        self._close_dropped()
+        samples: list[Any] = [None] * len(which)
+        for shard in dict.fromkeys(which.tolist()):
+            at = np.flatnonzero(which == shard).tolist()
+            held, asked = self._open(shard), rows[at].tolist()
+            some = getattr(held, "__getitems__", None)
+            found = some(asked) if some is not None else [held[row] for row in asked]
+            for place, sample in zip(at, found, strict=True):
+                samples[place] = sample
+        return samples
+
+    def report(self) -> Fetched:
+        """Return what this process has fetched, and how long its batches have waited.
+
+        Examples
+        --------
+        >>> import indexplan as ip, numpy as np
+        >>> from indexplan_torch import ShardedDataset
+        >>> np.save("rows.npy", np.arange(100))
+        >>> shards = ip.shard_sizes("rows.npy")
+        >>> dataset = ShardedDataset(shards, np.load, cache_dir="cache", cache_bytes=10**6)
+        >>> int(dataset[7]), dataset.report().num_bytes
+        (7, 928)
+        """
+        fetcher, waited = self._fetcher, float(self._waited.sum())
+        if fetcher is None:
+            return Fetched(0, 0, 0, waited)
+        return Fetched(fetcher.num_fetches, fetcher.num_samples, fetcher.num_bytes, waited)
+
+    def follow(self, feed: Feed) -> None:
+        """Hear of a loader that begins a pass; `PlanLoader` calls it."""
+        if get_worker_info() is None:
+            plan, rank = feed.running()
+            ranks = self._ranks(plan, rank)
+            self._fetching().follow(feed, ranks)
+
+    def _ranks(self, plan: Plan, rank: int) -> range:
+        """Return the ranks of this node."""
+        world_size = plan.world_size or 1
+        each = self.ranks_per_node
+        if each is None:
+            said = os.environ.get("LOCAL_WORLD_SIZE") if world_size > 1 else "1"
+            if said is None or world_size not in {1, int(os.environ.get("WORLD_SIZE", "0"))}:
+                raise IndexPlanError(
+                    "ranks_per_node must be given where torchrun does not tell which ranks share a "
+                    f"node; got {world_size} ranks of the plan; pass how many of them share "
+                    "cache_dir"
+                )
+            each = int(said)
+        first = rank // each * each
+        return range(first, min(first + each, world_size))
+
+    def _fetching(self) -> Fetcher:
+        """Return the fetcher of this process, which may be idle as another one's fetches."""
+        if self._fetcher is None or not self._fetcher.alive:
+            self.folder.make()
+            self._fetcher = Fetcher(self.folder, self.shards, self.settings)
+            weakref.finalize(self, self._fetcher.stop)
+        return self._fetcher
+
+    def _open(self, shard: int) -> Any:
+        """Return the rows of a shard, which is waited for."""
+        if shard in self._rows:
+            self._rows.move_to_end(shard)
+            return self._rows[shard]
+        name, number = self.shards.part(shard)
+        path = self.folder.shard(shard, name)
+        part = None if self.shards.whole_files else number
+        with ExitStack() as stack:  # whoever waits is counted as waiting until it has the rows
+            while True:
+                self._wait(shard, path, stack)
+                try:
+                    rows = self.open_shard(ShardFile(str(path), shard, part))
+                    break
+                except Exception:
+                    if path.exists():
+                        raise
+                    # it was dropped just now
+        expected = int(self.shards.sizes.array[shard])
+        if len(rows) != expected:
+            raise IndexPlanError(
+                f"open_shard must return the {expected} rows of shard {shard}, {name}; got "
+                f"{len(rows)}; return a row for each sample"
+            )
+        while len(self._rows) >= self.keep_open:
+            self._rows.popitem(last=False)
+        self._rows[shard] = rows
+        return rows
+
+    def _close_dropped(self) -> None:
+        """Let go of shards that were dropped: their disk is free when nobody has them open."""
+        for shard in list(self._rows):
+            if not self.folder.shard(shard, self.shards.part(shard)[0]).exists():
+                del self._rows[shard]
+
+    def _wait(self, shard: int, path: Path, stack: ExitStack) -> None:
+        """Wait until a shard is there, or raise why it will not be."""
+        if path.exists():
+            return
+        self.folder.make()
+        begun, told, worker = time.monotonic(), False, get_worker_info()
+        while not path.exists():
+            self._raise_failures(shard, begun)
+            waited = time.monotonic() - begun
+            if waited > PATIENCE and not told:
+                stack.enter_context(self.folder.waiting(shard))
+                told = True
+            # the loader of a worker fetches, or that of another rank
+            alone = worker is None or waited > ALONE
+            if alone and self._fetcher is None and not is_held(self.folder.fetcher):
+                self._fetching()
+            parent = multiprocessing.parent_process()
+            if worker is not None and parent is not None and not parent.is_alive():
+                sys.exit(1)
+            time.sleep(POLL)
+        self._waited[WORKERS if worker is None else worker.id % WORKERS] += time.monotonic() - begun
+
+    def _raise_failures(self, shard: int, since: float) -> None:
+        """Raise why a shard could not be fetched since somebody waits for it."""
+        for failure in self.folder.failures():
+            if failure.shard in {shard, ALL} and failure.time >= since:
+                raise IndexPlanError(failure.message)
+
+
+def _shared(size: int) -> torch.Tensor:
+    """Return numbers that a process and its workers share."""
+    numbers = torch.zeros(size, dtype=torch.float64)
+    numbers.share_memory_()  # type: ignore[no-untyped-call]  # torch's own
+    return numbers
+
+
+def sharded(dataset: Any) -> ShardedDataset | None:
+    """Return the ShardedDataset inside a dataset, whose wrappers name it `dataset`."""
+    for _ in range(16):
+        if isinstance(dataset, ShardedDataset) or dataset is None:
+            break
+        dataset = getattr(dataset, "dataset", None)
+    return dataset if isinstance(dataset, ShardedDataset) else None
+
+
+def _check_shards(shards: Any) -> None:
+    if not isinstance(shards, Shards):
+        raise IndexPlanError(
+            f"shards must be Shards; got {shown(shards)}; pass what shard_sizes returned"
+        )
+    if shards.kind not in FETCHED or not (shards.whole_files or shards.kind == "parquet"):
+        whole = "files" if shards.whole_files else "parts of files"
+        raise IndexPlanError(
+            "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; "
+            f"got {whole} of kind {shards.kind}; use shard_sizes(..., whole_files=True)"
+        )
+    if not shards.path:
+        raise IndexPlanError(
+            "shards must tell where they lie; got no path; use Shards.from_json(text, path=...)"
+        )
+    if 0 in shards.num_bytes:
+        name = shards.files[shards.num_bytes.index(0)]
+        raise IndexPlanError(
+            f"shards must tell the bytes of each file; got none of {name}; write the index again, "
+            "with sizes"
+        )
+
+
+def _count(name: str, value: Any) -> int:
+    number = integer(value)
+    if number is None or number < 1:
+        raise IndexPlanError(
+            f"{name} must be an integer from 1; got {shown(value)}; pass a number, or leave out "
+            "what may be"
+        )
+    return number
+
+
+def _path(cache_dir: Any) -> str:
+    try:
+        path = os.fspath(cache_dir)
+    except TypeError:
+        path = None
+    if not isinstance(path, str) or "\0" in path or "://" in path:
+        raise IndexPlanError(
+            f"cache_dir must be a folder of this machine; got {shown(cache_dir)}; pass a path on "
+            "its fastest disk"
+        )
+    return path

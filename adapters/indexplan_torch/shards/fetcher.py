@@ -1,0 +1,386 @@
+"""The thread that fetches what the ranks of a node read next, and drops what they read last."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from contextlib import suppress
+from io import FileIO
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from indexplan import Shards
+from indexplan_torch.arguments import shown
+from indexplan_torch.feed import Feed
+from indexplan_torch.shards.folder import LOCAL, Failure, Folder, RankNote, disk_message
+from indexplan_torch.shards.future import NEVER, Epoch, Future, offsets
+from indexplan_torch.shards.locks import hold
+from indexplan_torch.shards.source import Source
+
+TICK = 0.01  # seconds between looks at how far the ranks are
+TURN = 0.2  # seconds between attempts to become the one that fetches
+GRACE = 5.0  # seconds that a process waits at its end for fetches to be left
+ALL = -1  # the shard of a failure of the thread itself
+
+
+class Settings(NamedTuple):
+    """What a ShardedDataset was told."""
+
+    cache_bytes: int
+    ahead: int
+    num_threads: int
+    tries: int
+    num_epochs: int | None
+    pause: float = 0.5  # seconds before a second try; twice as many before the next, and so on
+
+
+class _Task:
+    """A fetch in a thread of its own; of size None, a look at how large it is."""
+
+    def __init__(self, shard: int, size: int | None) -> None:
+        self.shard, self.size = shard, size
+        self.num_bytes, self.failed, self.done = 0, "", False
+
+
+class _Reader:
+    """The rank of this process: whose loop is followed, and where it tells how far it is."""
+
+    def __init__(self, folder: Folder, feed: Feed, ranks: range) -> None:
+        self.feed, self.ranks = feed, ranks
+        self.plan, rank = feed.running()
+        self.name = self.plan.fingerprint.rpartition(":")[2][:16]
+        self.note = RankNote(folder, self.name, rank)
+        self._offsets: tuple[int, list[int]] = (-1, [])
+        self.said = (0, 0)
+
+    def tell(self) -> None:
+        """Tell the epoch and the step in it that the loop receives next; or its end.
+
+        The next epoch need not come: its first shards are fetched if the run is known to have it.
+        """
+        begun = self.feed.current
+        if begun is None:
+            return
+        epoch, sub_epoch = divmod(begun.number, self.plan.sub_epochs)
+        if self._offsets[0] != epoch:
+            self._offsets = epoch, offsets(self.plan, epoch)
+        self.note.say((epoch, self._offsets[1][sub_epoch] + begun.step))
+
+
+class Fetcher:
+    """A thread of this process; of all those of a node, one at a time fetches and drops.
+
+    It knows the future from `follow`, which the loader of a rank calls; without that, it fetches
+    what somebody waits for.
+    """
+
+    def __init__(self, folder: Folder, shards: Shards, settings: Settings) -> None:
+        self.folder, self.shards, self.settings = folder, shards, settings
+        self.num_fetches = self.num_samples = self.num_bytes = 0
+        self._pid = os.getpid()
+        self._stop, self._wake = threading.Event(), threading.Event()
+        self._reader: _Reader | None = None
+        self._future: Future | None = None
+        self._source: Source | None = None
+        self._lock: FileIO | None = None
+        self._next_turn = 0.0
+        self._whole: dict[int, int] = {}  # shards that are there, and their bytes on disk
+        self._tasks: dict[int, _Task] = {}
+        self._failures: dict[int, Failure] = {}
+        self._answered: set[str] = set()  # notes of those who wait, and were told of a failure
+        self._thread = threading.Thread(target=self._run, name="indexplan-shards", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
+
+    @property
+    def alive(self) -> bool:
+        """Whether this is the process that it fetches in, and not a forked child of it."""
+        return self._pid == os.getpid() and self._thread.is_alive()
+
+    def follow(self, feed: Feed, ranks: range) -> None:
+        """Fetch what the ranks of this node read, from where the loop of this one is."""
+        reader = self._reader
+        plan, _ = feed.running()
+        if reader is None or reader.feed is not feed or reader.plan is not plan:
+            reader = _Reader(self.folder, feed, ranks)
+            reader.tell()
+            before, self._reader = self._reader, reader
+            if before is not None:
+                before.note.close()
+        else:
+            reader.tell()
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Leave what is being fetched, and let another process fetch."""
+        if self._pid != os.getpid():
+            return
+        atexit.unregister(self.stop)
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(GRACE)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._tick()
+            except Exception as error:  # whatever it is, those who wait have to hear of it
+                self._break(error)
+                self._stop.wait(TURN)
+            self._wake.wait(TICK)
+            self._wake.clear()
+        deadline = time.monotonic() + GRACE
+        while self._tasks and time.monotonic() < deadline:
+            time.sleep(TICK)
+            self._reap()
+        if self._reader is not None:
+            with suppress(OSError):
+                self._reader.note.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def _break(self, error: Exception) -> None:
+        if isinstance(error, OSError):
+            message = disk_message(self.folder.path, error)
+        else:
+            message = (
+                f"shards must be fetched by a thread that goes on; got {shown(error)}; run again, "
+                "and report it if it comes back"
+            )
+        with suppress(OSError):
+            self.folder.tell_failures([Failure(ALL, time.monotonic(), message)])
+
+    def _tick(self) -> None:
+        if self._reader is not None:
+            self._reader.tell()
+        if self._lock is None and not self._take_turn():
+            return
+        self._reap()
+        self._schedule()
+
+    def _take_turn(self) -> bool:
+        """Become the one that fetches, if nobody else is."""
+        if time.monotonic() < self._next_turn:
+            return False
+        self._next_turn = time.monotonic() + TURN
+        lock = hold(self.folder.fetcher, wait=False)
+        if lock is None:
+            return False
+        self._source = Source(self.shards, lambda: not self._stop.is_set())
+        self._whole = {}
+        for shard, path in self.folder.there().items():
+            status = path.stat()
+            if shard >= len(self.shards) or status.st_size != self._source.file(shard)[2]:
+                path.unlink()
+                continue
+            self._whole[shard] = self._source.bytes_on_disk(shard) or status.st_blocks * 512
+        self._lock = lock
+        return True
+
+    def _reap(self) -> None:
+        for task in [task for task in self._tasks.values() if task.done]:
+            del self._tasks[task.shard]
+            self.num_bytes += task.num_bytes
+            if task.failed:
+                self._fail(task.shard, task.failed)
+            elif task.size is not None and not self._stop.is_set():
+                self._whole[task.shard] = task.size
+                self.num_fetches += 1
+                self.num_samples += int(self.shards.sizes.array[task.shard])
+
+    def _fail(self, shard: int, message: str) -> None:
+        self._failures[shard] = Failure(shard, time.monotonic(), message)
+        waits = self.folder.waits()
+        self._answered |= {name for name, wanted in waits.items() if wanted == shard}
+        latest = sorted(self._failures.values(), key=lambda failure: failure.time)
+        self.folder.tell_failures(latest)
+
+    def _position(self) -> tuple[int, int] | None:
+        """Return how far the slowest live rank of the node has come, if this process has a plan."""
+        if self._reader is None:
+            return None
+        reader = self._reader
+        if self._future is None or self._future.plan is not reader.plan:
+            most = self.settings.num_epochs
+            self._future = Future(reader.plan, self.shards, reader.ranks, most)
+        return min(self.folder.positions(reader.name), default=None)
+
+    def _schedule(self) -> None:
+        """Begin what is to be fetched next, in the order in which it is needed."""
+        assert self._source is not None  # noqa: S101 (of the one that fetches)
+        waits = self.folder.waits()
+        self._answered &= waits.keys()
+        wanted = {shard for name, shard in waits.items() if name not in self._answered}
+        for shard in wanted & self._whole.keys():
+            if not self.path(shard).exists():  # removed by somebody else
+                del self._whole[shard]
+        position = self._position()
+        blocked = False  # by a shard of which nobody knows yet how large it is
+        for shard, use in self._queue(wanted, position):
+            if shard in self._whole or shard in self._tasks:
+                continue
+            if shard in self._failures and shard not in wanted:
+                continue
+            if len(self._tasks) >= self.settings.num_threads:
+                return
+            size = self._source.bytes_on_disk(shard)
+            if size is not None:
+                if blocked or not self._make_room(size, shard, use, position, wanted):
+                    break
+            else:
+                blocked = True
+            self._failures.pop(shard, None)
+            self._begin(_Task(shard, size))
+        if position is not None and self._future is not None and self._future.look(*position):
+            self._wake.set()
+
+    def path(self, shard: int) -> Any:
+        """Return where a shard lies once it is whole."""
+        return self.folder.shard(shard, self.shards.part(shard)[0])
+
+    def _queue(self, wanted: set[int], position: tuple[int, int] | None) -> list[tuple[int, int]]:
+        """Return what to fetch, and the step that needs it: what somebody waits for comes first.
+
+        Who waits for what a later step needs is ahead of the others: its turn comes.
+        """
+        if position is None or self._future is None:
+            return [(shard, -1) for shard in sorted(wanted)]
+        now = self._future.epoch(*position)
+        step, ahead = position[1], self.settings.ahead
+        upcoming = [(shard, int(now.first[shard])) for shard in now.upcoming(step, ahead)]
+        if len(upcoming) < ahead and now.complete and self.settings.num_epochs is not None:
+            then = self._future.after(now.number)
+            if then is not None:
+                rest = then.upcoming(0, ahead - len(upcoming))
+                upcoming += [(shard, now.stop + int(then.first[shard])) for shard in rest]
+        urgent = []
+        for shard in sorted(wanted - self._whole.keys() - self._tasks.keys()):
+            use = int(now.first[shard])
+            if use < step <= now.last[shard]:
+                (use,) = now.next_uses(np.array([shard]), step).tolist()
+            if use <= step or (use == NEVER and now.complete):
+                urgent.append((shard, step))
+        return [*urgent, *upcoming]
+
+    def _make_room(
+        self,
+        size: int,
+        shard: int,
+        use: int,
+        position: tuple[int, int] | None,
+        wanted: set[int],
+    ) -> bool:
+        """Drop what is needed last, if that is later than the shard; False if it has to wait."""
+        most = self.settings.cache_bytes
+        used = sum(self._whole.values()) + sum(task.size or 0 for task in self._tasks.values())
+        short = used + size - most
+        if short <= 0:
+            return True
+        if size > most:
+            self._fail(shard, self._too_small(size, f"shard {shard} takes"))
+            return False
+        ids = np.array(sorted(self._whole.keys() - wanted), np.int64)
+        urgent = position is None or use <= position[1]
+        if position is None or self._future is None:
+            uses = np.full(len(ids), NEVER, np.int64)
+        else:
+            now = self._future.epoch(*position)
+            if not now.complete and not urgent:
+                return False
+            while not now.complete and not self._stop.is_set():
+                now.look()
+            uses = self._uses(ids, now, position[1], exact=urgent)
+        out, freed = [], 0
+        for at in np.argsort(-uses, kind="stable").tolist():
+            if freed >= short or uses[at] <= use:
+                break
+            out.append(int(ids[at]))
+            freed += self._whole[out[-1]]
+        if freed < short:
+            if urgent and position is not None and self._future is not None:
+                self._check_step(shard, self._future.epoch(*position), position[1])
+            return False
+        for each in out:
+            self.path(each).unlink(missing_ok=True)
+            del self._whole[each]
+        return True
+
+    def _uses(
+        self, ids: np.ndarray[Any, np.dtype[np.int64]], now: Epoch, step: int, *, exact: bool
+    ) -> Any:
+        """Return in which step each shard is read next; this one, of what is read on and on."""
+        assert self._future is not None  # noqa: S101 (asked with a plan)
+        first, last = now.first[ids], now.last[ids]
+        uses = np.where(first >= step, first, np.where(last >= step, step, NEVER))
+        then = self._future.after(now.number)
+        if then is not None:
+            later = then.first[ids]
+            uses = np.where((uses == NEVER) & (later < NEVER), now.stop + later, uses)
+        live = (first < step) & (last >= step)
+        if exact and live.any():
+            found = now.next_uses(ids[live], step, leave=1)
+            uses[live] = np.minimum(found, now.stop)
+        return uses
+
+    def _check_step(self, shard: int, now: Epoch, step: int) -> None:
+        """Tell who waits for a shard if the shards of its step alone do not fit."""
+        assert self._source is not None  # noqa: S101 (of the one that fetches)
+        found, _ = now.reads(step, step + 1)
+        sizes = [self._source.bytes_on_disk(each) or 0 for each in found.shards.tolist()]
+        if sum(sizes) > self.settings.cache_bytes:
+            what = f"the {len(sizes)} shards that this node reads in one step take"
+            self._fail(shard, self._too_small(sum(sizes), what))
+
+    def _too_small(self, num_bytes: int, what: str) -> str:
+        return (
+            f"cache_bytes must be at least {num_bytes}, which {what}; got "
+            f"{self.settings.cache_bytes}; pass more, or an order that reads fewer shards at a time"
+        )
+
+    def _begin(self, task: _Task) -> None:
+        self._tasks[task.shard] = task
+        name = f"indexplan-shard-{task.shard}"
+        threading.Thread(target=self._work, args=(task,), name=name, daemon=True).start()
+
+    def _work(self, task: _Task) -> None:
+        """Fetch a shard, or look at it; a bounded number of times."""
+        assert self._source is not None  # noqa: S101 (of the one that fetches)
+        try:
+            for attempt in range(self.settings.tries):
+                if attempt and self._stop.wait(self.settings.pause * 2 ** (attempt - 1)):
+                    return
+                try:
+                    task.failed = self._attempt(task, self._source) or ""
+                except Exception as error:  # whatever a store raises
+                    if isinstance(error, OSError) and error.errno in LOCAL:
+                        task.failed = disk_message(self.folder.path, error)
+                        return
+                    task.failed = self._source.fetch_message(task.shard, error, attempt + 1)
+                if not task.failed:
+                    return
+        finally:
+            task.done = True
+            self._wake.set()
+
+    def _attempt(self, task: _Task, source: Source) -> str | None:
+        """Put a shard in its place, whole and synced; return what is wrong with what came."""
+        if task.size is None:
+            task.num_bytes += source.look(task.shard)
+            return None
+        path = self.path(task.shard)
+        temporary = path.with_name(f"{path.name}.tmp")
+        try:
+            task.num_bytes += source.fetch(task.shard, temporary)
+            problem = source.problem(task.shard, temporary)
+            if problem is None:
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            return problem
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)

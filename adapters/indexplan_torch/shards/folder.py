@@ -1,0 +1,179 @@
+"""The folder that the processes of a node share: whole shards, who reads how far, who waits.
+
+CACHE_DIR/IDENTITY/         one for each dataset: of other shards nothing is ever taken
+    shards/00000012.parquet     a whole shard; `.tmp` while it is being fetched
+    ranks/PLAN-3-PID-TOKEN      held by rank 3; how far its loop has come
+    wanted/12-PID-TOKEN         held by a process that waits for shard 12
+    fetcher                     held by the one process that fetches and drops
+    failed                      why shards could not be fetched
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from indexplan import IndexPlanError, Shards
+from indexplan_torch.shards.locks import (
+    hold,
+    is_at,
+    is_held,
+    make_room_for_notes,
+    read_note,
+    release,
+    write_note,
+)
+
+NOTE = 512  # bytes of a rank's note
+FAILURES, FAILURE = 8, 1500  # that are told, and characters of each
+LOCAL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # of the disk, not of a store
+
+_SHARD = re.compile(r"(\d{8,})\.[\w.]+")
+
+
+class Failure(NamedTuple):
+    """Why a shard could not be fetched, and when, by the machine's monotonic clock."""
+
+    shard: int
+    time: float
+    message: str
+
+
+@contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Say of an OSError which folder is to blame, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise IndexPlanError(disk_message(path, error)) from None
+
+
+def disk_message(path: Path, error: OSError) -> str:
+    """Return what is wrong with a folder on this machine."""
+    cure = "check its permissions and its file system"
+    if error.errno in LOCAL:
+        cure = "free some space, or pass a smaller cache_bytes; whole shards are kept"
+    return f"cache_dir must be writable: {path}; got {error.strerror or error!r}; {cure}"
+
+
+class Folder:
+    """Paths and notes of a folder; it holds nothing open."""
+
+    def __init__(self, cache_dir: str | os.PathLike[str], shards: Shards) -> None:
+        identity = json.dumps(shards.identity.to_dict(), sort_keys=True)
+        digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        self.path = Path(cache_dir).absolute() / digest
+        self.shards = self.path / "shards"
+        self.ranks = self.path / "ranks"
+        self.wanted = self.path / "wanted"
+        self.fetcher = self.path / "fetcher"
+        self.failed = self.path / "failed"
+
+    def make(self) -> None:
+        """Make the folder, if it is not there."""
+        with writable(self.path):
+            for each in (self.shards, self.ranks, self.wanted):
+                each.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError), self.failed.open("xb", buffering=0) as file:
+                make_room_for_notes(file, FAILURES * 4 * FAILURE)
+
+    def shard(self, number: int, name: str) -> Path:
+        """Return where a shard lies once it is whole; its name ends as its file's does."""
+        suffix = PurePosixPath(name).suffix
+        suffix = suffix if re.fullmatch(r"\.\w+", suffix) else ".shard"
+        return self.shards / f"{number:08d}{suffix}"
+
+    def there(self) -> dict[int, Path]:
+        """Return the shards that are there; remove what a fetcher that was killed has left.
+
+        For the one process that fetches.
+        """
+        found = {}
+        for path in self.shards.iterdir():
+            match = _SHARD.fullmatch(path.name)
+            if path.suffix == ".tmp":
+                path.unlink(missing_ok=True)
+            elif match:
+                found[int(match[1])] = path
+        return found
+
+    def waits(self) -> dict[str, int]:
+        """Return the shards that live processes wait for, by the names of their notes."""
+        found = {}
+        for path in self.wanted.iterdir():
+            if is_held(path):
+                found[path.name] = int(path.name.partition("-")[0])
+            else:
+                path.unlink(missing_ok=True)
+        return found
+
+    @contextmanager
+    def waiting(self, number: int) -> Iterator[None]:
+        """Tell that this process waits for a shard; on a full disk nobody is told."""
+        path = self.wanted / f"{number}-{os.getpid()}-{secrets.token_hex(4)}"
+        file = None
+        with suppress(OSError):
+            file = hold(path, wait=True)
+        try:
+            yield
+        finally:
+            if file is not None:
+                release(file, path)
+
+    def positions(self, plan: str) -> list[tuple[int, int]]:
+        """Return how far the live ranks of a plan have come: (epoch, step) of each."""
+        notes = [
+            read_note(path)
+            for path in self.ranks.iterdir()
+            if path.name.startswith(f"{plan}-") and is_held(path)
+        ]
+        return [(note[0], note[1]) for note in notes if note]
+
+    def failures(self) -> list[Failure]:
+        """Return why shards could not be fetched, the latest last."""
+        return [Failure(*each) for each in read_note(self.failed) or []]
+
+    def tell_failures(self, failures: list[Failure]) -> None:
+        """Tell those who wait why some shards could not be fetched."""
+        cut = [each._replace(message=each.message[:FAILURE]) for each in failures[-FAILURES:]]
+        with FileIO(self.failed, "r+") as file:
+            write_note(file, cut, FAILURES * 4 * FAILURE)
+
+
+class RankNote:
+    """How far this rank's loop has come, for whoever fetches; held as long as the rank lives."""
+
+    def __init__(self, folder: Folder, plan: str, rank: int) -> None:
+        self.path = folder.ranks / f"{plan}-{rank}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.said: tuple[int, int] | None = None
+        self.file = self._open()
+
+    def _open(self) -> FileIO:
+        with writable(self.path.parent):
+            file = hold(self.path, wait=True)
+            assert file is not None  # noqa: S101 (it waits)
+            make_room_for_notes(file, NOTE)
+            return file
+
+    def say(self, position: tuple[int, int]) -> None:
+        """Write how far it is."""
+        if position == self.said:
+            return
+        if not is_at(self.file, self.path):
+            self.file.close()
+            self.file = self._open()
+        write_note(self.file, position, NOTE)
+        self.said = position
+
+    def close(self) -> None:
+        """End: nobody waits for this rank any more."""
+        release(self.file, self.path)

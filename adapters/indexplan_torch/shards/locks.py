@@ -1,0 +1,100 @@
+"""Files that one process holds: the kernel lets go of them when it dies, however it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+_HEAD = struct.Struct("<II")  # bytes of JSON that follow, and their CRC
+
+_held: WeakSet[FileIO] = WeakSet()
+
+
+def _let_go_in_child() -> None:
+    """Close what a forked DataLoader worker inherits, or it would hold it when its parent dies."""
+    for file in list(_held):
+        file.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def hold(path: Path, *, wait: bool) -> FileIO | None:
+    """Hold a file, which is made if it is not there; None if somebody else does."""
+    import fcntl  # where Windows is not
+
+    while True:
+        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
+        _held.add(file)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            file.close()
+            return None
+        if is_at(file, path):
+            return file
+        file.close()  # somebody swept it up before it was locked
+
+
+def is_at(file: FileIO, path: Path) -> bool:
+    """Return whether a path still names the file that is open."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def is_held(path: Path) -> bool:
+    """Return whether some process holds a file."""
+    import fcntl
+
+    try:
+        with path.open("rb", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def release(file: FileIO, path: Path) -> None:
+    """Remove a file that this process holds."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    file.close()
+
+
+def make_room_for_notes(file: FileIO, size: int) -> None:
+    """Give a file its blocks now, so that notes can be taken on a full disk."""
+    os.pwrite(file.fileno(), bytes(size), 0)
+
+
+def write_note(file: FileIO, value: Any, size: int) -> None:
+    """Write JSON over what a file held; whoever reads it meanwhile sees that it is torn."""
+    text = json.dumps(value, ensure_ascii=False).encode()
+    assert len(text) <= size - _HEAD.size  # noqa: S101 (what is told is cut before)
+    os.pwrite(file.fileno(), _HEAD.pack(len(text), zlib.crc32(text)) + text, 0)
+
+
+def read_note(path: Path) -> Any:
+    """Return the JSON of a file; None if there is none, or it is being written."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(data) < _HEAD.size:
+        return None
+    length, crc = _HEAD.unpack_from(data)
+    text = data[_HEAD.size : _HEAD.size + length]
+    if not length or zlib.crc32(text) != crc:
+        return None
+    return json.loads(text)

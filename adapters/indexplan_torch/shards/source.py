@@ -1,0 +1,185 @@
+"""Where shards come from: files of a store or folder, whole or a row group, fetched and checked."""
+
+from __future__ import annotations
+
+import glob
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fsspec.callbacks import Callback
+from fsspec.core import url_to_fs
+
+from indexplan import IndexPlanError, Shards, shard_sizes
+
+BLOCK = 4096  # bytes that file systems give a file at a time
+TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
+PIECE = 2**26  # bytes of a row group that are held in memory
+FOOTERS = 2**26  # bytes of footers that are kept, so that a file's is fetched once
+CHECKED = {"parquet", "arrow", "npy"}  # kinds whose files say themselves what they hold
+FETCHED = {*CHECKED, "mds", "wids"}
+
+RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
+
+
+class LeftError(Exception):
+    """A fetch that was left: the process ends, or more came than there should be."""
+
+
+class Footer(NamedTuple):
+    """The end of a Parquet file, and where its row groups lie."""
+
+    data: bytes
+    parts: list[tuple[int, int]]
+
+
+class Source:
+    """The files of shards, through fsspec; one for all threads, with its connections.
+
+    Parameters
+    ----------
+    shards : Shards
+    go_on : callable
+        Asked as go_on() between pieces; False leaves a fetch.
+    """
+
+    def __init__(self, shards: Shards, go_on: Callable[[], bool]) -> None:
+        self.shards, self.go_on = shards, go_on
+        self.store, self.root = url_to_fs(shards.path)
+        self._files = {name: number for number, name in enumerate(shards.files)}
+        self._footers: OrderedDict[str, Footer] = OrderedDict()
+        self._on_disk: dict[int, int] = {}  # of row groups
+
+    def file(self, shard: int) -> tuple[str, int, int]:
+        """Return the file that a shard lies in: its name, its number, and its bytes."""
+        name, _ = self.shards.part(shard)
+        number = self._files[name]
+        return name, number, self.shards.num_bytes[number]
+
+    def bytes_on_disk(self, shard: int) -> int | None:
+        """Return how many bytes a shard takes here; None before its footer was read."""
+        if not self.shards.whole_files:
+            return self._on_disk.get(shard)
+        return -(-self.file(shard)[2] // BLOCK) * BLOCK
+
+    def look(self, shard: int) -> int:
+        """Find out how many bytes a row group takes; return how many were fetched for that."""
+        name, _, num_bytes = self.file(shard)
+        if name in self._footers:
+            footer, fetched = self._footers[name], 0
+        else:
+            footer = self._read_footer(name, num_bytes)
+            fetched = max(len(footer.data), min(TAIL, num_bytes))
+            self._footers[name] = footer
+            while sum(len(each.data) for each in self._footers.values()) > FOOTERS:
+                self._footers.popitem(last=False)
+        _, part = self.shards.part(shard)
+        start, stop = footer.parts[part]
+        self._on_disk[shard] = stop - start + len(footer.data) + 3 * BLOCK  # where blocks are cut
+        return fetched
+
+    def _read_footer(self, name: str, num_bytes: int) -> Footer:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = f"{self.root}/{name}"
+        tail = self.store.cat_file(path, start=max(0, num_bytes - TAIL), end=num_bytes)
+        size = 8 + int.from_bytes(tail[-8:-4], "little")
+        if size > len(tail):
+            tail = self.store.cat_file(path, start=max(0, num_bytes - size), end=num_bytes)
+        footer = bytes(tail[-size:])
+        found = pq.read_metadata(pa.BufferReader(footer))
+        return Footer(footer, [_extent(found.row_group(i)) for i in range(found.num_row_groups)])
+
+    def fetch(self, shard: int, path: Path) -> int:
+        """Write a shard to a file; return how many bytes were fetched."""
+        name, _, num_bytes = self.file(shard)
+        source = f"{self.root}/{name}"
+        if self.shards.whole_files:
+            # no more than there should be, or a file that has grown would fill the disk
+            self.store.get_file(source, str(path), callback=_Watch(self.go_on, num_bytes))
+            return path.stat().st_size
+        fetched = self.look(shard)
+        _, part = self.shards.part(shard)
+        footer = self._footers[name]
+        start, stop = footer.parts[part]
+        with path.open("wb") as file:  # with holes where the other row groups are
+            file.write(b"PAR1")
+            for at in range(start, stop, PIECE):
+                if not self.go_on():
+                    raise LeftError
+                data = self.store.cat_file(source, start=at, end=min(at + PIECE, stop))
+                fetched += len(data)
+                file.seek(at)
+                file.write(data)
+            file.seek(num_bytes - len(footer.data))
+            file.write(footer.data)
+        return fetched
+
+    def problem(self, shard: int, path: Path) -> str | None:
+        """Return what is wrong with a file that was fetched; None if it is what it should be."""
+        name, number, num_bytes = self.file(shard)
+        where = f"{self.shards.path}/{name}"
+        if (size := path.stat().st_size) != num_bytes:
+            return f"{where} must hold {num_bytes} bytes, as shards says; got {size}; {RESTORE}"
+        if self.shards.kind not in CHECKED:
+            return None
+        whole = self.shards.whole_files
+        try:
+            found = shard_sizes(glob.escape(str(path)), kind=self.shards.kind, whole_files=whole)
+        except IndexPlanError:
+            kind = f"must be a {self.shards.kind} file, as shards says"
+            return f"{where} {kind}; got one that is damaged; {RESTORE}"
+        first = shard - self.shards.part(shard)[1]
+        expected = self.shards.sizes.array[first : first + self.shards.parts[number]].tolist()
+        if (sizes := found.sizes.array.tolist()) != expected:
+            held = f"{sum(expected)} samples in {len(expected)} shards, as shards says"
+            got = f"{sum(sizes)} in {len(sizes)}"
+            return f"{where} must hold {held}; got {got}; {RESTORE}"
+        if found.digests[0] != self.shards.digests[number]:
+            return (
+                f"{where} must be the file that shards was made of; got one of as many bytes with "
+                f"another footer or header; {RESTORE}"
+            )
+        return None
+
+    def fetch_message(self, shard: int, error: Exception, tries: int) -> str:
+        """Return why a shard could not be fetched: the kind of it, as a store's words tell more."""
+        name, _, num_bytes = self.file(shard)
+        where = f"{self.shards.path}/{name}"
+        if isinstance(error, LeftError):
+            return f"{where} must hold {num_bytes} bytes, as shards says; got more; {RESTORE}"
+        times = f"{tries} time{'s' * (tries != 1)}"
+        return (
+            f"shard {shard}, {where}, must be fetched before its batch; got "
+            f"{type(error).__name__}, {times}; check the store and the credentials, then run "
+            "again: whole shards are kept"
+        )
+
+
+class _Watch(Callback):  # type: ignore[misc]  # fsspec is not typed
+    """Leaves a download that should not go on."""
+
+    def __init__(self, go_on: Callable[[], bool], most: int) -> None:
+        super().__init__()
+        self.go_on, self.most, self.done = go_on, most, 0
+
+    def relative_update(self, inc: int = 1) -> None:
+        """Hear of some bytes that were written."""
+        self.done += inc
+        if self.done > self.most or not self.go_on():
+            raise LeftError
+
+
+def _extent(group: Any) -> tuple[int, int]:
+    """Return where the bytes of a row group begin and end."""
+    columns = [group.column(i) for i in range(group.num_columns)]
+    starts = [
+        min(each.data_page_offset, each.dictionary_page_offset or each.data_page_offset)
+        for each in columns
+    ]
+    stops = [
+        start + each.total_compressed_size for start, each in zip(starts, columns, strict=True)
+    ]
+    return min(starts, default=0), max(stops, default=0)

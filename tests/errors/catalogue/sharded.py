@@ -1,0 +1,166 @@
+"""Errors of ShardedDataset: what it is given, and what a store gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+from indexplan_torch import PlanLoader, ShardedDataset
+from tests.errors.catalogue.made import Case
+
+RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
+
+
+def shards(**changes: Any) -> ip.Shards:
+    """Return two arrays in files, or what somebody says of them."""
+    for name in ("a", "b"):
+        np.save(f"{name}.npy", np.arange(1000))
+    found = ip.shard_sizes("*.npy")
+    return ip.Shards.from_dict({**found.to_dict(), **changes}, found.path)
+
+
+def dataset(of: Any = None, open_shard: Any = np.load, **changes: Any) -> ShardedDataset:
+    """Make a dataset."""
+    options: dict[str, Any] = {"cache_dir": "cache", "cache_bytes": 10**6, "tries": 1, **changes}
+    return ShardedDataset(shards() if of is None else of, open_shard, **options)
+
+
+def read(data: ShardedDataset) -> Any:
+    """Read a sample, and end the thread that fetches."""
+    try:
+        return data[1500]
+    finally:
+        if data._fetcher is not None:
+            data._fetcher.stop()
+
+
+def changed(change: Callable[[Path], Any]) -> Any:
+    """Read a file that was changed since its shards were counted."""
+    data = dataset()
+    change(Path("b.npy"))
+    return read(data)
+
+
+def of_four_ranks() -> Any:
+    """Begin a pass of a plan of four ranks, without torchrun."""
+    plan = ip.Plan(ip.Shuffle(2000), world_size=4, batch_size=8)
+    return next(iter(PlanLoader(dataset(), plan, rank=0, world_size=4)))
+
+
+def too_small_for_a_step() -> Any:
+    """Read a plan whose steps read both shards, with room for one."""
+    data = dataset(cache_bytes=3 * 4096)
+    try:
+        return next(iter(PlanLoader(data, ip.Plan(ip.Shuffle(2000), batch_size=100))))
+    finally:
+        assert data._fetcher is not None
+        data._fetcher.stop()
+
+
+def other_values(path: Path) -> None:
+    """Write as many bytes of another type."""
+    np.save(path, np.arange(1000, dtype=np.uint64))
+
+
+CASES: list[Case] = [
+    (
+        "no shards",
+        lambda: dataset([3, 4]),
+        "shards must be Shards; got [3, 4]; pass what shard_sizes returned",
+    ),
+    (
+        "shards that are no files",
+        lambda: dataset(shards(kind="zarr")),
+        "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; got "
+        "files of kind zarr; use shard_sizes(..., whole_files=True)",
+    ),
+    (
+        "shards without a path",
+        lambda: dataset(ip.Shards.from_json(shards().to_json())),
+        "shards must tell where they lie; got no path; use Shards.from_json(text, path=...)",
+    ),
+    (
+        "shards without bytes",
+        lambda: dataset(shards(num_bytes=[8128, 0])),
+        "shards must tell the bytes of each file; got none of b.npy; write the index again, with "
+        "sizes",
+    ),
+    (
+        "no function",
+        lambda: dataset(open_shard="npy"),
+        "open_shard must be a function of a ShardFile; got 'npy'; pass open_parquet, or one that "
+        "returns the rows of a file",
+    ),
+    (
+        "no bytes",
+        lambda: dataset(cache_bytes=0),
+        "cache_bytes must be an integer from 1; got 0; pass a number, or leave out what may be",
+    ),
+    (
+        "a cache in a store",
+        lambda: dataset(cache_dir="s3://bucket/cache"),
+        "cache_dir must be a folder of this machine; got 's3://bucket/cache'; pass a path on its "
+        "fastest disk",
+    ),
+    (
+        "a file for a cache",
+        lambda: read(dataset(cache_dir="a.npy")),
+        "cache_dir must be writable: {here}/a.npy/da3ac3b67e5ae22b; got 'Not a directory'; "
+        "check its permissions and its file system",
+    ),
+    (
+        "ranks of unknown nodes",
+        of_four_ranks,
+        "ranks_per_node must be given where torchrun does not tell which ranks share a node; got 4 "
+        "ranks of the plan; pass how many of them share cache_dir",
+    ),
+    (
+        "other rows",
+        lambda: read(dataset(open_shard=lambda file: np.load(file)[1:])),
+        "open_shard must return the 1000 rows of shard 1, b.npy; got 999; return a row for each "
+        "sample",
+    ),
+    (
+        "a shard that is gone",
+        lambda: changed(lambda path: path.unlink()),
+        "shard 1, ./b.npy, must be fetched before its batch; got FileNotFoundError, 1 time; "
+        "check the store and the credentials, then run again: whole shards are kept",
+    ),
+    (
+        "a shard with other bytes",
+        lambda: changed(lambda path: np.save(path, np.arange(999))),
+        f"./b.npy must hold 8128 bytes, as shards says; got 8120; {RESTORE}",
+    ),
+    (
+        "a shard with other samples",
+        lambda: read(dataset(shards(sizes=[1000, 1001]))),
+        "./b.npy must hold 1001 samples in 1 shards, as shards says; got 1000 in 1; " + RESTORE,
+    ),
+    (
+        "a shard with another header",
+        lambda: changed(other_values),
+        "./b.npy must be the file that shards was made of; got one of as many bytes with "
+        f"another footer or header; {RESTORE}",
+    ),
+    (
+        "a damaged shard",
+        lambda: changed(lambda path: path.write_bytes(bytes(8128))),
+        f"./b.npy must be a npy file, as shards says; got one that is damaged; {RESTORE}",
+    ),
+    (
+        "a shard that does not fit",
+        lambda: read(dataset(cache_bytes=4096)),
+        "cache_bytes must be at least 8192, which shard 1 takes; got 4096; pass more, or an order "
+        "that reads fewer shards at a time",
+    ),
+    (
+        "a step that does not fit",
+        too_small_for_a_step,
+        "cache_bytes must be at least 16384, which the 2 shards that this node reads in one step "
+        "take; got 12288; pass more, or an order that reads fewer shards at a time",
+    ),
+]
