@@ -27,9 +27,9 @@ Int64 = NDArray[np.int64]
 NEEDS = {
     "packing": "Bins that lengths fill",
     "batches": "Batches of 32 of similar length",
-    "budget": "Batches of similar length, as many as a budget of tokens holds",
-    "balance": "Units of a step dealt to ranks that cost alike",
-    "windows": "Windows of documents that are shuffled, then cut",
+    "budget": "Batches of similar length under a budget of tokens",
+    "balance": "A step divided so that its ranks have equal work",
+    "windows": "Windows of shuffled documents",
 }
 """What binners are asked for: how the page calls it."""
 DRAWN = {"chats": lengths.chats, "documents": lengths.documents, "speech": lengths.speech}

@@ -131,8 +131,8 @@ class Question:
 
 
 LIMITS = (
-    "A fresh process each; first a small job of the same kind in it, so imports and compilation "
-    "are not in the time. At most 16 GB of data and 120 s, one thread."
+    "Each in a fresh process, after a small job of the same kind, so that imports and compilation "
+    "are not timed. At most 16 GB of data and 120 s, one thread."
 )
 TO_1E8 = (10**6, 10**7, 10**8)
 
@@ -140,8 +140,7 @@ QUESTIONS = (
     Question(
         "first_batch",
         "Time to the first batch",
-        "From nothing to the first batch of rank 7 of 64, batch size 256. With a file: it is "
-        "built first, as in the first run.",
+        "From nothing to the first batch of rank 7 of 64, batch size 256. A file is built first.",
         begin_first_batch,
         check_batch,
         can("stream"),
@@ -149,9 +148,9 @@ QUESTIONS = (
     Question(
         "share",
         "One rank's share",
-        f"All that rank 7 of 64 reads in an epoch, or its first {FULL_SHARE:,} indices where there "
-        f"are more (Grain, which answers index by index: its first {FEW:,}), in indices per "
-        "second, from nothing. With a file: it is there already.",
+        f"Indices per second, from nothing, for what rank 7 of 64 reads in an epoch: at most the "
+        f"first {FULL_SHARE:,} (the first {FEW:,} with Grain, which answers one by one). A file is "
+        "there already.",
         begin_share,
         check_share,
         can("share"),
@@ -160,8 +159,8 @@ QUESTIONS = (
     Question(
         "worlds",
         "Cost against the world size",
-        "Time for one rank to have its whole share of 1e7 samples, at most 30 s. "
-        "With a file: it is there already.",
+        "Time for one rank to get its whole share of 1e7 samples, at most 30 s. A file is there "
+        "already.",
         begin_share,
         check_share,
         can("share"),
@@ -173,8 +172,8 @@ QUESTIONS = (
     Question(
         "resume",
         "Resume at the middle of an epoch",
-        "Time to the first batch after the middle, rank 7 of 64, in a process that starts again "
-        "from a checkpoint, the way each rival's own users do it. With a file: it is there.",
+        "Time to the first batch of rank 7 of 64 in a process that resumes from a checkpoint, the "
+        "way each library's users do it. A file is there already.",
         begin_resume,
         check_batch,
         can("resume"),
@@ -183,8 +182,8 @@ QUESTIONS = (
     Question(
         "build",
         "Building a file",
-        "Shuffle an epoch and write it. Ours hashes every block and syncs every file to the "
-        "disk, and uses a thread for each core; np.save does neither.",
+        "Shuffle an epoch and write it. Ours uses a thread for each core, hashes every block and "
+        "syncs every file to the disk; np.save does none of these.",
         begin_build,
         check_build,
         can("build"),
@@ -193,9 +192,8 @@ QUESTIONS = (
     Question(
         "sub_epochs",
         "The next sub-epoch",
-        "40 sub-epochs an epoch: time from the end of one to the first batch of the next, rank 7 "
-        "of 64, in a process that has begun the first one; the median of 9 switches if they are "
-        "short.",
+        "From the end of one of 40 sub-epochs to the first batch of the next, rank 7 of 64, in a "
+        "process that has begun the first; the median of 9 switches if they are short.",
         begin_sub_epoch,
         check_batch,
         can("sub_epochs"),

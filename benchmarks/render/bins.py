@@ -11,14 +11,16 @@ from benchmarks.render import losing
 from benchmarks.render.benchmarks import who
 from benchmarks.render.writer import (
     INSTALL,
+    SHARED,
     Figure,
     figures,
-    heading,
     markdown,
     number,
     power,
     section,
+    this_run,
     time,
+    top,
 )
 
 OURS = BINNERS[0].name
@@ -83,28 +85,34 @@ SHOWN = {
     "balance": ("uneven", "as_dealt", "bound", "step_seconds"),
     "windows": ("num_windows", *TIMES, "window_seconds"),
 }
-MEASURED = (
-    "To build: what all epochs share, from the lengths. With the first epoch: that, and all bins "
-    "of one. An epoch: all bins of a later one. Fill: tokens by what all bins could hold. Lag-1: "
-    "the correlation of the mean lengths of neighbouring bins, in the order that they are dealt "
-    "in. Variance: that of the mean length of global batches of many bins picked at random, "
-    "against batches of as many samples picked one by one; batches of 32 samples of one length "
-    "come to 32. Pairs again: how often a sample and one that shares its bin share one again in "
-    "the next epoch."
-)
+MEASURED = {
+    "to build": "what all epochs share, from the lengths",
+    "with the first epoch": "that, and all bins of one epoch",
+    "an epoch": "all bins of a later one",
+    "fill": "tokens by what all bins could hold",
+    "lag-1": "the correlation of the mean lengths of neighbouring bins, as they are dealt",
+    "variance / i.i.d.": (
+        "the variance of the mean length of global batches of many bins picked at random, by that "
+        "of batches of as many samples picked one by one; batches of 32 samples of one length "
+        "come to 32"
+    ),
+    "pairs again": (
+        "how often a sample and one that shares its bin share one again in the next epoch"
+    ),
+}
 WORDS = {
-    "packing": "Bins hold at most 4,096 tokens, documents and pages 8,192; what is longer is cut.",
+    "packing": "A bin holds at most 4,096 tokens, 8,192 of documents and pages; the rest is cut.",
     "batches": "Padding is to the longest of a batch.",
     "budget": (
-        "A batch holds so many samples that its longest times their number is within the budget: "
-        "16,384 tokens, or 80 s of speech; where it is more than 8 samples, a multiple of 8, but "
-        "for Lhotse. A fullest batch above 1 is above the budget."
+        "The longest sample of a batch times its number of samples is within the budget: 16,384 "
+        "tokens, or 80 s of speech. Batches of more than 8 samples have a multiple of 8, but for "
+        "Lhotse. A fullest batch above 1 is above the budget."
     ),
     "balance": (
-        "Steps of 32 units for each of 32 ranks, of speech 4 for each of 16; a unit is a sample, "
-        "and costs 24,576 for each token and 1 for its square. All ranks get as many units."
+        "Steps of 32 samples for each of 32 ranks, of speech 4 for each of 16; a sample costs "
+        "24,576 for each token and 1 for its square. All ranks get as many samples."
     ),
-    "windows": "Windows of 4,096 tokens and one more. An epoch is until its first window.",
+    "windows": "Windows of 4,096 tokens and one more; an epoch is until its first window.",
 }
 
 
@@ -148,7 +156,7 @@ FIGURES = (
         of("epoch_seconds", "packing", "chats", OURS, 10**6, factor=1e9 / 10**6),
     ),
     Figure(
-        "Packed, variance of global batches in units of random ones, real lengths, the worst",
+        "Packed, variance of global batches by that of random ones, real lengths, the worst",
         1,
         "",
         lambda data: max(
@@ -158,7 +166,7 @@ FIGURES = (
         ),
     ),
     Figure(
-        "Balance of 1,024 units, a step",
+        "Balance of 1,024 samples, a step",
         0.3,
         "ms",
         of("step_seconds", "balance", "chats", "indexplan, balance", factor=1e3),
@@ -244,28 +252,34 @@ def table(data: Any, need: str) -> list[str]:
 
 
 def lengths_of() -> list[str]:
-    """Say which lengths there are."""
-    drawn = [f"- {kind}: drawn. {' '.join(str(of.__doc__).split())}" for kind, of in DRAWN.items()]
-    real = [f"- {kind}: real. {' '.join(str(of.__doc__).split())}" for kind, of in KINDS.items()]
-    return [*drawn, *real, ""]
+    """Return the table of which lengths there are."""
+    rows = [
+        (kind, source, " ".join(str(of.__doc__).split()).removesuffix("."))
+        for source, kinds in {"drawn": DRAWN, "real": KINDS}.items()
+        for kind, of in kinds.items()
+    ]
+    return markdown("lengths | are | of", rows, "l")
+
+
+HOW = {
+    "a number": "is of one process, which made bins of few samples before",
+    "outputs": "are verified after timing",
+    "times": "are of one thread's CPU",
+}
 
 
 def page(data: Any) -> list[str]:
     """Return the page."""
     found = data["bins"]
     cures = dict.fromkeys(binner.cure for binner in BINNERS if "--no-deps" in binner.cure)
-    outputs = [
-        "Each number is of one process, which",
-        "made bins of few samples before. Outputs are verified after timing. Times are of one",
-        "thread's CPU.",
-    ]
-    shared = ". The machine is shared: trust ratios more than times."
-    lines = heading(data, "Bins, measured", outputs, shared, " && ".join([INSTALL, *cures]))
+    lines = top(data, "Bins, measured")
+    lines += ["Packing, length grouping, balance and windows, beside other libraries.", ""]
     lines += section("Figures", "", figures(FIGURES, data))
-    lines += section("Who is compared", "", who(found["binners"]))
     lines += losing.section(losses(data))
-    lines += section("What is measured", MEASURED, [])
-    words = "Real ones are of packages; see benchmarks/measure/real_lengths.py."
+    lines += section("What is measured", "", markdown("column | is", MEASURED.items(), "l"))
+    lines += this_run(data, HOW, SHARED, " && ".join([INSTALL, *cures]))
+    lines += section("Who is compared", "", who(found["binners"]))
+    words = "Real ones are of packages: see benchmarks/measure/real_lengths.py."
     lines += section("Lengths", words, lengths_of())
     for need, title in NEEDS.items():
         if records(data, need):

@@ -137,8 +137,8 @@ FIGURES = (
         lambda results: results.row("threads", "2 threads, 64 MiB that are there").facts["ratio"],
         least=True,
         loss=(
-            "The second core of this machine is not always all there: in six processes of their "
-            "own, 41 turns each, the ratio was 1.71 to 1.93, by the median 1.87."
+            "This machine's second core is not always fully available: in six processes of 41 "
+            "turns each, the ratio was 1.71 to 1.93, with a median of 1.87."
         ),
     ),
     Figure(
@@ -148,8 +148,8 @@ FIGURES = (
         _threads,
         least=True,
         loss=(
-            "The system zeroes new pages at the speed of the memory, which one thread uses up: on "
-            "this machine two threads fill 64 MiB no faster than one."
+            "The system zeroes new pages at the speed of the memory, which one thread uses up: "
+            "here two threads fill 64 MiB no faster than one."
         ),
     ),
     Figure(
@@ -178,8 +178,8 @@ FIGURES = (
         "ns per index",
         _worst_ns("stretch"),
         loss=(
-            "The system zeroes the pages of a new array before the kernel fills them: compare the "
-            "row into memory that is there."
+            "The system zeroes a new array's pages before the kernel fills them: compare the row "
+            "into memory that is there."
         ),
     ),
     Figure(
@@ -215,8 +215,8 @@ FIGURES = (
         "s",
         lambda results: results.starts["import_indexplan"]["seconds"]["median"],
         loss=(
-            "NumPy's own import, which cannot be spared, is more than half of it. The rest is "
-            "modules of the standard library and the dataclasses of this one."
+            "More than half is NumPy's own import, which is needed. The rest is modules of the "
+            "standard library and the dataclasses of this one."
         ),
     ),
     Figure(

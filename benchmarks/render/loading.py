@@ -96,60 +96,60 @@ def findings(data: dict[str, Any]) -> list[str]:
     )
     by_page = (
         f"- Page by page, blocks give {gain(advice='random')} times the rows per second of a full "
-        "shuffle: of a page's 8 rows a full shuffle uses one before it needs the next page, and a "
-        f"window of blocks uses all. Blocks of one page give {number(small)} times."
+        f"shuffle, and blocks of one page {number(small)} times: a full shuffle uses one of a "
+        "page's 8 rows before it needs the next page, a window of blocks all of them."
     )
     by_more = (
-        "- Where the kernel reads around, a run's 1,000 batches take, the first and all set-up "
-        f"included, {took(TORCH)} s with DistributedSampler, {took(FULL)} s with Shuffle and "
-        f"{took(BLOCKS)} s with BlockShuffle; and {took(BLOCKS, block_size=8)} s with blocks "
-        "of one page, which are small beside what a miss brings. After as many batches the full "
-        "shuffles have this file in memory. Of a file much larger than memory they pay for every "
-        "batch what they pay here for the first, or more."
+        "- Where the kernel reads around, 1,000 batches, set-up included, take "
+        f"{took(TORCH)} s with DistributedSampler, {took(FULL)} s with Shuffle, {took(BLOCKS)} s "
+        f"with BlockShuffle, and {took(BLOCKS, block_size=8)} s with blocks of one page, which are "
+        "small beside what a miss brings. By then the full shuffles have this whole file in "
+        "memory; of a much larger one, every batch would cost what the first costs here, or more."
     )
     ours, full = (
         number(256e6 / best(who, "rows_per_s", cache="warm", advice="default"))
         for who in (BLOCKS, FULL)
     )
     from_memory = (
-        f"- Warm, a batch takes {ours} us with blocks, and {full} us with a full shuffle: little "
-        "beside a training step, and no reason to mix fewer rows of a dataset that stays in memory."
+        f"- Warm, a batch takes {ours} us with blocks and {full} us with a full shuffle: little "
+        "beside a training step, so mix a dataset that stays in memory fully."
     )
-    return [
-        "Ratios and times in this list are of the best runs.",
-        "",
-        by_page,
-        by_more,
-        from_memory,
-        "",
-    ]
+    return ["Of the best runs:", "", by_page, by_more, from_memory, ""]
+
+
+def conditions(data: dict[str, Any]) -> list[str]:
+    """Return the table of what was run, and how."""
+    ahead = data["read_ahead"]
+    around = "an unknown number of" if ahead is None else f"{ahead // 1024:,}"
+    size = number(data["num_rows"] * ROW_BYTES / 1e6)
+    told = {
+        "file": (
+            f"memory-mapped, {data['num_rows']:,} rows of {ROW_BYTES} bytes ({size} MB); batches "
+            "of 256, one rank"
+        ),
+        "times": f"medians of {data['rounds']} rounds, the best in brackets",
+        "a run": (
+            f"ends after 4,000 batches, or {number(data['seconds'])} s after its first; where the "
+            "kernel reads around, after 1,000. The first batch's time includes making the loader "
+            "and starting workers; what the disk reads includes what workers draw ahead"
+        ),
+        "cold": (
+            "mincore found no page of the file in memory; the host of a virtual disk may still "
+            "hold some"
+        ),
+        "the kernel's default": (
+            "is to read around, so np.memmap does: here a missed page brings "
+            f"{around} KiB around it (Linux's own default: 128)"
+        ),
+        "MADV_RANDOM": "brings the missed page alone",
+        "BlockShuffle": "blocks of 4,096 rows (2 MiB), of which 8 are mixed",
+    }
+    return markdown("what | how", told.items(), "l")
 
 
 def tables(data: dict[str, Any]) -> list[str]:
     """Return all as Markdown."""
-    ahead = data["read_ahead"]
-    around = "an unknown number of" if ahead is None else f"{ahead // 1024:,}"
-    size = number(data["num_rows"] * ROW_BYTES / 1e6)
-    file = (
-        f"- A memory-mapped file of {data['num_rows']:,} rows of {ROW_BYTES} bytes ({size} MB), "
-        f"batches of 256, one rank. Medians of {data['rounds']} rounds, the best in brackets."
-    )
-    runs = (
-        f"- A run ends after 4,000 batches, or {number(data['seconds'])} s after its first; where "
-        "the kernel reads around, after 1,000. Making the loader and starting workers are in the "
-        "first batch's time; what workers draw ahead is in what the disk reads."
-    )
-    cold = (
-        "- Cold: mincore found no page of the file in memory. The host of a virtual disk may yet "
-        "hold some."
-    )
-    advice = (
-        "- The kernel's default is to read around, so that is what np.memmap does: here a missed "
-        f"page brings {around} KiB around it (Linux's own default: 128). MADV_RANDOM brings that "
-        "page alone."
-    )
-    blocks = "- BlockShuffle: blocks of 4,096 rows (2 MiB), of which 8 are mixed."
-    lines = [file, runs, cold, advice, blocks, "", *findings(data), *disk(data)]
+    lines = [*findings(data), *conditions(data), *disk(data)]
     for (cache, advice, access), title in SCENARIOS.items():
         fields = {"cache": cache, "advice": advice, "access": access}
         rows = [

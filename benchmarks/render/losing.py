@@ -6,82 +6,79 @@ from typing import Any, NamedTuple
 
 from benchmarks.render.results import Results
 from benchmarks.render.views import VIEWS, View, shown
-from benchmarks.render.writer import number, power
+from benchmarks.render.writer import markdown, number, power
 from benchmarks.rivals import NAMES, OURS
 
 _FILE = (
-    "It copies from a file that was built before (see Building a file), lies in memory as pages, "
-    "and holds one epoch; nothing is computed. It copies uint32, half of our int64's bytes, and "
-    "leaves out the epoch's last step. Without the file it takes as long as a whole permutation."
+    "It only copies one epoch from a file that was built before (see Building a file) and lies in "
+    "memory as pages; without it, it takes as long as a whole permutation. It copies uint32, half "
+    "of our int64's bytes, and leaves out the epoch's last step."
 )
 _PAGES = (
-    "Neither keeps anything that grows with n. What differs are pages of the interpreter's heap "
-    "and, of ours, the keys of an epoch and a first batch as an array."
+    "Neither keeps anything that grows with n. They differ in pages of the interpreter's heap; "
+    "ours also has the keys of an epoch and a first batch as an array."
 )
 
 _SMALL_FILE = (
-    "A file of a few megabytes is shuffled in the cache. Ours makes five files, hashes every block "
-    "and waits for the disk at each, which np.save leaves to the kernel."
+    "A file of a few megabytes is shuffled in the CPU's cache. Ours makes five files, hashes every "
+    "block and waits for the disk at each; np.save leaves that to the kernel."
 )
 _LOADER = (
-    "The order is a hundredth of such a pass: the rest is DataLoader's own work, and with workers "
-    "three processes on two cores. One run differs from another by more than the two do: see the "
-    "minima beside the medians."
+    "The order is a hundredth of such a pass; the rest is DataLoader's own work, with workers "
+    "three processes on two cores. Runs differ more than the two do: see the minima."
 )
 
 _BUILT = (
-    "It copies from arrays that lie in memory, for the whole epoch. Ours keeps none, and makes and "
-    "checks a batch of a plan."
+    "It copies from arrays of the whole epoch, in memory. Ours keeps none, and makes and checks a "
+    "batch of a plan."
 )
 _SAME_BINS = (
-    "Its bins are the same in every epoch, which shuffles a list of them. Ours have other samples "
-    "in each."
+    "It only shuffles a list of bins, the same in every epoch. Ours have other samples in each "
+    "epoch."
 )
 _REPACKED = (
-    "It packs each epoch anew, which takes the time that the table says, makes another number of "
-    "bins in each, and tells no bin before those before it. In ours two samples meet again where "
-    "their lengths do: few of one length are left to change places with."
+    "It packs each epoch anew, which takes the time in the table, changes the number of bins, and "
+    "cannot tell a bin without those before it. Two of our samples meet again where few others "
+    "have their lengths, to change places with."
 )
 _FULLEST = (
-    "Best fit, whose bins are the fullest, and the least alike (see the variance), with the same "
-    "samples in every epoch. Ours may take a thousandth more bins to have them alike."
+    "Best fit: the fullest bins, but the least alike (see the variance), and the same in every "
+    "epoch. Ours may take a thousandth more bins to make them alike."
 )
 _SPEECH = (
-    "Its bins are less full. Ours take a thousandth more than the fewest at most, and of long "
-    "samples with two humps nothing but best fit is within that."
+    "Its bins are less full. Ours are at most a thousandth more than the fewest, and for long "
+    "samples with two humps only best fit achieves that."
 )
 _EXACT = (
-    "It sorts all samples, so those of a batch are of one length, and the same in every epoch. "
-    "More buckets come nearer: see docs/design.md on what they cost."
+    "It sorts all samples: a batch has one length, and the same samples in every epoch. More "
+    "buckets come nearer; docs/design.md says what they cost."
 )
 # (table, rival) -> why it is ahead. The report says so where a row has no line here.
 EXPLANATIONS: dict[tuple[str, str], str] = {
     ("first_batch", "Grain index_shuffle"): (
-        "256 calls of a C function with four arguments, and no object made. Ours makes and checks "
-        "a plan and derives an epoch's keys; from the second batch on it is ahead, see One rank's "
-        "share. Grain's order is neither random nor, at some sizes, complete: see Quality."
+        "256 calls of a C function, and no object made. Ours makes and checks a plan and derives "
+        "an epoch's keys; from the second batch on it is ahead (see One rank's share). Grain's "
+        "order is not random, nor complete at some sizes: see Quality."
     ),
     ("resume", "Grain index_shuffle"): (
-        "As for the first batch: 256 calls, against a cursor that is read and checked, a plan, and "
-        "its keys."
+        "256 calls, against reading and checking a cursor, and making a plan and its keys."
     ),
     ("memory", "Grain index_shuffle"): _PAGES,
     ("memory", "Grain IndexSampler"): _PAGES,
     ("share", "Megatron-style cached .npy"): _FILE,
     ("worlds", "Megatron-style cached .npy"): _FILE,
     ("resume", "Megatron-style cached .npy"): (
-        "Maps its file and copies 256 numbers. Ours reads and checks a cursor, makes a plan, "
-        "derives keys and draws a batch. The file has to be there, on each node, for the epoch."
+        "It maps a file and copies 256 numbers; each node must have the epoch's file. Ours reads "
+        "and checks a cursor, makes a plan, derives keys and draws a batch."
     ),
     ("build", "Megatron-style cached .npy"): _SMALL_FILE,
     ("build_rate", "Megatron-style cached .npy"): _SMALL_FILE,
     ("whole permutation", "torch.randperm"): (
-        "Integers that lie in the cache are cheap to shuffle in place, while shuffle-v1 takes the "
-        "more rounds the smaller n is (24 below `2**12`, 12 below `2**20`, else 8), as fewer fail "
-        "statistical tests there."
+        "Shuffling in place is cheap in the CPU's cache. shuffle-v1 needs more rounds for small n "
+        "to pass statistical tests: 24 below `2**12`, 12 below `2**20`, else 8."
     ),
     ("whole permutation", "numpy Generator.permutation"): (
-        "The same: below 2**12, 24 rounds cost more than swaps in the cache."
+        "Below `2**12`, 24 rounds cost more than swaps in the CPU's cache."
     ),
     ("loader", "torch DistributedSampler, 0 workers"): _LOADER,
     ("loader", "torchdata StatefulDistributedSampler, 0 workers"): _LOADER,
@@ -90,23 +87,23 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("orders: middle_us", "Megatron blending"): _BUILT,
     ("orders: middle_us", "datasets interleave_datasets"): _BUILT,
     ("orders: ns", "Megatron blending"): (
-        "One loop writes a source and a number in it for every read of the run, and nothing else: "
-        "the shuffles of the sources, which ours include, come on top, and so does seeking. What "
-        "it costs grows with the sources (see 30); ours does not."
+        "One loop writes a source and a number in it for every read of the run. Shuffling the "
+        "sources, which ours includes, comes on top, and so does seeking. Its cost grows with the "
+        "sources (see 30); ours does not."
     ),
     ("orders: first_seconds", "Grain mix"): (
-        "It works out 256 numbers, and no more. Ours first makes the table of the pattern, of as "
-        "many entries as the weights have whole parts, which keeps every source within one read "
-        "of its share, and each index from depending on the number of sources."
+        "It works out only 256 numbers. Ours first makes a table of the pattern, with one entry "
+        "for each whole part of the weights: it keeps every source within one read of its share, "
+        "and the cost of an index independent of the number of sources."
     ),
     ("orders: deviation", "Megatron blending"): (
-        "It takes the source that is furthest behind, read by read from the first, so it cannot "
-        "start anywhere, and promises nothing. Ours is below 1 for all weights, at every place."
+        "It takes the source that is furthest behind, read by read from the first: it cannot start "
+        "elsewhere, and promises nothing. Ours is below 1 for all weights, everywhere."
     ),
     ("bins: again", "axolotl multipack"): _REPACKED,
     ("bins: again", "Grain first fit"): _REPACKED,
     ("bins: again", "transformers LengthGroupedSampler"): (
-        "32 buckets are as random as its mega-batches of 1e6 samples; of fewer, a little less."
+        "32 buckets are as random as its mega-batches for 1e6 samples, and a little less for fewer."
     ),
     ("bins: epoch_seconds", "TRL bfd"): _SAME_BINS,
     ("bins: epoch_seconds", "TRL bfd, all rows at once"): _SAME_BINS,
@@ -116,22 +113,22 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("bins: fill", "OLMo-core packer"): _FULLEST,
     ("bins: padding", "fairseq batch_by_size"): _EXACT,
     ("bins: padding", "transformers LengthGroupedSampler"): (
-        "Of even lengths, a sort inside random mega-batches is finer than few buckets of all. It "
-        "has neighbouring batches of similar lengths (see lag-1), and no inverse without the sort."
+        "For even lengths, a sort inside random mega-batches is finer than few buckets of all. But "
+        "neighbouring batches have similar lengths (see lag-1), and its inverse needs the sort."
     ),
     ("bins: uneven", "VERL Karmarkar-Karp"): (
-        "A rank gets four units of even lengths: differences come out finer than what the least "
-        "loaded rank can still be given. Where tails are long it is behind by more than a third."
+        "Each rank gets four samples of even lengths: differencing is then finer than giving to "
+        "the least loaded rank. With long tails it is behind by more than a third."
     ),
     ("bins: variance", "axolotl multipack"): _SPEECH,
     ("bins: variance", "Grain first fit"): _SPEECH,
     ("bins: variance", "transformers LengthGroupedSampler"): (
-        "Batches that are sorted less well differ less: see the padding. 32 is what samples of one "
-        "length in each come to."
+        "Batches that are sorted less well differ less (see the padding). 32 means one length in "
+        "each batch."
     ),
     ("bins: window_seconds", "Megatron indices"): (
-        "It looks up arrays of the whole epoch that lie in memory. Ours makes none: each window "
-        "permutes its blocks of 1,024 documents."
+        "It looks up arrays of the whole epoch, in memory. Ours makes none: each window permutes "
+        "its blocks of 1,024 documents."
     ),
 }
 
@@ -206,15 +203,25 @@ def all_losses(results: Results) -> list[Loss]:
     return losses + of_timings(results)
 
 
+MOST_CELLS = 7
+"""So many cells of a table are written out; of more, the first and the last."""
+
+
 def section(losses: list[Loss]) -> list[str]:
-    """Return them as a list, one entry for each table and rival."""
+    """Return them as a table, one row for each table and rival."""
     entries: dict[tuple[str, str], list[Loss]] = {}
     for loss in losses:
-        entries.setdefault((loss.table, loss.rival), []).append(loss)
+        entries.setdefault((loss.title, loss.rival), []).append(loss)
+    rows, said = [], dict[str, str]()
+    for (title, rival), found in entries.items():
+        cells = [f"{one.row}: {one.theirs}, ours {one.ours}" for one in found]
+        if len(cells) > MOST_CELLS:
+            cells = [f"{len(cells)} cells, from {cells[0]}", f"to {cells[-1]}"]
+        why = found[0].why()
+        rows.append((title, rival, "; ".join(cells), said.get(why, why) or "**Not explained.**"))
+        said.setdefault(why, f'As for "{title}", {rival}.' if why else "")
     lines = ["## Where a rival is ahead", "", "Found from the tables; the reasons are ours.", ""]
-    for rows in entries.values():
-        first = rows[0]
-        numbers = "; ".join(f"{one.row}: {one.theirs}, ours {one.ours}" for one in rows)
-        why = first.why() or "**Not explained.**"
-        lines.append(f"- **{first.title}, {first.rival}** ({numbers}). {why}")
-    return [*lines, *(["None."] if not entries else []), ""]
+    return [*lines, *(markdown("what | rival | theirs, ours | why", rows, "l") if rows else NONE)]
+
+
+NONE = ["None.", ""]

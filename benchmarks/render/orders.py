@@ -10,15 +10,17 @@ from benchmarks.render import losing
 from benchmarks.render.benchmarks import who
 from benchmarks.render.writer import (
     INSTALL,
+    SHARED,
     Figure,
     figures,
-    heading,
     markdown,
     number,
     power,
     section,
     size,
+    this_run,
     time,
+    top,
 )
 
 OURS = DEALERS[0].name
@@ -42,30 +44,31 @@ COLUMNS = (
     Column("middle_us", "a batch of the middle", lambda us: time(us / 1e6)),
     Column("deviation", "worst deviation", number),
 )
-MEASURED = (
-    "To the first batch: from what is given (weights, labels, sizes) and nothing else, with all",
-    "that is built for it; memory is what the process grows by until then, at most. Ns per index",
-    "are of a whole epoch in bulk, once that is there, with whatever each epoch needs anew.",
-    "A batch of the middle: where a run goes on that stopped there, once built; a fresh process",
-    "takes that and the time to the first batch.",
-)
+MEASURED = {
+    "to the first batch": "from weights, labels or sizes alone, with all that is built for it",
+    "memory": "how much the process grows by until then, at most",
+    "ns per index": "a whole epoch in bulk after that, with what each epoch needs anew",
+    "a batch of the middle": (
+        "where a run resumes, once built; a fresh process also takes the time to the first batch"
+    ),
+}
 WORDS = {
     "weights": (
         "Exponential weights, a thousandth of them 0; an epoch of as many reads as samples."
     ),
     "repeat factors": (
-        "Images of 1 to 7 of 1,203 categories, by Zipf; factors of those in less than a thousandth "
-        "of the images, worked out before the first batch."
+        "Images of 1 to 7 of 1,203 categories, by Zipf. Categories in less than a thousandth of "
+        "the images have factors, worked out before the first batch."
     ),
     "equal classes": "10,000 classes, the largest of about 1% of the samples.",
     "class batches": "10,000 classes of 100 samples; ns are per sample.",
     "mixture": (
-        "Weights of 3 sources are 7, 2 and 1; those of 30 are drawn, whole parts of 65,536 that "
-        "none rounds. An epoch has 10,000,000 reads. The worst deviation is by how many reads a "
-        "source was away from its share at any of the first 1,000,000 places."
+        "3 sources have weights 7, 2 and 1; those of 30 are drawn, whole parts of 65,536, so that "
+        "nobody rounds. An epoch has 10,000,000 reads. The worst deviation is how many reads a "
+        "source was from its share at any of the first 1,000,000 places."
     ),
     "first exhausted": "Weights 7, 2 and 1.",
-    "all exhausted": "Weights 7, 2 and 1: the least is read to its end once.",
+    "all exhausted": "Weights 7, 2 and 1; the smallest is read to its end once.",
     "repeats": "Each sample three times, on different ranks, in an epoch of a third of ImageNet.",
 }
 
@@ -117,10 +120,9 @@ FIGURES = (
         "ms",
         of("first_seconds", "mixture", num=30, factor=1e3),
         loss=(
-            "some two fifths of it are the even pattern of 65,536 reads, and the places where it "
-            "may be turned, which are worked out before the first read; the rest is Python for 30 "
-            "sources, in caches that are cold. Weights that are shares of few reads have a pattern "
-            "of few; see 3 sources."
+            "Some two fifths are the even pattern of 65,536 reads and the places where it may be "
+            "turned, worked out before the first read; the rest is Python for 30 sources, in cold "
+            "caches. Weights that are shares of few reads have a short pattern; see 3 sources."
         ),
     ),
     Figure(
@@ -191,7 +193,7 @@ def table(data: Any, need: str) -> list[str]:
         start = [case_of(record), name]
         if "stop" in record:
             rows.append([*start, "error", *[""] * len(columns)])
-            stops.append(f"{record['dealer']}, {case_of(record)}: `{record['stop']}`\n")
+            stops += [f"{record['dealer']}, {case_of(record)}: `{record['stop']}`", ""]
             continue
         ratio = number(record["ns"] / ours["ns"]) if ours else ""
         cells = [cell(column, record) for column in columns]
@@ -213,18 +215,22 @@ def page(data: Any) -> list[str]:
         [INSTALL, *(dealer.cure for dealer in DEALERS if "--no-deps" in dealer.cure)]
     )
     runs = max(record.get("runs", 1) for record in found["records"])
-    outputs = [
-        "Each number is the median of",
-        f"up to {runs} processes, fewer where they take long, each of one dealer, which ran it on",
-        "few samples before. Outputs are verified after timing. Times are of one thread's CPU.",
-    ]
-    shared = ". The machine is shared: trust ratios more than times."
-    lines = heading(data, "Orders of samples, measured", outputs, shared, install)
-    lines[-1:] = [f"- Instructions: {found['sets'][0]}, where nothing else is said.", ""]
+    how = {
+        "a number": (
+            f"is the median of up to {runs} processes, fewer where they take long, each of one "
+            "library, which ran on few samples before"
+        ),
+        "outputs": "are verified after timing",
+        "times": "are of one thread's CPU",
+        "instructions": f"{found['sets'][0]}, unless said otherwise",
+    }
+    lines = top(data, "Orders of samples, measured")
+    lines += ["Weights, classes, mixtures and repeats, beside other libraries.", ""]
     lines += section("Figures", "", figures(FIGURES, data))
-    lines += section("Who is compared", "", who(found["dealers"]))
     lines += losing.section(losses(data))
-    lines += section("What is measured", " ".join(MEASURED), [])
+    lines += section("What is measured", "", markdown("column | is", MEASURED.items(), "l"))
+    lines += this_run(data, how, SHARED, install)
+    lines += section("Who is compared", "", who(found["dealers"]))
     for need, title in NEEDS.items():
         if records_of(data, need):
             lines += section(title, WORDS[need], table(data, need))

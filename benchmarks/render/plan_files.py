@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.render.writer import Figure, figures, heading, markdown, number
+from benchmarks.render.writer import SHARED, Figure, figures, markdown, number, this_run, top
 
 READ = "a random read of 256, warm"
 NODE_READS = "read from disk for 8 ranks of 4096, cold cache"
@@ -93,9 +93,9 @@ def alternatives(data: Data) -> list[str]:
     peers = data["peers"]
     header = "what | bytes per index | s to write | ms to open | MB held | us per read"
     return [
-        f"One order of {peers['n']:,} indices; those that do not generate it are given it in",
-        "memory, and only write it. A read is of 256 neighbours, as an array of its own. Held is",
-        "what a reader grows by as it opens the file.",
+        f"One order of {peers['n']:,} indices; who does not generate it gets it in memory and only",
+        "writes it. A read is 256 neighbours, as a new array. Held is how much a reader grows as",
+        "it opens the file.",
         "",
         *markdown(
             f"{header} | checksums | many builders | any world size",
@@ -126,21 +126,26 @@ def _peer_row(kind: str, data: Data, n: int) -> list[str]:
 def page(data: Data) -> list[str]:
     """Return the page."""
     found = data["plan_files"]
-    outputs = ["Outputs are verified after timing."]
-    shared = ". The machine is shared: trust ratios more than times."
+    how = {
+        "plan": f"{found['n']:,} indices, {found['num_bytes']:,} bytes",
+        "outputs": "are verified after timing",
+        "builds and dd, which copies zeros": (
+            "take turns; both begin with an idle disk and end with a synced one"
+        ),
+        "reads and verification": (
+            "from the page cache, but the node's, which begins with no page of the plan in it, by "
+            "mincore"
+        ),
+    }
     return [
-        *heading(data, "Plan files, measured", outputs, shared),
+        *top(data, "Plan files, measured"),
         "## Figures",
         "",
         *figures(FIGURES, data),
         "## Measurements",
         "",
-        f"A plan of {found['n']:,} indices, {found['num_bytes']:,} bytes. Builds and dd, which",
-        "copies zeros, take turns; both begin with an idle disk and end with a synced one. Reads",
-        "and verification are from the page cache, but for the node's, which begins with no page",
-        "of the plan in it, by mincore.",
-        "",
         *measurements(found),
+        *this_run(data, how, SHARED),
         "## Alternatives",
         "",
         *alternatives(found),

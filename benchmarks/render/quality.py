@@ -8,16 +8,27 @@ from benchmarks.measure.quality import noise
 from benchmarks.render.writer import markdown, power, section
 
 WORDS = (
-    "Each test against what a random order gives, so 1 is right; the mean of {seeds} seeds, and "
-    "bold where it is further from 1 than {seeds} seeds of NumPy's shuffle would be (4 standard "
-    "deviations: {variance:.2f} and {xors:.4f}). *Label counts*: half of the dataset, index < n/2, "
-    "is labelled; the variance of the label's count in windows of 256, whose ideal is the "
-    "hypergeometric one, nearly 64. 0 is too regular, much more than 1 comes in runs. *Xor*: "
-    "distinct values of `order[2i] ^ order[2i + 1]` over 2**16 pairs. *Each once*: every index "
-    "exactly once. BlockShuffle (blocks of 4,096, 64 of them mixed) gives up the first by design, "
-    "to keep shards together; Streaming's shuffle, of the same purpose, mixes blocks of 4,000,000 "
-    "by default on one node, which is all of these datasets."
+    "Each test against a random order, so 1 is right: the mean of {seeds} seeds, in bold where it "
+    "is further from 1 than {seeds} seeds of NumPy's shuffle would be (4 standard deviations: "
+    "{variance:.2f} and {xors:.4f})."
 )
+TESTS = {
+    "label counts": (
+        "half of the dataset, index < n/2, is labelled; the variance of the label's count in "
+        "windows of 256, whose ideal is the hypergeometric one, nearly 64. 0 is too regular, much "
+        "more than 1 comes in runs"
+    ),
+    "xor": "distinct values of `order[2i] ^ order[2i + 1]` over `2**16` pairs",
+    "each once": "whether every index comes exactly once",
+    "BlockShuffle": (
+        "blocks of 4,096, 64 of them mixed; gives up even label counts by design, to keep shards "
+        "together"
+    ),
+    "Streaming py1e": (
+        "has the same purpose, but mixes blocks of 4,000,000 by default on one node: all of these "
+        "datasets"
+    ),
+}
 
 
 def quality_section(data: dict[str, Any]) -> list[str]:
@@ -47,4 +58,5 @@ def quality_section(data: dict[str, Any]) -> list[str]:
     ]
     words = WORDS.format(seeds=data["seeds"], **bands)
     picture = ["![variance of label counts](images/quality.png)", ""]
-    return section("Quality of the orders", words, picture + markdown(" | ".join(header), rows))
+    found = markdown(" | ".join(header), rows) + markdown("name | means", TESTS.items(), "l")
+    return section("Quality of the orders", words, picture + found)

@@ -7,7 +7,16 @@ from typing import Any
 
 from benchmarks.measure.shards import BATCH, RANKS, RULES, SPREAD
 from benchmarks.render import losing
-from benchmarks.render.writer import Figure, figures, heading, markdown, number, power, section
+from benchmarks.render.writer import (
+    Figure,
+    figures,
+    markdown,
+    number,
+    power,
+    section,
+    this_run,
+    top,
+)
 
 OURS = "ShardShuffle"
 NARROW = f"{OURS}, window 1"
@@ -15,22 +24,32 @@ MANY, FIGURE_NODES = 10**5, 16
 SURE = 0.02
 """Downloads by which somebody is ahead, or variance: less is chance."""
 Record = dict[str, Any]
-MEASURED = (
-    f"{RANKS} ranks a node, {BATCH} samples a rank and step. Downloads are all shards that a node "
-    "needs in the epoch, each once and whole, summed over the nodes, over the dataset; of a run "
-    "that went on in the middle of the epoch on other nodes, over what was left. Live shards are "
-    "those of a node between their first use and their last, at most, of the node that has most. "
-    "Different shards are those of a step over all nodes, in the mean. Uneven sizes are "
-    f"log-normal, with a sigma of {SPREAD}. ShardShuffle has 64 lanes, four for each node where "
-    'that is more, a stripe of 64 times the lanes, a window of 2; grid="stream" under carry, in '
-    "epoch 1. Streaming's defaults are kept: canonical nodes, blocks, and the partition. One "
-    "counter counts both, which tests hold against sets. Under drop, 40 sub-epochs of less than a "
-    "step each read nothing."
-)
+MEASURED = {
+    "a cell": "downloads / live shards of a node / different shards in a step",
+    "downloads": (
+        "all shards that a node needs in the epoch, each once and whole, summed over the nodes, "
+        "by the dataset; after a resume by what was left"
+    ),
+    "live shards": "of the node that has most: between their first use and their last, at most",
+    "different shards": "of a step, over all nodes, in the mean",
+    "gone on": (
+        "resumed in the middle of the epoch: on 4 nodes instead of 1, 1 instead of 4, 4 instead of "
+        "16, 16 instead of 64"
+    ),
+    "nodes": f"{RANKS} ranks each; {BATCH} samples a rank and step",
+    "uneven sizes": f"log-normal, with a sigma of {SPREAD}",
+    "ShardShuffle": (
+        "64 lanes, or four for each node where that is more; a stripe of 64 times the lanes; a "
+        'window of 2; grid="stream" under carry; epoch 1'
+    ),
+    "Streaming": "its defaults: canonical nodes, blocks, and the partition",
+    "the counter": "is the same for both; tests hold it against sets",
+    "40 sub-epochs under drop": "read nothing where each has less than a step",
+}
 MIXED = (
-    "Each shard holds one of ten labels. The variance of label counts in global batches, by that "
-    "of a full shuffle: 1 is as good as random, more is worse, less is more even than random. What "
-    "mixes more shards has more of them live."
+    "Each shard holds one of ten labels. Variance is of label counts in global batches, by that of "
+    "a full shuffle: 1 is as good as random, more is worse, less more even. Mixing more shards "
+    "keeps more of them live."
 )
 
 
@@ -104,9 +123,9 @@ FIGURES = (
         "times the dataset",
         downloads("spread, worst n"),
         loss=(
-            "of a sample more than so many full steps, the steps are one sample short after "
-            "another, and drift by nearly a global batch in all: each node passes through all "
-            "lanes. Under drop, pad and carry none does."
+            "With one sample more than a number of full steps, step after step is a sample short, "
+            "and they drift by nearly a global batch in all: each node passes through all lanes. "
+            "Under drop, pad and carry none does."
         ),
     ),
     Figure(
@@ -115,10 +134,10 @@ FIGURES = (
         "shards",
         of("live", max),
         loss=(
-            "a window is 1,020 places here, twice the mean size, and a lane's turn takes 64: all "
+            "A window is 1,020 places here, twice the mean size, and a lane's turn takes 64: all "
             "lanes pass from one window to the next within a turn, and hold the shards of both. "
-            "Where the turn divides the window, as of other sizes with a mean of 512 and a window "
-            "of 1,024, 23 are live."
+            "Where the turn divides the window, as with a mean of 512 and a window of 1,024, 23 "
+            "are live."
         ),
     ),
     Figure(
@@ -143,7 +162,7 @@ FIGURES = (
         1.10,
         "times the dataset",
         downloads("spread, worst n", who=NARROW),
-        loss="1.103, as with a window of 2 but for fewer live shards, which two nodes then read.",
+        loss="1.103: as with a window of 2, but with fewer live shards that two nodes then read.",
     ),
     Figure("window 1: live shards of a node", 30, "shards", of("live", max, NARROW)),
     Figure(
@@ -158,17 +177,16 @@ FIGURES = (
 EXPLAINED = {
     "different": (
         "Streaming shuffles blocks of 262,144 samples or more in each canonical node, and keeps "
-        "all shards of a block live. More lanes do the same, see Mixing; 64 are for few live "
-        "shards."
+        "all shards of a block live. More lanes do the same (see Mixing); 64 keep few shards live."
     ),
     "downloads": (
-        "A lane's edge divides a shard, which two nodes may then read. Of so few shards for so "
-        "many lanes that is much of the dataset: take fewer lanes, as many as nodes at least, or "
-        "smaller shards."
+        "The end of a lane divides a shard, which two nodes may then read: with few shards for "
+        "many lanes, much of the dataset. Take fewer lanes, but one for each node, or smaller "
+        "shards."
     ),
     "live": (
-        "It has a node read few shards from front to back, and mixes a batch of as few; py1s also "
-        "downloads most shards to several nodes."
+        "A node reads few shards from front to back, so a batch mixes as few; py1s also downloads "
+        "most shards to several nodes."
     ),
 }
 
@@ -313,22 +331,22 @@ def mixing(data: Any) -> list[str]:
 def page(data: Any) -> list[str]:
     """Return the page."""
     found = data["shards"]["records"]
-    outputs = ["Counts, which no other run changes; choosing between them is [shards](shards.md)."]
-    lines = heading(data, "Shards, measured", outputs, ".")
+    lines = top(data, "Shards, measured")
+    lines += ["What nodes download. [Shards](shards.md) says how to choose.", ""]
     words = f"1e5 uneven shards of 512 samples in the mean, {FIGURE_NODES} nodes."
     lines += section("Figures", words, figures(FIGURES, data))
     lines += losing.section(losses(data))
-    lines += section("What is measured", MEASURED, [])
+    seconds = max(record["count_seconds"] for record in found)
+    told = {
+        "numbers": "are counts, which no other run changes",
+        "counting one epoch": f"took {number(seconds)} s of CPU at most",
+    }
+    lines += section("What is measured", "", markdown("what | is", MEASURED.items(), "l"))
+    lines += this_run(data, told)
     nodes = sorted({record["nodes"] for record in found})
     for shards in sorted({record["shards"] for record in found}):
         for even in (True, False):
             kind = "even" if even else "uneven"
-            words = (
-                "Downloads / live shards of a node / different shards in a step. Runs that go on "
-                "do so on 4 nodes instead of 1, 1 instead of 4, 4 instead of 16, 16 instead of 64."
-            )
             title = f"{power(shards)} {kind} shards"
-            lines += section(title, words, table(data, shards, even, nodes))
-    lines += section("Mixing", MIXED, mixing(data))
-    seconds = max(record["count_seconds"] for record in found)
-    return [*lines, f"Counting one epoch of a plan took {number(seconds)} s of CPU at most.", ""]
+            lines += section(title, "", table(data, shards, even, nodes))
+    return lines + section("Mixing", MIXED, mixing(data))

@@ -1,4 +1,4 @@
-"""The short table for README, between its two markers."""
+"""The short table that README has between its two markers, and the page of benchmarks first."""
 
 from __future__ import annotations
 
@@ -29,18 +29,29 @@ def row_of(view: View, row: dict[str, Any], words: str) -> tuple[str, ...]:
     return words, cell(view, row.get(mine or "")), rival, cell(view, row.get(TORCH)) or "-"
 
 
-def summary(results: Results, folder: str = "docs") -> list[str]:
-    """Return the lines of README's block."""
+WORDS = (
+    'A cell that says "memory" names the limit which that library hit. The cached .npy was '
+    "shuffled and written before."
+)
+
+
+def table(results: Results) -> list[str]:
+    """Return the short table."""
     rows = []
     for key, place, words in ROWS:
         view = BY_KEY[key]
         found = shown(view, results.contest.get(view.question, [])).get(place)
         if found:
             rows.append(row_of(view, found, words))
-    header = f"rank 7 of 64, batch 256, one thread | indexplan | best rival | {TORCH}"
-    picture = f"![time to the first batch against size]({folder}/images/first_batch.png)"
-    words = (
-        'A cell that says "memory" names the limit which that library hit. The cached .npy was '
-        f"shuffled and written before. [All of it]({folder}/benchmarks.md), losses included."
-    )
-    return [*markdown(header, rows), words, "", picture]
+    return markdown(f"rank 7 of 64, batch 256, one thread | indexplan | best rival | {TORCH}", rows)
+
+
+def picture(folder: str = "") -> list[str]:
+    """Return the picture beside it; `folder` is where images lie, with a slash."""
+    return [f"![time to the first batch against size]({folder}images/first_batch.png)"]
+
+
+def summary(results: Results, folder: str = "docs") -> list[str]:
+    """Return the lines of README's block."""
+    words = f"{WORDS} [All of it]({folder}/benchmarks.md), losses included."
+    return [*table(results), words, "", *picture(f"{folder}/")]

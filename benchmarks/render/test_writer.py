@@ -30,9 +30,9 @@ def test_figures_are_judged() -> None:
     """What is reached, missed and not measured; only what was missed is explained."""
     most = Figure("most", 2, "s", lambda found: found["a"], loss="slow")
     least = most._replace(name="least", least=True)
-    *_, first, second, _, missed = figures([most, least], {"a": 3})
+    *_, first, second, _, _, _, missed, _ = figures([most, least], {"a": 3})
     assert ("| most | <= 2 s | 3 s | **no** |", "| least | >= 2 s | 3 s | yes |") == (first, second)
-    assert "- Missed, most: slow\n" == missed
+    assert "| most | slow |" == missed
     assert "not measured" == most.verdict({})
     assert ["reached", "reached"] == [each.verdict({"a": 2}) for each in (most, least)]
 

@@ -7,7 +7,7 @@ from benchmarks.render.writer import markdown, number, power, section
 
 
 def weak_points(results: Results) -> list[str]:
-    """Say, with the numbers of the run, where this library itself is slow."""
+    """Return the table of where this library itself is slow, with the numbers of the run."""
     batch, stream = results.tables["batch"][0], results.row("stream", "n = 1e9, world 64")
     share = results.row("share", "Shuffle, n = 1e6")
     inverse = max(results.block_ratios("inverse").values())
@@ -16,25 +16,25 @@ def weak_points(results: Results) -> list[str]:
     weak = {
         "Batch by batch": (
             f"`plan.batch` costs {number(batch.ns())} ns per index, most of it the fixed cost of a "
-            f"call in Python; `plan.batches`, which draws ahead, {number(stream.ns())}."
+            f"call in Python; `plan.batches`, which draws ahead, {number(stream.ns())}"
         ),
         "A small share": (
             f"{number(share.ns())} ns per index for one rank of 64 at n = 1e6, where a share is "
-            f"{share.num_indices:,} indices: too few to hide the fixed cost, and 12 rounds."
+            f"{share.num_indices:,} indices: too few to hide the fixed cost, and 12 rounds"
         ),
         "BlockShuffle": (
             f"up to {number(blocks)} times the time of Shuffle for a rank's share, where each run "
-            f"of 256 starts in another window, and up to {number(inverse)} times for the inverse."
+            f"of 256 starts in another window, and up to {number(inverse)} times for the inverse"
         ),
         "`plan.locate`": (
             f"{number(alone.median * 1e6)} us for one sample, {number(many.ns())} ns per sample "
-            f"for {many.num_indices:,} scattered ones, of which the order takes a few."
+            f"for {many.num_indices:,} scattered ones, of which the order takes a few"
         ),
     }
     if results.starts:
         cold = results.starts["first_batch_cold"]["seconds"]["median"]
-        weak["A cold cache"] = f"{number(cold)} s to the first batch, nearly all of it compilation."
-    return [*(f"- {name}: {text}" for name, text in weak.items()), ""]
+        weak["A cold cache"] = f"{number(cold)} s to the first batch, nearly all of it compilation"
+    return markdown("what | cost", weak.items(), "l")
 
 
 def per_index(results: Results, table: str) -> list[str]:
@@ -161,9 +161,7 @@ def growth(results: Results) -> list[str]:
 
 def repeated(results: Results) -> list[str]:
     """Return the tables of repeated timings, of this library mostly."""
-    lines = section(
-        "Weak points", "Where this library is slow by its own measure.", weak_points(results)
-    )
+    lines = section("Weak points", "Where this library itself is slow.", weak_points(results))
     picture = ["![cost per index against size](images/cost_per_index.png)", ""]
     lines += section(
         "A stretch of an epoch", "A contiguous interval.", per_index(results, "stretch")
@@ -175,38 +173,37 @@ def repeated(results: Results) -> list[str]:
     words = "`order.locate` of neighbours in the order."
     lines += section("The inverse", words, per_index(results, "inverse"))
     words = (
-        "The one job that all can do: all n at once, n int64 in memory, on one thread. "
-        "NumPy and torch redo it for every epoch, in every process, to read a slice of it. Whoever "
-        "takes too long is not shown at large sizes."
+        "All n at once as int64 in memory, on one thread: the one job that all can do. NumPy and "
+        "torch redo it for every epoch, in every process, to read a slice. Who takes too long is "
+        "not shown at large sizes."
     )
     lines += section("Whole permutations", words, picture + whole(results))
     words = "`plan.batch`, batch size 256; rows name what differs from the first."
     lines += section("One batch", words, calls(results.tables["batch"]))
-    words = "`plan.batches`, batch size 256, one rank of 64, all of them kept in a list."
+    words = "`plan.batches`, batch size 256, one rank of 64, all kept in a list."
     lines += section("A stream of batches", words, stream(results.tables["stream"]))
     lines += section("Where is a sample read?", "`plan.locate`.", calls(results.tables["locate"]))
     if "columns" in results.tables:  # later than the measurements that may be rendered again
-        words = "The sha256 of a mapped file; and what a spawned worker grows by that is given it."
+        words = "The sha256 of a mapped file, and how much a spawned worker grows that gets it."
         lines += section("Columns", words, columns(results.tables["columns"]))
     words = (
-        "Batches of 256 as lists, one rank, after the first batch: the rivals have shuffled and "
-        "listed the whole epoch before it, which is not timed here."
+        "Batches of 256 as lists, one rank, after the first batch, before which the rivals shuffle "
+        "and list the whole epoch."
     )
     lines += section("Torch samplers", words, calls(results.tables["sampler"]))
-    words = "A whole pass over a DataLoader whose samples cost nothing, everything included."
+    words = "A whole pass over samples that cost nothing, everything included."
     lines += section("DataLoaders", words, calls(results.tables["loader"]))
     lines += section("First batches of loaders", "", calls(results.tables["first"]))
-    words = "`verify` checks a plan's arithmetic, not its indices."
+    words = "`verify` checks a plan's arithmetic here, not its indices."
     return lines + section("Verification", words, calls(results.tables["verify"], "s"))
 
 
 def processes(results: Results) -> list[str]:
     """Return the tables of fresh processes: imports, compilation, memory."""
-    words = "Each number is of processes of its own. Cold: an empty folder for numba's cache."
+    words = "Each number has its own processes. Cold is an empty folder for numba's cache."
     lines = section("The first batch of a process", words, starts(results))
     words = (
-        "After a first small job in the same process, so without imports: time, and the growth of "
-        "the process. Where a virtual machine has to be given the memory first, that is in the "
-        "time, and not in the user CPU."
+        "Time, and growth of the process, after a first small job, so without imports. Where a "
+        "virtual machine must first be given memory, the time includes that, user CPU does not."
     )
     return lines + section("Memory of all questions", words, growth(results))

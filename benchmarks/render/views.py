@@ -62,8 +62,8 @@ VIEWS = (
         "memory",
         "first_batch",
         "Memory for the first batch",
-        "How much the process grows at most, from before the time above to the first batch. "
-        "0: less than a page. With a file: pages of it that were read count.",
+        "How much the process grows at most in the time above. 0 is less than a page; pages of a "
+        "file that were read count.",
         "bytes that the process grew",
         lambda record: float(record["peak_bytes"]),
         size,
@@ -85,7 +85,7 @@ VIEWS = (
         "build_rate",
         "build",
         "Building a file, bytes per second",
-        "The same, by the size of what was written: 4 bytes per index, both.",
+        "The same; both write 4 bytes per index.",
         "bytes written per second",
         lambda record: record["num_bytes"] / record["seconds"],
         lambda value: f"{number(value / 1e6)} MB/s",
@@ -147,12 +147,13 @@ def sections(contest: dict[str, list[Record]]) -> list[str]:
     """Return all tables and pictures of the comparison."""
     lines: list[str] = ["## Against others", "", LIMITS, ""]
     lines += [
-        "Where a rival stopped, the cell names what ran out: memory, time, or disk (16 GB too).",
+        "Where a rival stopped, the cell names what ran out: memory, time or disk (also 16 GB).",
         "",
     ]
     for view in VIEWS:
         if view.question in contest:
             lines += [f"### {view.title}", "", view.words, ""]
-            lines += [f"![{view.title.lower()}](images/{view.key}.png)", ""]
+            if view.key != "first_batch":  # the page begins with that picture
+                lines += [f"![{view.title.lower()}](images/{view.key}.png)", ""]
             lines += table(view, contest[view.question])
     return lines

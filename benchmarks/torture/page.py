@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from typing import Any
 
-from benchmarks.render.writer import environment, markdown, section, time
+from benchmarks.render.writer import markdown, section, time, where
 from benchmarks.torture.counting import Tally, summed
 from benchmarks.torture.histories import (
     EPOCHS,
@@ -105,17 +105,15 @@ def group(sums: Record) -> str:
 
 
 def in_words(data: Record) -> list[str]:
-    """Say who was right, by what changes."""
-    lines = []
+    """Return the table of who was right, by what changes."""
+    cells = []
     for kind, words in KINDS.items():
         sums = {name: total(record, [kind]) for name, record in rows(data)}
-        found = {
-            each: [name for name in sums if sums[name]["histories"] and group(sums[name]) == each]
-            for each in GROUPS
-        }
-        texts = [f"**{each}**: {', '.join(names)}" for each, names in found.items() if names]
-        lines.append(f"- Where {words}: {'; '.join(texts)}.")
-    return [*lines, ""]
+        for each in GROUPS:
+            names = [name for name in sums if sums[name]["histories"] and group(sums[name]) == each]
+            if names:
+                cells.append((words, each, ", ".join(names)))
+    return markdown("where | result | loaders", cells, "l")
 
 
 def of_kind(data: Record, kind: str) -> list[str]:
@@ -175,39 +173,57 @@ def examples(data: Record) -> list[str]:
     """Return one history of each loader that lost or repeated samples."""
     lines = []
     for name, record in rows(data):
-        lines += [f"- {name}: {each}." for each in total(record, list(KINDS))["examples"][:1]]
-    return [*lines, ""] if lines else ["None.", ""]
+        for each in total(record, list(KINDS))["examples"][:1]:
+            number, _, told = each.removeprefix("history ").partition(", ")
+            lines.append((name, number, told))
+    return markdown("loader | history | what happens", lines, "lrl") if lines else ["None.", ""]
 
 
-RULES = f"""
-## The rules
-
-- A history is a run of {EPOCHS} epochs over {SIZES[0]} to {SIZES[-1]:,} samples, on 1 to
-  {LARGEST_WORLD} ranks with batches of 1 to {LARGEST_BATCH}, stopped one to three times. It is
-  drawn from its number, so a loader that is dealt fewer gets the first of the same ones.
-  `python -m benchmarks.torture --history NUMBER` shows one.
-- It stops when the loop has received some batch, the last of a pass included, or when the loop
-  over a pass has ended; the state is taken there. The resumed loop begins with the epoch that it
-  was in, or after a whole pass with the next.
-- In each pass, every sample is to be read once. **Lost** is one that no rank read; **twice** is
-  each further read of one.
-- **By policy**: what a loader drops or repeats in an uninterrupted run too, to fill ranks or
-  batches, is counted apart; where the ranks change within a pass, up to as much as the largest of
-  the layouts may drop or repeat.
-- **Refused** is a history in which anything was raised, or a leg took more than {PATIENCE} s. It
-  ends there, and what it had not read by then is not counted as lost.
-- **Uneven** is a history in which a rank had a batch in a step in which another had none. Here it
-  is waited for, and its samples count as read; in training, collectives hang.
-- What loaders leave open is decided in their favour: a state from after a pass may go on with the
-  next one or with nothing; a loader that counts its epochs itself is taken at its word; ranks that
-  are new get the state of rank 0.
-- Ranks are objects of one process that take steps in turn or, for loaders that ask the environment
-  for their rank, one process each. The samples are numbers, so the time to resume is the loader's
-  own, from its construction to the first batch of rank 0, without workers;
-  [benchmarks.md](benchmarks.md) has it for large datasets.
-- Worker processes are real in some histories, on 1 to {LARGEST_WORLD_WITH_WORKERS} ranks with up to
-  {MOST_WORKERS} workers each (how many is said below); the others load in the process itself.
-"""
+RULES = {
+    "history": (
+        f"a run of {EPOCHS} epochs over {SIZES[0]} to {SIZES[-1]:,} samples, on 1 to "
+        f"{LARGEST_WORLD} ranks with batches of 1 to {LARGEST_BATCH}, stopped one to three times. "
+        "It is drawn from its number, so a loader that is dealt fewer gets the first of the same "
+        "ones; `python -m benchmarks.torture --history NUMBER` shows one"
+    ),
+    "stop": (
+        "after any batch that the loop received, the last of a pass included, or after the loop "
+        "over a pass; the state is taken there. The resumed loop begins with the epoch that it was "
+        "in, or after a whole pass with the next"
+    ),
+    "lost": "a sample that no rank read in a pass; each should be read once",
+    "read twice": "each further read of a sample in a pass",
+    "by policy": (
+        "what a loader drops or repeats to fill ranks or batches in an uninterrupted run too: "
+        "counted apart. Where the ranks change within a pass, as much as the largest of the "
+        "layouts may drop or repeat"
+    ),
+    "refused": (
+        f"anything was raised, or a leg took more than {PATIENCE} s. The history ends there; what "
+        "it had not read is not counted as lost"
+    ),
+    "uneven": (
+        "a rank had a batch in a step in which another had none. It is waited for, and its samples "
+        "count as read; in training, collectives hang"
+    ),
+    "what loaders leave open": (
+        "is decided in their favour: a state from after a pass may go on with the next one or with "
+        "nothing; a loader that counts its epochs is taken at its word; new ranks get the state of "
+        "rank 0"
+    ),
+    "ranks": (
+        "objects of one process that take steps in turn; one process each, for loaders that ask "
+        "the environment for their rank"
+    ),
+    "time to resume": (
+        "the loader's own, as samples are numbers: from its construction to the first batch of "
+        "rank 0, without workers. [Benchmarks](benchmarks.md) have it for large datasets"
+    ),
+    "worker processes": (
+        f"real in some histories, on 1 to {LARGEST_WORLD_WITH_WORKERS} ranks with up to "
+        f"{MOST_WORKERS} workers each (how many is said below); the others load in the process"
+    ),
+}
 
 
 def dealt(data: Record) -> list[str]:
@@ -225,18 +241,16 @@ def render(data: Record) -> str:
     lines = [
         "# Torture",
         "",
-        "Generated by `python -m benchmarks.torture`; do not edit.",
+        "<!-- Generated by `python -m benchmarks.torture`; do not edit. -->",
         "",
-        "A training run is stopped anywhere and goes on, perhaps with another number of ranks,",
-        "another batch size, or other worker processes. Which samples are lost, and which are read",
-        "twice? The same random histories are dealt to every loader that claims to resume. Numbers",
-        "are samples per million that were to be read; whoever refuses loses nothing, but does not",
-        "go on either.",
+        "A training run is stopped anywhere and resumed, perhaps on another number of ranks, with",
+        "another batch size or other worker processes. Which samples are lost, and which are read",
+        "twice? Every loader that claims to resume gets the same random histories. Numbers are",
+        "samples per million to be read; a loader that refuses loses nothing, but stops there.",
         "",
         *overview(data),
         *in_words(data),
-        *RULES.strip().splitlines(),
-        "",
+        *section("The rules", "", markdown("word | means", RULES.items(), "l")),
         "## By what changes",
         "",
     ]
@@ -248,8 +262,7 @@ def render(data: Record) -> str:
     lines += section("Histories to look at", "", examples(data))
     if "machine" in data:
         words = (
-            ", shared with other work: trust the counts, which\n"
-            "  do not depend on it, more than the times."
+            ", shared with other work: trust the counts, which do not depend on it, not the times"
         )
-        lines += section("Where it ran", "", environment(data, words))
+        lines += section("Where it ran", "", markdown("this run | ", where(data, words), "l"))
     return "\n".join(lines).rstrip("\n") + "\n"
