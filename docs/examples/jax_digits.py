@@ -1,8 +1,8 @@
-"""A jitted training step in JAX, on any number of devices and of processes; stopped and resumed.
+"""A jitted training step in JAX; stopped, and resumed on other devices or in other processes.
 
     export XLA_FLAGS=--xla_force_host_platform_device_count=4 JAX_PLATFORMS=cpu
     python docs/examples/jax_digits.py --checkpoint run.npz --max-steps 40
-    python docs/examples/jax_digits.py --checkpoint run.npz        # with any number of devices
+    python docs/examples/jax_digits.py --checkpoint run.npz   # or under any number that divides 48
 
 Two processes, each with the devices that it has:
 

@@ -92,6 +92,40 @@ def test_workers_of_grain_make_other_batches(tmp_path: Path) -> None:
     assert alone != shared
 
 
+ACROSS = """
+import sys
+from pathlib import Path
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
+import indexplan as ip
+
+images = np.random.default_rng(0).random((1797, 64))
+plan = ip.Plan(ip.Shuffle(1797), global_batch_size=64, remainder="pad")
+exec(sys.argv[3])  # the page's function
+across = np.array(jax.devices()).reshape(2, 2).T  # each process has half of each row of devices
+assert {0, 1} == {device.process_index for device in across[0]}
+sharding = NamedSharding(Mesh(across, ("data", "model")), PartitionSpec("data", "model"))
+expected = images[plan.replace(world_size=1).batch(epoch=0, step=3, rank=0)].astype(np.float32)
+shards = global_array(sharding, step=3).addressable_shards
+assert 2 == len(shards)
+for shard in shards:
+    assert (expected[shard.index] == shard.data).all() and (32, 32) == shard.data.shape
+"""
+
+
+def test_jax_arrays_whose_model_axis_crosses_processes(tmp_path: Path) -> None:
+    """Each device of each process asks for its own rows and columns of the global batch."""
+    page = (ROOT / "docs" / "migrate" / "jax.md").read_text()
+    (function,) = re.findall(r"^def global_array.*?\n\n", page, re.DOTALL | re.MULTILINE)
+    address = f"127.0.0.1:{free_port()}"
+    arguments = [("-c", ACROSS, address, rank, function) for rank in range(2)]
+    finish(*[start(tmp_path, *each, devices=2) for each in arguments])
+
+
 def weights(file: Path) -> dict[str, np.ndarray]:
     """Read a checkpoint of the example, which has to stand at the end of the last epoch."""
     with np.load(file) as saved:
