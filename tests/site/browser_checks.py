@@ -107,6 +107,20 @@ def test_page(name: str, look: Page, served: str, request: pytest.FixtureRequest
     assert dark == (paper < ink)
 
 
+def test_every_page_fits_a_phone(browser: Browser, served: str, site: Path) -> None:
+    """No page is wider than 390 pixels; tables and code scroll by themselves."""
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    context.route("**/search*", lambda route: route.abort())  # each page would load all others
+    page = context.new_page()
+    widths = {}
+    for file in sorted(site.rglob("*.html")):
+        name = file.relative_to(site).as_posix()
+        page.goto(served + name)
+        widths[name] = page.evaluate("document.documentElement.scrollWidth")
+    context.close()
+    assert {} == {name: width for name, width in widths.items() if width != 390}
+
+
 DARK, LIGHT = "slate", "default"
 GROUND_AND_INK = ("backgroundColor", "color")
 LUMINANCE = """([selector, of]) => {

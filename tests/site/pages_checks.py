@@ -1,7 +1,9 @@
 """Pages show what they show in the repository, and need nothing from other hosts."""
 
+import json
 import re
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
@@ -46,3 +48,37 @@ def test_nothing_from_other_hosts(site: Path) -> None:
         loaded += re.findall(r"url\(([^)]*)\)", style.read_text())
     assert len(loaded) > 500
     assert not [each for each in loaded if re.match(r"['\"]?(https?:)?//", each)]
+
+
+def test_links(site: Path) -> None:
+    """Every link inside the site leads to a file that is there, and to a place that it has."""
+    pages = {page: BeautifulSoup(page.read_text(), "html.parser") for page in site.rglob("*.html")}
+    places = {page: {str(tag["id"]) for tag in html.select("[id]")} for page, html in pages.items()}
+    wrong, followed = [], 0
+    for page, html in pages.items():
+        for tag in html.select("a[href], link[href], [src]"):
+            target = urlsplit(str(tag.get("href") or tag.get("src")))
+            if target.scheme or page.name == "404.html":  # which is of any folder
+                continue
+            followed += 1
+            file = (page.parent / unquote(target.path)).resolve() if target.path else page
+            place = unquote(target.fragment)
+            if not file.is_file() or (place and place not in places[file] | {"__skip", "__toc"}):
+                wrong.append(f"{page.relative_to(site)}: {target.geturl()}")
+    assert not wrong
+    assert followed > 5000
+
+
+def test_pages_of_files(site: Path) -> None:
+    """An example's page shows all of its code, and a notebook's that of each cell."""
+    files = [*(ROOT / "docs" / "examples").glob("*.py"), *(ROOT / "docs").rglob("*.ipynb")]
+    for file in files:
+        page = site / file.relative_to(ROOT / "docs").with_name(f"{file.name}.html")
+        html = BeautifulSoup(page.read_text(), "html.parser")
+        shown = [block.get_text().strip() for block in html.select("pre")]
+        text = file.read_text()
+        codes = [text]
+        if file.suffix == ".ipynb":
+            cells = json.loads(text)["cells"]
+            codes = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        assert [] == [code for code in codes if code.strip() not in shown], file.name
