@@ -119,3 +119,20 @@ def test_a_lost_row_is_found() -> None:
     (loss,) = losing.of_view(VIEWS[0], records)
     assert (loss.table, loss.rival) == ("first_batch", "NumPy permutation + slice")
     assert (loss.row, loss.theirs, loss.ours, loss.why()) == ("n = 1e3", "1 s", "2 s", "")
+
+
+def test_losses_become_a_table() -> None:
+    """A row for each table and rival: of many cells the first and the last, a reason once."""
+    share = [
+        losing.Loss("share", "Share", "Megatron-style cached .npy", f"n = {n}", f"{n} s", "9 s")
+        for n in range(losing.MOST_CELLS + 1)
+    ]
+    resume = losing.Loss("worlds", "Worlds", "Megatron-style cached .npy", "n = 1", "2 s", "3 s")
+    *_, first, second, third, _ = losing.section([*share, resume, resume._replace(rival="Nobody")])
+    assert "8 cells, from n = 0: 0 s, ours 9 s; to n = 7: 7 s, ours 9 s | It only" in first
+    assert (
+        '| Worlds | Megatron-style cached .npy | n = 1: 2 s, ours 3 s | As for "Share", '
+        "Megatron-style cached .npy. |"
+    ) == second
+    assert "| Worlds | Nobody | n = 1: 2 s, ours 3 s | **Not explained.** |" == third
+    assert "None." in losing.section([])
