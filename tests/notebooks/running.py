@@ -1,0 +1,53 @@
+"""Run the notebooks of docs/notebooks; `python -m tests.notebooks.running` keeps what they show.
+
+Needs `pip install -e ".[notebooks]"`. What they write to stderr, such as bars of progress, is left
+out, and so is what depends on the machine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def run(path: Path) -> Any:
+    """Return a notebook as it is after all its cells have run, one after another."""
+    notebook = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        NotebookClient(notebook, timeout=300, resources=resources).execute()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.metadata = {}
+            cell.outputs = [each for each in cell.outputs if not is_progress(each)]
+            for output in cell.outputs:
+                if "data" in output:
+                    output["metadata"] = {}
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    return notebook
+
+
+def is_progress(output: Any) -> bool:
+    """Return whether an output is a bar of text, or a widget, which no page can show."""
+    return output.get("name") == "stderr" or WIDGET in output.get("data", {})
+
+
+def write(path: Path, notebook: Any) -> None:
+    """Write a notebook with its outputs."""
+    nbformat.write(notebook, path)
+
+
+if __name__ == "__main__":
+    for each in NOTEBOOKS:
+        write(each, run(each))
