@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Remainder = Literal["spread", "drop", "pad", "carry"]
+"""What becomes of units that do not fill a global batch."""
 
 
 @dataclass(frozen=True)
