@@ -12,7 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, integer, path_text, wrong
+from indexplan.errors import (
+    IndexPlanError,
+    PlanFileError,
+    counted,
+    cure_of,
+    integer,
+    path_text,
+    wrong,
+)
 
 AS_RETURNED = "pass what to_dict returned, or restore the file that it is from"
 
@@ -183,10 +191,16 @@ class Dataset:
             for name, said in (
                 ("kind", f"it was a {built_for.kind} and is a {self.kind}"),
                 ("pattern", f"its pattern was {built_for.pattern} and is {self.pattern}"),
-                ("num_samples", f"it had {built_for.num_samples} samples, has {self.num_samples}"),
+                (
+                    "num_samples",
+                    f"it had {counted(built_for.num_samples, 'sample')}, has {self.num_samples:,}",
+                ),
                 ("names_sha256", "files were added, removed or renamed"),
                 ("sizes_sha256", "sizes of files changed"),
-                ("num_bytes", f"it had {built_for.num_bytes} bytes, has {self.num_bytes}"),
+                (
+                    "num_bytes",
+                    f"it had {counted(built_for.num_bytes, 'byte')}, has {self.num_bytes:,}",
+                ),
                 ("header", f"its header was {built_for.header}, and is {self.header}"),
             )
             if getattr(self, name) != getattr(built_for, name)

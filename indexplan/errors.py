@@ -70,6 +70,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number of things: 1 step, 1,024 steps."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def did_you_mean(word: object, names: Iterable[str]) -> str:
     """Return "did you mean NAME? " of the name that is nearest; nothing if none is near."""
     from difflib import get_close_matches  # which only an error needs

@@ -9,7 +9,7 @@ import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli.common import OK, Progress, add_verb, emit, number
 from indexplan.cli.spec_options import add_spec, needs_num_samples, plan_of
-from indexplan.errors import IndexPlanError, did_you_mean, wrong
+from indexplan.errors import IndexPlanError, counted, did_you_mean, wrong
 
 
 def add(verbs: Any) -> None:
@@ -54,7 +54,9 @@ def _draw(result: ip.Bench, path: str) -> None:
 
     seconds = {row.name: row.seconds for row in result.rows if row.seconds is not None}
     notes = {row.name: row.note for row in result.rows if row.seconds is None}
-    title = f"{result.plan.order.num_samples:,} samples, {result.plan.world_size:,} ranks"
+    plan = result.plan
+    ranks = counted(plan.world_size or 1, "rank")
+    title = f"{counted(plan.order.num_samples, 'sample')}, {ranks}"
     plot.save(timings(title, seconds, notes), path)
 
 

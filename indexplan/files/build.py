@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from indexplan.answers import Answer
 from indexplan.canonical import parse_json_object
 from indexplan.dataset import Dataset, Identified
-from indexplan.errors import IndexPlanError, PlanFileError, check_callable, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, check_callable, counted, wrong
 from indexplan.files import columns
 from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
 from indexplan.files.format import (
@@ -43,6 +43,11 @@ Progress = Callable[[int, int], None]
 NUM_CHUNKS_MAX = 2**26  # of more, a manifest would be longer than any that is read
 
 
+def was_there(number: int) -> str:
+    """Write how many files of a build or an export were kept."""
+    return f"{number:,} {'was' if number == 1 else 'were'} there already"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Saved(Answer):
     """What `save` did: files that it wrote, and files that were there already and were right.
@@ -68,8 +73,8 @@ class Saved(Answer):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: {self.num_bytes:,} bytes; {self.num_written} chunks written, "
-            f"{self.num_kept} were there already"
+            f"{self.path}: {counted(self.num_bytes, 'byte')}; "
+            f"{counted(self.num_written, 'chunk')} written, {was_there(self.num_kept)}"
             f"{'' if self.finished else '; other parts are not done yet'}"
         )
 

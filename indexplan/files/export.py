@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import PlanFileError, check_callable, wrong
-from indexplan.files.build import Progress
+from indexplan.errors import PlanFileError, check_callable, counted, wrong
+from indexplan.files.build import Progress, was_there
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
@@ -52,8 +52,8 @@ class Exported(Answer):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: {self.num_bytes:,} bytes; {self.num_written} files written, "
-            f"{self.num_kept} were there already"
+            f"{self.path}: {counted(self.num_bytes, 'byte')}; "
+            f"{counted(self.num_written, 'file')} written, {was_there(self.num_kept)}"
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from indexplan.errors import counted
 from indexplan.kernels.seen import mark
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Seen:
             word = int(np.argmax(self.words != -1))
             bits = ~int(self.words[word])
             first = 64 * word + (bits & -bits).bit_length() - 1
-            said.append(f"{missing} samples are never read, the first of them {first}")
+            are = "is" if missing == 1 else "are"
+            said.append(f"{counted(missing, 'sample')} {are} never read, first {first}")
         if self.num_repeated:
             said.append(
                 f"{self.num_repeated} reads are of a sample that was read before, the first such "

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import html_of_fields
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.columns import Column
 from indexplan.orders.traits import PLAIN, Traits
@@ -522,7 +522,7 @@ class Order(abc.ABC):
         array = as_int64("index", indices)
         if array.size and not 0 <= array.min() <= array.max() < self.num_samples:
             bad = array.flat[np.argmax((array < 0) | (array >= self.num_samples))]
-            cure = f"name one of the order's {self.num_samples} samples"
+            cure = f"name one of the order's {counted(self.num_samples, 'sample')}"
             raise wrong("index", f"from 0 to {self.num_samples - 1}", int(bad), cure)
         return np.ascontiguousarray(array).reshape(array.shape)
 

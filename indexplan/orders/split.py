@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from indexplan.errors import integer, wrong
+from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.columns import INTEGERS, Column
@@ -219,7 +219,7 @@ class Split(Mapping[str, Part]):
         return len(self._parts)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}: {len(part):,} samples" for name, part in self.items())
+        sizes = ", ".join(f"{name}: {counted(len(part), 'sample')}" for name, part in self.items())
         return f"<Split of {sizes}>"
 
 

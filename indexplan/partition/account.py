@@ -9,7 +9,7 @@ from math import gcd
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import wrong
+from indexplan.errors import counted, wrong
 from indexplan.partition.steps import Partition, part_of, steps_in
 
 MOST_SHARES = 2**20  # different shares of sub-epochs that are added up: 100 MB
@@ -61,9 +61,10 @@ class Account(Answer):
         size = between(self.min_batch_size, self.max_batch_size)
         size = "an open number of" if size == "open" else size
         return (
-            f"{self.num_units:,} units: {self.num_read:,} read, {self.num_dropped:,} dropped, "
-            f"{self.num_finished:,} finished; {self.num_steps:,} steps of {size} units per rank, "
-            f"{self.num_padded:,} padded"
+            f"{counted(self.num_units, 'unit')}: {self.num_read:,} read, "
+            f"{self.num_dropped:,} dropped, {self.num_finished:,} finished; "
+            f"{counted(self.num_steps, 'step')} of {size} unit{'' if size == '1' else 's'} per "
+            f"rank, {self.num_padded:,} padded"
         )
 
 

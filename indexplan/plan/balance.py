@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.columns import Column, Columns, Numbers, find_column, is_identity
 from indexplan.partition.locate import Cells, cells_of
@@ -154,7 +154,7 @@ def check_balance(plan: Plan) -> None:
 def _too_costly(size: int, largest: int) -> IndexPlanError:
     rule = f"below 2**63 - {size}, were each as costly as the costliest"
     cure = "make linear and quadratic smaller, or count lengths in larger units"
-    return wrong(f"the costs of a step of {size} units", rule, size * largest, cure)
+    return wrong(f"the costs of a step of {counted(size, 'unit')}", rule, size * largest, cure)
 
 
 def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import wrong
+from indexplan.errors import counted, wrong
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of
@@ -94,10 +94,10 @@ class Draws(Answer):
     def __str__(self) -> str:
         drawn, total = self.drawn, int(self.drawn.sum())
         shares = self.aimed[-1] / max(self.aimed[-1].sum(), 1) if len(self.aimed) else drawn * 0.0
-        steps = f"{self.num_steps:,} step{'s' * (self.num_steps != 1)}"
+        steps = counted(self.num_steps, "step")
         if self.num_looked_at < self.num_steps:
             steps = f"the first {self.num_looked_at:,} of {steps}"
-        lines = [f"epoch {self.epoch}, {steps}: {total:,} {self.noun} drawn"]
+        lines = [f"epoch {self.epoch}, {steps}: {counted(total, self.noun[:-1])} drawn"]
         shown, left_out = _rows(drawn)
         width = max([5, *(len(self.names[group]) for group in shown)])
         row = f"{{:<{width}}} {{:>13}} {{:>9}} {{:>10}} {{:>12}}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.answers import Answer, as_json
-from indexplan.errors import integer, wrong
+from indexplan.errors import counted, integer, wrong
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
@@ -117,9 +117,9 @@ class Traffic(Answer):
         return {**found, "times": list(self.times)}
 
     def __str__(self) -> str:
-        nodes = f"{self.num_nodes:,} node{'s' * (self.num_nodes != 1)} of {self.ranks_per_node}"
-        ranks = f"rank{'s' * (self.ranks_per_node != 1)}"
-        head = f"{nodes} {ranks}, {self.num_shards:,} shards, {self.num_samples:,} samples"
+        nodes = f"{counted(self.num_nodes, 'node')} of {counted(self.ranks_per_node, 'rank')}"
+        data = f"{counted(self.num_shards, 'shard')}, {counted(self.num_samples, 'sample')}"
+        head = f"{nodes}, {data}"
         row = "{:<8}{:>9} {:>10} {:>13} {:>12} {:>20}".format
         words = "epoch", "steps", "downloads", "busiest node", "live shards", "different in a step"
         lines = [head, row(*words)]
@@ -130,10 +130,12 @@ class Traffic(Answer):
             mixed = f"{mean:,.0f} ({least:,} to {most:,})"
             lines.append(row(epoch, *cells, f"{int(self.live[i].max()):,}", mixed))
         if len(self.epochs) > ROWS:
-            lines.append(f"... {len(self.epochs) - ROWS:,} more epochs")
+            lines.append(f"... {counted(len(self.epochs) - ROWS, 'more epoch')}")
         if self.cache is not None:
             rates = [f"{name} {rate:.1%}" for name, rate in self.hit_rates.items()]
-            lines.append(f"a cache of {self.cache:,} samples a node saves: {', '.join(rates)}")
+            lines.append(
+                f"a cache of {counted(self.cache, 'sample')} a node saves: {', '.join(rates)}"
+            )
         return "\n".join([*lines, *(f"locality: {each}" for each in self.advice)])
 
 

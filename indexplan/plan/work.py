@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from indexplan.errors import counted
 from indexplan.partition.steps import Int64
 from indexplan.plan.balance import balanced, cells_at, step_costs
 from indexplan.plan.bounds import steps_of, world_of
@@ -73,7 +74,7 @@ class Work:
 
     def __str__(self) -> str:
         before, after, bound = self.ratios
-        looked = f"{len(self.steps):,} of {self.num_steps:,} steps of epoch {self.epoch}"
+        looked = f"{len(self.steps):,} of {counted(self.num_steps, 'step')} of epoch {self.epoch}"
         one, other = self.ratios_in_turn
         words = ""
         if (self.in_turn[:, 1] != self.balanced.max(axis=1)).any():

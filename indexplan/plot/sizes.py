@@ -196,5 +196,5 @@ def _no_steps(steps: Steps) -> str:
     if count <= 0:
         return "no steps: no units are left"
     if steps.policy.leaves:
-        return f"no steps: all {short(count)} units dropped"
-    return f"no steps: one that starts before reads these {short(count)} units"
+        return f"no steps: all {short(count)} unit{'s' * (count != 1)} dropped"
+    return f"no steps: one that starts before reads these {short(count)} unit{'s' * (count != 1)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
@@ -99,7 +99,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     dropped: the last 3 of 11 units do not fill a global batch, and remainder is "drop"
     """
     check_plan("plan", plan)
-    cure = f"name one of the order's {plan.order.num_samples} samples"
+    cure = f"name one of the order's {counted(plan.order.num_samples, 'sample')}"
     index = integer("index", index, 0, plan.order.num_samples, cure)
     if epochs is None and isinstance(plan.order, Stored):
         epochs = plan.order.manifest.build.epochs
@@ -196,7 +196,8 @@ def _why_not(plan: Plan, epoch: int, position: int) -> str:
     steps = _steps(plan, epoch, sub_epoch)
     part = f" of sub-epoch {sub_epoch}" if plan.sub_epochs > 1 else ""
     return (
-        f"dropped: the last {steps.stop - steps.end} of {steps.stop - steps.start} units{part} do "
+        f"dropped: the last {steps.stop - steps.end:,} of "
+        f"{counted(steps.stop - steps.start, 'unit')}{part} do "
         f'not fill a global batch, and remainder is "{plan.remainder}"'
     )
 

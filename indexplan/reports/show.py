@@ -8,7 +8,7 @@ from typing import Any
 
 from indexplan.answers import Answer, Shown
 from indexplan.dataset import Dataset
-from indexplan.errors import IndexPlanError, printable
+from indexplan.errors import IndexPlanError, counted, printable
 from indexplan.files.format import Manifest
 from indexplan.orders import Order
 from indexplan.orders.columns import is_identity
@@ -104,7 +104,10 @@ def show_plan(
         "accounts": accounts,
         "first_batches": batches,
     }
-    files = f"{len(stored)} epochs, {data['num_bytes']:,} bytes" if build else "none: a spec alone"
+    files = "none: a spec alone"
+    if manifest is not None:
+        size = counted(sum(manifest.chunk_bytes), "byte")
+        files = f"{counted(len(stored), 'epoch')}, {size}"
     columns = ["epoch", "steps", "read", "dropped", "padded", "batches", "per rank"]
     lines = [
         f"order        {_order_in_words(plan.order)}",
@@ -214,7 +217,7 @@ def _how_to_resume(plan: Plan, path: str) -> list[str]:
 
 def _order_in_words(order: Order) -> str:
     fields = order.to_dict()
-    num = f"{order.num_samples:,} samples"
+    num = counted(order.num_samples, "sample")
     rest = [f"{k} {_in_words(v)}" for k, v in fields.items() if k not in NAMED_FIRST]
     return printable(f"{num}, {', '.join([str(fields['algorithm']), *rest])}")
 
@@ -222,7 +225,7 @@ def _order_in_words(order: Order) -> str:
 def _in_words(value: Any) -> str:
     """Write a field of an order: one of numbers, a column, an order inside, or a list of them."""
     if is_identity(value):
-        return f"{value['length']:,} numbers of sha256 {value['sha256'][:12]}"
+        return f"{counted(value['length'], 'number')} of sha256 {value['sha256'][:12]}"
     if isinstance(value, Mapping):
         fields = [f"{k} {_in_words(v)}" for k, v in value.items() if k != "algorithm"]
         return f"{value.get('algorithm', '')}({', '.join(fields)})"
@@ -234,9 +237,12 @@ def _in_words(value: Any) -> str:
 def _partition_in_words(plan: Plan) -> str:
     name = "over all ranks" if plan.batch_size is None else "per rank"
     sizes = "  ".join(_phase_in_words(phase) for phase in plan.phases)
-    ranks = "an open number of ranks" if plan.world_size is None else f"{plan.world_size:,} ranks"
-    parts = f"{plan.sub_epochs:,} sub-epoch{'s' * (plan.sub_epochs > 1)} an epoch"
-    text = f"{ranks}, {sizes} units {name} and step, {parts}"
+    ranks = (
+        "an open number of ranks" if plan.world_size is None else counted(plan.world_size, "rank")
+    )
+    parts = f"{counted(plan.sub_epochs, 'sub-epoch')} an epoch"
+    units = "unit" if sizes == "1" else "units"
+    text = f"{ranks}, {sizes} {units} {name} and step, {parts}"
     if plan.resumed is not None:
         at = plan.resumed
         text += f", resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
@@ -268,7 +274,10 @@ def _names_of(indices: list[int], dataset: Dataset | Shards) -> list[str]:
 def _dataset_in_words(dataset: Dataset | None) -> str:
     if dataset is None:
         return "none remembered"
-    what = f"files by {dataset.pattern}" if dataset.pattern else f"rows, {dataset.header}"
+    noun, more = "row", f", {dataset.header}"
+    if dataset.pattern:
+        noun, more = "file", f" by {dataset.pattern}"
     if dataset.kind.endswith(SHARDS):
-        what = f"samples in {dataset.kind}"
-    return printable(f"{dataset.num_samples:,} {what}, {dataset.num_bytes:,} bytes")
+        noun, more = "sample", f" in {dataset.kind}"
+    num_bytes = counted(dataset.num_bytes, "byte")
+    return printable(f"{counted(dataset.num_samples, noun)}{more}, {num_bytes}")

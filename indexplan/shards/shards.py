@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.dataset import Dataset
-from indexplan.errors import PlanFileError, integer, wrong
+from indexplan.errors import PlanFileError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import as_int64
 from indexplan.orders.columns import Column, Numbers
@@ -238,7 +238,7 @@ class Shards(Answer):
             return
         now, then = self._by_file(), before._by_file()
         changes = [
-            f"{len(names)} files {what}: {', '.join(names[:NAMED])}"
+            f"{counted(len(names), 'file')} {what}: {', '.join(names[:NAMED])}"
             for what, names in (
                 ("gone", [name for name in then if name not in now]),
                 ("new", [name for name in now if name not in then]),
@@ -307,10 +307,11 @@ class Shards(Answer):
 
     def __str__(self) -> str:
         sizes = self.sizes.array
-        of = "" if self.whole_files else f" in {len(self.files):,} files"
+        of = "" if self.whole_files else f" in {counted(len(self.files), 'file')}"
         return (
-            f"{len(self):,} shards ({self.kind}){of}, {sum(self.num_bytes):,} bytes: "
-            f"{self.num_samples:,} samples, {sizes.min():,} to {sizes.max():,} in a shard, "
+            f"{counted(len(self), 'shard')} ({self.kind}){of}, "
+            f"{counted(sum(self.num_bytes), 'byte')}: {counted(self.num_samples, 'sample')}, "
+            f"{sizes.min():,} to {sizes.max():,} in a shard, "
             f"{self.num_samples / len(self):,.0f} on average"
         )
 

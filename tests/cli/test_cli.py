@@ -349,7 +349,7 @@ def test_wrong_questions(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     rule = "--sub-epoch must be an integer from 0 to 1; got none"
     assert f"{rule}; name one of the plan's 2 sub-epochs" == said
     said = fails(capsys, 2, "locate", path, "--index", "1000", "--epoch", "0")
-    assert "--index must be from 0 to 999; got 1000; name one of the order's 1000 samples" == said
+    assert "--index must be from 0 to 999; got 1000; name one of the order's 1,000 samples" == said
     assert "must be a plan directory; got nothing there" in fails(capsys, 1, "show", f"{path}x")
 
 

@@ -165,6 +165,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (tmp_path / "a.json").write_text(PLAN.to_json())
     words = ["export", str(tmp_path / "a.json"), str(tmp_path / "out"), "--format", "parquet"]
     assert 0 == main(words)
-    assert "1 files written" in capsys.readouterr().out
+    assert "1 file written" in capsys.readouterr().out
     ip.export(PLAN, tmp_path / "b", format="parquet")
     assert read(tmp_path / "b/epoch-00000.parquet") == read(tmp_path / "out/epoch-00000.parquet")

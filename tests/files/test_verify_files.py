@@ -170,7 +170,7 @@ def test_registered_orders_are_counted(tmp_path: Path) -> None:
     wrong = Known(100, (*range(10, 90), 90, 89, 88, 7, 1000, 2**31))
     found = checks(ip.Plan(wrong, world_size=1, batch_size=8), tmp_path / "b", epochs=[3])
     assert found[COUNTED].problems == (
-        "epoch 3: 18 samples are never read, the first of them 0",
+        "epoch 3: 18 samples are never read, first 0",
         "epoch 3: 2 reads are of a sample that was read before, the first such sample 88",
         "epoch 3: 2 indices are not from 0 to 99, such as 1000",
     )
@@ -345,7 +345,8 @@ def test_counting(num_samples: int, reads: list[int], narrow: bool) -> None:
     outside = [index for index in reads if not 0 <= index < num_samples]
     said = []
     if missing:
-        said.append(f"{len(missing)} samples are never read, the first of them {missing[0]}")
+        are = "sample is" if len(missing) == 1 else "samples are"
+        said.append(f"{len(missing):,} {are} never read, first {missing[0]}")
     if repeated:
         times = len(inside) - len(set(inside))
         said.append(

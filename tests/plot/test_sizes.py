@@ -50,8 +50,8 @@ def test_sizes_of_a_resumed_plan() -> None:
 def test_sizes_without_steps() -> None:
     """A policy without steps says what becomes of the units."""
     plan = ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, sub_epochs=2)
-    assert "no steps: all 1 units dropped" == notes(plot.batch_sizes(plan, 0, 1))[0]
-    said = "no steps: one that starts before reads these 1 units"
+    assert "no steps: all 1 unit dropped" == notes(plot.batch_sizes(plan, 0, 1))[0]
+    said = "no steps: one that starts before reads these 1 unit"
     assert said == notes(plot.batch_sizes(plan, 0, 1))[3]
     empty = ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, sub_epochs=5)
     assert ["no steps: no units are left"] * 4 == notes(plot.batch_sizes(empty, 0, 4))

@@ -101,7 +101,7 @@ def test_lance() -> None:
     fragments = rows.get_fragments()
     ids = [fragments[w].to_table()["id"][int(r)].as_py() for w, r in zip(which, at, strict=True)]
     assert rows.take([0, 24, 25, 94])["id"].to_pylist() == ids
-    with pytest.raises(ip.PlanFileError, match="1 files changed: fragment-0"):
+    with pytest.raises(ip.PlanFileError, match="1 file changed: fragment-0"):
         found.check_same(before)
     for manifest in Path("d.lance/_versions").iterdir():
         manifest.write_bytes(b"none")

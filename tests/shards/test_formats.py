@@ -225,7 +225,7 @@ def test_zarr(zarr_format: Any, separator: Any) -> None:
     assert min(first, second) > 0
     assert [0, 0] == others
     array[9] = 5
-    with pytest.raises(ip.PlanFileError, match=r"1 files changed: (c/)?3;"):
+    with pytest.raises(ip.PlanFileError, match=r"1 file changed: (c/)?3;"):
         ip.shard_sizes("a.zarr").check_same(found)
 
 

@@ -112,7 +112,7 @@ def test_which_files_changed() -> None:
     other = shards([3, 1, 4], files=["0.npy", "1.npy", "9.npy"])
     with pytest.raises(ip.PlanFileError) as error:
         other.check_same(of)
-    said = "1 files gone: 2.npy; 1 files new: 9.npy; 1 files changed: 1.npy"
+    said = "1 file gone: 2.npy; 1 file new: 9.npy; 1 file changed: 1.npy"
     assert f"got {said}; " in str(error.value)
 
 

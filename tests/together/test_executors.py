@@ -213,7 +213,7 @@ def test_dask_on_this_machine(tmp_path: Path) -> None:
     words = ["--num-samples", "1000", "--batch-size", "16", "--dask", "local"]
     command = [sys.executable, "-m", "indexplan", "build", str(tmp_path / "a.plan"), *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
-    assert f"{tmp_path}/a.plan: 4,128 bytes; 1 chunks written, 0 were there already\n" == (
+    assert f"{tmp_path}/a.plan: 4,128 bytes; 1 chunk written, 0 were there already\n" == (
         done.stdout
     )
     assert "" == done.stderr

@@ -434,7 +434,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["build", made, "--num-samples", "1000", "--batch-size", "16", "--epochs", "3"]
     assert 0 == main([*words, "--part", "2/2"])
     assert (
-        f"{made}: 4,128 bytes; 1 chunks written, 0 were there already; other parts are not done "
+        f"{made}: 4,128 bytes; 1 chunk written, 0 were there already; other parts are not done "
         "yet\n"
     ) == capsys.readouterr().out
     assert 1 == main(["finish", made])

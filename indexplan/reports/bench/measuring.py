@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from indexplan import machine
-from indexplan.errors import IndexPlanError, check_callable, wrong
+from indexplan.errors import IndexPlanError, check_callable, counted, wrong
 from indexplan.partition.steps import Int64
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.reports.bench.rows import Bench, Row, show_memory, show_time
@@ -147,7 +147,9 @@ def _share(plan: Plan, num_threads: int) -> Row:
 
     ask()
     seconds, indices = _median(ask, 5)
-    part = "one rank's share" if stop == num_steps else f"{stop - first:,} steps of one rank"
+    part = (
+        "one rank's share" if stop == num_steps else f"{counted(stop - first, 'step')} of one rank"
+    )
     name = f"{part}, {num_threads} thread" + "s" * (num_threads > 1)
     return Row(f"share_{num_threads}", name, seconds, len(indices))
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from indexplan.answers import Answer
+from indexplan.errors import counted
 from indexplan.plan.plan import Plan
 from indexplan.version import __version__
 
@@ -74,8 +75,9 @@ class Bench(Answer):
         """Return what was measured where, and a table of the rows."""
         width = max(len(row.name) for row in self.rows) + 2
         free = "" if self.free_bytes is None else f", {self.free_bytes / 1e9:.1f} GB free"
-        size = f"{self.plan.order.num_samples:,} samples, {self.plan.world_size or 1:,} ranks"
-        lines = [f"{size}; {self.num_cores} cores{free}", ""]
+        size = counted(self.plan.order.num_samples, "sample")
+        ranks = counted(self.plan.world_size or 1, "rank")
+        lines = [f"{size}, {ranks}; {counted(self.num_cores, 'core')}{free}", ""]
         lines += [f"{'':<{width}}{'time':>10}{'per index':>15}{'million/s':>11}{'memory':>10}"]
         for row in self.rows:
             each = row.ns_per_index

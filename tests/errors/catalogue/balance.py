@@ -95,7 +95,7 @@ CASES: list[Case] = [
         lambda: ip.Plan(
             BINS, world_size=1, batch_size=1, balance=ip.Balance([2**40] * 4, linear=2**22)
         ).batch(0, step=0, rank=0),
-        "the costs of a step of 1 units must be below 2**63 - 1, were each as costly as the "
+        "the costs of a step of 1 unit must be below 2**63 - 1, were each as costly as the "
         f"costliest; got {2**63 - 1}; {SMALLER}",
     ),
     (

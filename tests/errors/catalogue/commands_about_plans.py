@@ -145,7 +145,7 @@ COMMANDS: list[Command] = [
         "show a.plan --dataset data",
         1,
         "indexplan: --dataset must be the one that the plan was built for; got another: it had 1 "
-        "samples, has 2; files were added, removed or renamed; sizes of files changed; restore "
+        "sample, has 2; files were added, removed or renamed; sizes of files changed; restore "
         "the dataset, or build a new plan for this one",
         changed_data,
     ),

@@ -179,8 +179,8 @@ CASES: list[Case] = [
     (
         "another dataset",
         changed_dataset,
-        "dataset must be the one that the plan was built for; got another: it had 1000 samples, "
-        "has 999; it had 8128 bytes, has 8120; its header was dtype <f8, shape (1000,), "
+        "dataset must be the one that the plan was built for; got another: it had 1,000 samples, "
+        "has 999; it had 8,128 bytes, has 8,120; its header was dtype <f8, shape (1000,), "
         "row-major, and is dtype <f8, shape (999,), row-major; restore the dataset, or build a "
         "new plan for this one",
     ),

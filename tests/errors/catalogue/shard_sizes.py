@@ -412,7 +412,7 @@ CASES: list[Case] = [
     (
         "shards that changed",
         lambda: edited().check_same(edited(sizes=[2])),
-        "shards must be the same as before; got 1 files changed: a.npy; restore them, "
+        "shards must be the same as before; got 1 file changed: a.npy; restore them, "
         "or build a new plan for these",
     ),
 ]
