@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import zip_longest
 from typing import Any
 
 from indexplan.errors import printable
@@ -91,6 +93,45 @@ def html_of_fields(value: Any) -> str:
 def _on_one_line(value: Any) -> str:
     text = " ".join(repr(value).split())  # arrays have line ends
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def table(rows: Sequence[Sequence[str]], least: Sequence[int] = ()) -> list[str]:
+    """Align cells in columns, the first to the left; on a narrow terminal, in tables below others.
+
+    Each has the first column again. Lines have 80 columns at most, so that what is not shown at a
+    terminal, or at a wide one, is the same everywhere.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        The headings, and cells; of equal lengths.
+    least : sequence of int
+        The least width of each column.
+
+    Examples
+    --------
+    >>> for line in table([["epoch", "steps"], ["0", "1,024"], ["10", "64"]], least=(8, 8)):
+    ...     print(line)
+    epoch       steps
+    0           1,024
+    10             64
+    """
+    room = min(80, shutil.get_terminal_size((80, 24)).columns)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(pair) for pair in zip_longest(widths, least, fillvalue=0)]
+    blocks: list[list[int]] = [[]]
+    used = widths[0]
+    for column in range(1, len(widths)):
+        used += 1 + widths[column]
+        if used > room and blocks[-1]:
+            blocks.append([])
+            used = widths[0] + 1 + widths[column]
+        blocks[-1].append(column)
+    return [
+        f"{row[0]:<{widths[0]}}" + "".join(f" {row[i]:>{widths[i]}}" for i in block)
+        for block in blocks
+        for row in rows
+    ]
 
 
 def printable_lines(text: str) -> str:

@@ -9,6 +9,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+os.environ["COLUMNS"] = "80"  # tables are as wide, and help, wherever the tests are run
+
 settings.register_profile(
     "indexplan",
     deadline=None,  # the first example may compile a kernel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from indexplan.answers import Answer
+from indexplan.answers import Answer, table
 from indexplan.errors import counted, wrong
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.partition.steps import Steps
@@ -99,17 +99,17 @@ class Draws(Answer):
             steps = f"the first {self.num_looked_at:,} of {steps}"
         lines = [f"epoch {self.epoch}, {steps}: {counted(total, self.noun[:-1])} drawn"]
         shown, left_out = _rows(drawn)
-        width = max([5, *(len(self.names[group]) for group in shown)])
-        row = f"{{:<{width}}} {{:>13}} {{:>9}} {{:>10}} {{:>12}}"
-        lines.append(row.format("group", "drawn", "share", "aimed at", "most apart"))
+        rows = [("group", "drawn", "share", "aimed at", "most apart")]
         apart = self.most_apart
-        for number, group in enumerate(shown):
-            if left_out and number == len(shown) // 2:
-                lines.append(f"... {left_out:,} more between these")
+        for group in shown:
             share, aim = drawn[group] / max(total, 1), float(shares[group])
             cells = f"{drawn[group]:,}", f"{share:.2%}", f"{aim:.2%}", f"{apart[group]:,.1f}"
-            lines.append(row.format(self.names[group], *cells))
-        return "\n".join(lines)
+            rows.append((self.names[group], *cells))
+        shown_rows = table(rows, least=(5, 13, 9, 10, 12))
+        if left_out:  # after the heading and one half of the groups
+            place = 1 + len(shown) // 2
+            shown_rows.insert(place, f"... {left_out:,} more between these")
+        return "\n".join([*lines, *shown_rows])
 
 
 def draws(plan: Plan, epoch: int | None = None) -> Draws:

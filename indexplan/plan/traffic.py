@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.answers import Answer, as_json
+from indexplan.answers import Answer, as_json, table
 from indexplan.errors import counted, integer, wrong
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
@@ -120,15 +120,15 @@ class Traffic(Answer):
         nodes = f"{counted(self.num_nodes, 'node')} of {counted(self.ranks_per_node, 'rank')}"
         data = f"{counted(self.num_shards, 'shard')}, {counted(self.num_samples, 'sample')}"
         head = f"{nodes}, {data}"
-        row = "{:<8}{:>9} {:>10} {:>13} {:>12} {:>20}".format
         words = "epoch", "steps", "downloads", "busiest node", "live shards", "different in a step"
-        lines = [head, row(*words)]
+        rows: list[tuple[str, ...]] = [words]
         for i, epoch in enumerate(self.epochs[:ROWS]):
             busiest = int(self.downloads[i].max()) / self.num_samples
             least, mean, most = self.different[i]
             cells = f"{self.num_steps[i]:,}", f"{self.times[i]:.2f}", f"{busiest:.1%}"
             mixed = f"{mean:,.0f} ({least:,} to {most:,})"
-            lines.append(row(epoch, *cells, f"{int(self.live[i].max()):,}", mixed))
+            rows.append((str(epoch), *cells, f"{int(self.live[i].max()):,}", mixed))
+        lines = [head, *table(rows, least=(8, 8, 10, 13, 12, 20))]
         if len(self.epochs) > ROWS:
             lines.append(f"... {counted(len(self.epochs) - ROWS, 'more epoch')}")
         if self.cache is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from indexplan.answers import Answer, Shown
+from indexplan.answers import Answer, Shown, table
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, counted, printable
 from indexplan.files.format import Manifest
@@ -118,15 +118,17 @@ def show_plan(
         f"files        {files}",
         f"fingerprint  {plan.fingerprint}",
         "",
-        _row(*columns),
     ]
+    rows = [columns]
     for account in accounts:
         each = between(account["min_per_rank"], account["max_per_rank"])
         sizes = between(account["min_batch_size"], account["max_batch_size"])
         counts = [account[f"num_{name}"] for name in columns[1:5]]
-        lines.append(_row(account["epoch"], *(f"{count:,}" for count in counts), sizes, each))
-    if not sized:
-        lines[-1] = "world_size is open: to see steps, name one with --world-size"
+        rows.append([str(account["epoch"]), *(f"{count:,}" for count in counts), sizes, each])
+    if sized:
+        lines += table(rows, least=(7, 8, 10, 8, 8, 10, 12))
+    else:
+        lines.append("world_size is open: to see steps, name one with --world-size")
     if build and len(stored) > len(epochs) and epoch is None:
         lines.append(f"   ... {len(stored) - len(epochs)} more; show one with --epoch")
     if plan.balance is not None and sized and plan.world_size is not None:
@@ -247,10 +249,6 @@ def _partition_in_words(plan: Plan) -> str:
         at = plan.resumed
         text += f", resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
     return text
-
-
-def _row(*cells: object) -> str:
-    return "{:>6} {:>9} {:>17} {:>9} {:>9} {:>11} {:>22}".format(*cells)
 
 
 def _phase_in_words(phase: Phase) -> str:

@@ -108,10 +108,8 @@ def rows(said: str) -> list[list[str]]:
 
 def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan in words: its spec, its files, and what becomes of each epoch's units."""
-    header = (
-        " epoch     steps              read   dropped    padded     batches               per rank"
-    )
-    row = "       22             1,000         0         0    15 to 16             333 to 334"
+    header = "epoch      steps       read  dropped   padded    batches     per rank"
+    row = "             22      1,000        0        0   15 to 16   333 to 334"
     assert (
         "order        1,000 samples, shuffle-v1, seed 0\n"
         "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"
@@ -121,8 +119,8 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         f"fingerprint  {PLAN.fingerprint}\n"
         "\n"
         f"{header}\n"
-        f"     0 {row}\n"
-        f"     1 {row}\n"
+        f"0{row}\n"
+        f"1{row}\n"
         "\n"
         f"epoch 0, sub-epoch 0, step 0, rank 0: {begun(0)} ...\n"
         f"epoch 0, sub-epoch 0, step 0, rank 1: {begun(1)} ...\n"

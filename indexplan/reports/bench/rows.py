@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from indexplan.answers import Answer
+from indexplan.answers import Answer, table
 from indexplan.errors import counted
 from indexplan.plan.plan import Plan
 from indexplan.version import __version__
@@ -73,24 +73,24 @@ class Bench(Answer):
 
     def __str__(self) -> str:
         """Return what was measured where, and a table of the rows."""
-        width = max(len(row.name) for row in self.rows) + 2
         free = "" if self.free_bytes is None else f", {self.free_bytes / 1e9:.1f} GB free"
         size = counted(self.plan.order.num_samples, "sample")
         ranks = counted(self.plan.world_size or 1, "rank")
         lines = [f"{size}, {ranks}; {counted(self.num_cores, 'core')}{free}", ""]
-        lines += [f"{'':<{width}}{'time':>10}{'per index':>15}{'million/s':>11}{'memory':>10}"]
+        rows = [("", "time", "per index", "million/s", "memory")]
         for row in self.rows:
             each = row.ns_per_index
-            cells = (
-                f"{show_time(row.seconds):>10}"
-                f"{'' if each is None else f'{each:,.{2 * (each < 100)}f} ns':>15}"
-                f"{'' if each is None else f'{1000 / each:,.3g}':>11}"
-                f"{show_memory(row.peak_bytes):>10}"
+            rows.append(
+                (
+                    row.name,
+                    show_time(row.seconds),
+                    "" if each is None else f"{each:,.{2 * (each < 100)}f} ns",
+                    "" if each is None else f"{1000 / each:,.3g}",
+                    show_memory(row.peak_bytes),
+                )
             )
-            note = f"  {row.note}" if row.note else ""
-            lines.append(
-                f"{row.name:<{width}}" + (row.note if row.seconds is None else cells + note)
-            )
+        lines += table(rows)
+        lines += [f"{row.name}: {row.note}" for row in self.rows if row.note]
         return "\n".join(line.rstrip() for line in lines)
 
 
