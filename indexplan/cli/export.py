@@ -18,6 +18,7 @@ from indexplan.cli.common import (
     number,
     open_plan,
 )
+from indexplan.errors import IndexPlanError
 from indexplan.files.export import FORMATS
 
 
@@ -46,6 +47,9 @@ def run(options: Any) -> int:
     epochs: Iterable[int] = manifest.build.epochs if manifest else range(1)
     if options.epoch is not None:
         epochs = [options.epoch]
+    if options.per_rank and options.format != "npy":
+        rule, cure = "--per-rank needs --format npy", "leave one of the two out"
+        raise IndexPlanError(f"{rule}; got {options.format}; {cure}")
     with Progress("exporting", "B") as progress:
         exported = ip.export(
             plan, options.out, epochs=epochs, format=options.format, progress=progress

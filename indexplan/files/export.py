@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
 
 EXPORT = "export.json"
-FORMATS = ("npy", "parquet", "arrow")
+Format = Literal["npy", "parquet", "arrow"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two slabs of indices
 
 
@@ -165,7 +166,7 @@ def export(
     out: str | os.PathLike[str],
     *,
     epochs: Iterable[int] = range(1),
-    format: str = "npy",  # noqa: A002 (the word that every writer of files has for it)
+    format: Format = "npy",  # noqa: A002 (the word that every writer of files has for it)
     progress: Progress | None = None,
 ) -> Exported:
     """Write what each rank reads, in order of reading, as plain `.npy` files or as tables.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -31,6 +33,21 @@ def test_duckdb(folder: Path) -> None:
     ).fetchall()
     batch = table.filter("epoch = 1 and step = 7 and rank = 2").order("slot").project("index")
     assert PLAN.batch(1, step=7, rank=2).tolist() == [index for (index,) in batch.fetchall()]
+
+
+def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    """What docs/exports.md says of tables runs, and finds what is in them."""
+    monkeypatch.chdir(tmp_path)
+    ip.save(ip.Plan(ip.Shuffle(800, seed=1), batch_size=4), "run.plan", epochs=range(2))
+    page = (Path(__file__).parents[2] / "docs" / "exports.md").read_text()
+    section = page.partition("\n## Tables\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    assert 3 == len(blocks)
+    for block in blocks:
+        exec(block, {})  # noqa: S102 (our own page)
+    said = capfd.readouterr().out
+    assert all(f" {column} " in said for column in ("epoch", "step", "rank", "len"))
+    assert 8 == len(re.findall(r"\b200\b", said))  # reads of each rank, in two epochs
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

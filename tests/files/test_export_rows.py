@@ -88,6 +88,17 @@ def test_bins(tmp_path: Path, remainder: str) -> None:
     assert (remainder == "pad") == any(row["padded"] for row in found)
 
 
+def test_balance(tmp_path: Path) -> None:
+    """Of a plan with balance, rows are what balance deals."""
+    lengths = [1 + 7 * i % 20 for i in range(60)]
+    order, balance = ip.Shuffle(60, seed=3), ip.Balance(lengths)
+    plan = ip.Plan(order, world_size=3, batch_size=(2, 2), balance=balance)
+    ip.export(plan, tmp_path / "a", format="arrow")
+    found = read(tmp_path / "a/epoch-00000.arrow")
+    assert expected_rows(plan, [(0, 0)]) == found
+    assert expected_rows(plan.replace(balance=None), [(0, 0)]) != found
+
+
 @pytest.mark.parametrize("batch_size", [3, 40, (4, 25)])
 def test_row_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batch_size: Any) -> None:
     """No more rows are drawn at a time than a group has, or one batch of one rank."""

@@ -94,6 +94,12 @@ COMMANDS: list[Command] = [
         spec_file,
     ),
     (
+        "export plan.json out --per-rank --format parquet",
+        2,
+        "indexplan: --per-rank needs --format npy; got parquet; leave one of the two out",
+        spec_file,
+    ),
+    (
         "export plan.json out",
         2,
         "indexplan: --world-size must be set for an export, which has files for each rank; got "
