@@ -1,11 +1,20 @@
 """The scripts of docs/paths.md, as a newcomer runs them: started, stopped, and gone on with."""
 
+import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
 import indexplan as ip
+from tests.together.test_remote import server, store
 from tests.trainers.ranks import ROOT
 from tests.trainers.test_examples import found, run, torchrun
+
+__all__ = ["server"]  # a fixture
 
 PAGE = (ROOT / "docs" / "paths.md").read_text()
 
@@ -47,3 +56,20 @@ def test_hf_imbalanced(tmp_path: Path) -> None:
     plan = ip.Plan(ip.ClassBalanced(labels, seed=42), world_size=1, batch_size=12)
     left = steps_after(plan, plan.cursor(0, step=30), 2, range(2))
     assert [(str(30 + left),)] == found(r"^(\d+) steps, ", lines)
+
+
+@pytest.mark.usefixtures("server")
+def test_s3_shards(tmp_path: Path) -> None:
+    """Stopped on two ranks, gone on with on three: all full batches of the epoch are read."""
+    url, command = "s3://bucket/*.parquet", [sys.executable, "-m", "indexplan", "shards"]
+    for name in range(24):
+        file = tmp_path / f"{name:02}.parquet"
+        pq.write_table(pa.table({"x": np.arange(40.0) / 40}), file)
+        store().put(str(file), f"bucket/{file.name}")
+    subprocess.run([*command, url, "--output", tmp_path / "shards.json"], check=True)
+
+    lines = run(tmp_path, [sys.executable], "s3_shards.py", url, "--traffic", 16)
+    assert "2 nodes of 8 ranks, 24 shards, 960 samples" == lines[0]
+    lines = run(tmp_path, torchrun(2), "s3_shards.py", url, "--max-steps", 9)
+    lines += run(tmp_path, torchrun(3), "s3_shards.py", url)
+    assert ["2 ranks, up to step 9: 432 samples", "3 ranks, up to step 20: 528 samples"] == lines
