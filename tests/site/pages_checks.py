@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -37,34 +38,40 @@ def test_same_as_in_the_repository(page: str, site: Path) -> None:
     }
 
 
-def test_nothing_from_other_hosts(site: Path) -> None:
-    """No page, style or script of the site loads anything from another host."""
-    loaded = []
+@pytest.fixture(scope="session")
+def references(site: Path) -> tuple[list[tuple[Path, str, str]], dict[Path, set[str]]]:
+    """What each page refers to: page, tag and address; and the places that each page has."""
+    found, places = [], {}
     for page in site.rglob("*.html"):
         html = BeautifulSoup(page.read_text(), "html.parser")
-        for tag in html.select("[src], link[href]:not([rel=canonical])"):
-            loaded.append(str(tag.get("src") or tag["href"]))
+        for tag in html.select("[href], [src]"):
+            found.append((page, tag.name, str(tag.get("src") or tag["href"])))
+        places[page] = {str(tag["id"]) for tag in html.select("[id]")}
+    return found, places
+
+
+def test_nothing_from_other_hosts(site: Path, references: tuple[Any, ...]) -> None:
+    """No page, style or script of the site loads anything from another host."""
+    loaded = [address for _, tag, address in references[0] if tag != "a"]
     for style in site.rglob("*.css"):
         loaded += re.findall(r"url\(([^)]*)\)", style.read_text())
     assert len(loaded) > 500
     assert not [each for each in loaded if re.match(r"['\"]?(https?:)?//", each)]
 
 
-def test_links(site: Path) -> None:
+def test_links(site: Path, references: tuple[Any, ...]) -> None:
     """Every link inside the site leads to a file that is there, and to a place that it has."""
-    pages = {page: BeautifulSoup(page.read_text(), "html.parser") for page in site.rglob("*.html")}
-    places = {page: {str(tag["id"]) for tag in html.select("[id]")} for page, html in pages.items()}
+    found, places = references
     wrong, followed = [], 0
-    for page, html in pages.items():
-        for tag in html.select("a[href], link[href], [src]"):
-            target = urlsplit(str(tag.get("href") or tag.get("src")))
-            if target.scheme or page.name == "404.html":  # which is of any folder
-                continue
-            followed += 1
-            file = (page.parent / unquote(target.path)).resolve() if target.path else page
-            place = unquote(target.fragment)
-            if not file.is_file() or (place and place not in places[file] | {"__skip", "__toc"}):
-                wrong.append(f"{page.relative_to(site)}: {target.geturl()}")
+    for page, _, address in found:
+        target = urlsplit(address)
+        if target.scheme or page.name == "404.html":  # which is of any folder
+            continue
+        followed += 1
+        file = (page.parent / unquote(target.path)).resolve() if target.path else page
+        place = unquote(target.fragment)
+        if not file.is_file() or (place and place not in places[file]):
+            wrong.append(f"{page.relative_to(site)}: {address}")
     assert not wrong
     assert followed > 5000
 
