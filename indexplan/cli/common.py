@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
+from indexplan.cli.terminal import for_terminal
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, integer
 from indexplan.files.format import Manifest
 from indexplan.orders.kinds import integer_in
@@ -116,6 +117,8 @@ def emit(options: Any, answer: Answer) -> None:
     """Print an answer, for programs or for people; what is in it is no command to a terminal."""
     text = json.dumps(answer.to_dict(), indent=2) if options.json else str(answer)
     text = printable_lines(text)
+    if not options.json:
+        text = for_terminal(text, sys.stdout)
     known = sys.stdout.encoding or "utf-8"  # of a terminal that has no more than ASCII, say
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 

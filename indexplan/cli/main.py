@@ -32,6 +32,7 @@ from indexplan.cli import (
 )
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.cli.parsing import Parser, new_parser, options_in
+from indexplan.cli.terminal import for_terminal
 from indexplan.cli.words import said
 from indexplan.errors import IndexPlanError, PlanFileError
 
@@ -96,5 +97,5 @@ def _complain(error: IndexPlanError, message: str, as_json: bool) -> int:
         found = {"type": kind, "message": message, "exit_code": code}
         print(json.dumps({"error": found}, indent=2))  # noqa: T201 (the output)
         sys.stdout.flush()
-    sys.stderr.write(f"indexplan: {message}\n")
+    sys.stderr.write(for_terminal(f"indexplan: {message}", sys.stderr) + "\n")
     return code

@@ -126,7 +126,7 @@ def show_plan(
         counts = [account[f"num_{name}"] for name in columns[1:5]]
         rows.append([str(account["epoch"]), *(f"{count:,}" for count in counts), sizes, each])
     if sized:
-        lines += table(rows, least=(7, 8, 10, 8, 8, 10, 12))
+        lines += table(rows, least=(5, 7, 9, 7, 6, 8, 8))
     else:
         lines.append("world_size is open: to see steps, name one with --world-size")
     if build and len(stored) > len(epochs) and epoch is None:

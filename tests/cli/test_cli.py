@@ -108,8 +108,8 @@ def rows(said: str) -> list[list[str]]:
 
 def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan in words: its spec, its files, and what becomes of each epoch's units."""
-    header = "epoch      steps       read  dropped   padded    batches     per rank"
-    row = "             22      1,000        0        0   15 to 16   333 to 334"
+    header = "epoch   steps      read dropped padded  batches   per rank"
+    row = "          22     1,000       0      0 15 to 16 333 to 334"
     assert (
         "order        1,000 samples, shuffle-v1, seed 0\n"
         "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"

@@ -1,0 +1,58 @@
+"""What a terminal adds: lines that end between words, and a little colour.
+
+Text that goes to a file or to another program has neither, so that a line stays a line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import textwrap
+from typing import TextIO
+
+GREEN, RED, BOLD = "32", "1;31", "1"
+# what stands out, at the start of a line: results of checks, errors, and headings of tables
+PAINTED = (
+    (r"^ok(?=  )", GREEN),
+    (r"^BAD(?= )", RED),
+    (r"^indexplan:", RED),
+    (r"^(?:epoch|group)  +\S.*$", BOLD),
+)
+
+
+def for_terminal(text: str, stream: TextIO) -> str:
+    """Return a text as it is written to a stream: as it is, unless that is a terminal."""
+    if not stream.isatty():
+        return text
+    columns = shutil.get_terminal_size((80, 24)).columns
+    text = "\n".join(fitted(line, columns) for line in text.split("\n"))
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    for pattern, colour in PAINTED:
+        paint = f"\x1b[{colour}m\\g<0>\x1b[0m"
+        text = re.sub(pattern, paint, text, flags=re.MULTILINE)
+    return text
+
+
+def fitted(line: str, columns: int) -> str:
+    """Break a line between words where it is longer than a terminal is wide.
+
+    What goes on stands below its first words: behind a label and two spaces, if there is one. A
+    word that is longer than a line, such as a path, stays whole.
+    """
+    label = re.match(r" *\S+(?: \S+)*? {2,}(?=\S)", line)
+    if len(line) <= columns or (label and " " not in line[len(label[0]) :]):
+        return line
+    indent = len(line) - len(line.lstrip(" ")) + 4
+    if label and len(label[0]) <= columns // 2:
+        indent = len(label[0])
+    parts = textwrap.wrap(
+        line,
+        max(columns, 20),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return "\n".join(parts)
