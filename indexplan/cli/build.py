@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import indexplan as ip
+from indexplan.cli.asking import add_force, check_size
 from indexplan.cli.common import (
     OK,
     Progress,
@@ -37,6 +38,7 @@ def add(verbs: Any) -> None:
     words = "units in a chunk file, the least that a core or part builds (2**26)"
     build.add_argument("--units-per-chunk", type=number, metavar="N", help=words)
     add_engine(build)
+    add_force(build)
 
 
 def run(options: Any) -> int:
@@ -55,6 +57,7 @@ def run(options: Any) -> int:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     each = UNITS_PER_CHUNK if options.units_per_chunk is None else options.units_per_chunk
     part = None if options.part is None else part_named(options.part)
+    check_size(options, options.plan, _size(plan, options.epochs) // (part[1] if part else 1))
     with engine(options) as executor, Progress("building", "idx") as progress:
         saved = ip.save(
             plan,
@@ -68,3 +71,10 @@ def run(options: Any) -> int:
         )
     emit(options, saved)
     return OK
+
+
+def _size(plan: ip.Plan, epochs: int) -> int:
+    """Return about how many bytes some epochs take, by the first of them."""
+    order, size = plan.order, 4 if plan.order.num_samples <= 2**32 else 8
+    units = order.num_units(0)
+    return epochs * (8 * units + size * order.num_samples if order.deals_bins else size * units)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import indexplan as ip
+from indexplan.cli.asking import add_force, check_size
 from indexplan.cli.common import (
     OK,
     Progress,
@@ -39,6 +40,7 @@ def add(verbs: Any) -> None:
     export.add_argument("--epoch", type=number, metavar="N", help=words)
     add_dataset(export, "complain if the dataset has changed")
     add_world_size(export)
+    add_force(export)
 
 
 def run(options: Any) -> int:
@@ -51,8 +53,12 @@ def run(options: Any) -> int:
         rule, cure = "--per-rank needs --format npy", "leave one of the two out"
         raise IndexPlanError(f"{rule}; got {options.format}; {cure}")
     with Progress("exporting", "B") as progress:
-        exported = ip.export(
-            plan, options.out, epochs=epochs, format=options.format, progress=progress
-        )
+
+        def tell(done: int, total: int) -> None:
+            if done == 0:  # before anything is written
+                check_size(options, options.out, total)
+            progress(done, total)
+
+        exported = ip.export(plan, options.out, epochs=epochs, format=options.format, progress=tell)
     emit(options, exported)
     return OK

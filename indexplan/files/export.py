@@ -235,12 +235,12 @@ def export(
     else:
         check_pyarrow(format)
         files = [*_columns(plan), *_tables(plan, numbers, format)]
-    root = store_of(out, "out")
-    _claim(root, plan)
     total = sum(file.size for file in files)
     done = num_written = told = 0
-    if progress is not None:
+    root = store_of(out, "out")
+    if progress is not None:  # which may refuse so much
         progress(0, total)
+    _claim(root, plan)
 
     def tell(now: int) -> None:
         nonlocal told

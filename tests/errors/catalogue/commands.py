@@ -342,6 +342,13 @@ COMMANDS: list[Command] = [
         nothing,
     ),
     (
+        "build a.plan --num-samples 1e12 --batch-size 2",
+        2,
+        "indexplan: --force must be given to write more than 100 GB; got '8.0 TB for a.plan'; give "
+        "it, or write fewer epochs",
+        nothing,
+    ),
+    (
         f"{BUILD} --epochs 0",
         2,
         "indexplan: --epochs must be from 1 to 2**32; got 0; leave it out for one",

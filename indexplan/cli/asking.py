@@ -1,0 +1,37 @@
+"""Before a verb fills a disk: it asks at a terminal, and needs --force elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from indexplan.errors import wrong
+
+LIMIT = 10**11  # bytes that are written without a question
+
+
+def add_force(command: argparse.ArgumentParser) -> None:
+    """Let a verb write whatever is asked of it."""
+    words = "write more than 100 GB without asking"
+    command.add_argument("--force", action="store_true", help=words)
+
+
+def check_size(options: Any, path: str, num_bytes: int) -> None:
+    """Ask whether to write so many bytes, if they are many.
+
+    Raises
+    ------
+    IndexPlanError
+        If nobody agrees; nothing has been written then.
+    """
+    if options.force or num_bytes <= LIMIT:
+        return
+    size = f"{num_bytes / 1e12:,.1f} TB" if num_bytes >= 1e12 else f"{num_bytes / 1e9:,.0f} GB"
+    if sys.stdin.isatty() and sys.stderr.isatty() and not options.json:
+        sys.stderr.write(f"write {size} to {path}? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    cure = "give it, or write fewer epochs"
+    raise wrong("--force", "given to write more than 100 GB", f"{size} for {path}", cure)
