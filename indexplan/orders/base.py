@@ -31,12 +31,12 @@ PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 
 
 class Order(abc.ABC):
-    """A row of units for every epoch, complete in itself: it carries its size and its seed.
+    """The sequence in which each epoch reads the samples; it holds its own size and seed.
 
     A unit is what an order deals: one sample, or one bin of several. A new kind of order is a
     frozen dataclass (`eq=False`: orders compare by what they deal) that sets `algorithm`, writes
-    `_fill` and `_locate`, and is passed to `register`. Whatever it promises beside one sample a
-    unit and each sample once it says in `traits`. An order that repeats samples writes
+    `_fill` and `_locate`, and is passed to `register`. If it promises anything but one sample a
+    unit and each sample once, `traits` says so. An order that repeats samples writes
     `_locate_all` instead of `_locate`; one that deals bins also `num_units` and `_offsets`.
     docs/orders.md has examples, and `indexplan.testing.check_order` checks it.
 
@@ -154,10 +154,10 @@ class Order(abc.ABC):
         return {each.identity["sha256"]: each for each in _columns(values)}
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run under the order `saved` may go on with this one, at a position.
+        """Return whether a run saved under the order `saved` may continue with this one.
 
-        Up to there both must have read the same. That is so where they are equal; an order whose
-        later part may change writes its own.
+        Both must read the same up to the position given. Equal orders do; an order whose later
+        part may change writes its own.
 
         Parameters
         ----------
@@ -344,7 +344,7 @@ class Order(abc.ABC):
         raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
 
     def spans(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
-        """Return which part is read of each sample that `take` returns, if the order cuts samples.
+        """Return which part of each sample that `take` returns is read, if the order cuts samples.
 
         Returns
         -------

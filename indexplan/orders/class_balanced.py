@@ -25,10 +25,10 @@ CURE = "pass one number for each class, by rising label, or a dict of label to n
 @register
 @dataclass(frozen=True, eq=False)
 class ClassBalanced(ByClass):
-    """Every class as often as every other, or as its weight says, whatever their sizes.
+    """Reads every class equally often, or as its weight says, whatever the sizes.
 
-    For imbalanced datasets. Each row of as many reads as there are classes holds each class once,
-    and a class deals all its samples before it deals one again.
+    For imbalanced datasets. With n classes, each next n reads hold each class once, and a class
+    reads all its samples before one comes again.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ClassBalanced(ByClass):
         `num_classes * largest_class` oversamples the small classes, `num_classes * smallest_class`
         undersamples the large ones.
     weights : Column, array_like of float, mapping of label to float, or path, optional
-        How often each class is read, against the others, by rising label; 0 leaves a class out.
+        How often each class is read, relative to the others, by rising label; 0 leaves one out.
     seed : int, default 0
         0 <= seed < 2**128.
 

@@ -28,7 +28,7 @@ class ClassBatches(ByClass):
 
     For metric learning (P x K batches) and few-shot episodes (N ways, K shots and Q queries:
     `per_class=K + Q`). Plans take `batch_size=1`, and loaders `keep_bins=False`, so that a unit's
-    samples are collated as any batch is; or more, for several such batches per rank.
+    samples are collated like any batch; or more, for several such batches per rank.
 
     Parameters
     ----------

@@ -32,10 +32,10 @@ Columns: TypeAlias = "Finder | str | os.PathLike[str] | Iterable[Any] | None"
 
 
 class Column:
-    """A row of numbers that an order reads, known by what it holds and not by where it lies.
+    """Numbers that an order reads, identified by their values, not by where they lie.
 
     Specs, fingerprints and cursors hold its `to_dict()`: type, length and sha256. Equal numbers are
-    one column, be they in a list, an array or a file.
+    one column, whether in a list, an array or a file.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Column:
         Integers below 2**63 or floats; or the path of a `.npy` file of them, which is mapped. A
         column of a path pickles to the path, one of an array to the array.
     kind : {"integers", "floats"}, optional
-        What the order needs; for floats, integers will do. By default what the values are.
+        What the order needs; integers pass as floats. By default what the values are.
 
     Raises
     ------

@@ -33,17 +33,17 @@ def curriculum(
     epoch_size: int | str | None = None,
     seed: int = 0,
 ) -> Subset:
-    """Return an order that reads the easiest samples first, and harder ones from some places on.
+    """Return an order that reads the easiest samples first, and harder ones later.
 
-    Samples are sorted by difficulty and cut into bins of as many, which differ by one at most. A
-    stage opens the first of them, all of which are read equally often, shuffled. No sample of a bin
-    is read again before all of the bin were, whatever was opened meanwhile; a bin that is closed
-    goes on where it stood when it is opened again.
+    Samples are sorted by difficulty and cut into bins whose sizes differ by at most one. A stage
+    opens the first of them; their samples are read equally often, shuffled. No sample of a bin is
+    read again before all of the bin were, whatever opens meanwhile; a bin that was closed continues
+    where it stood.
 
     Parameters
     ----------
     difficulty : Column, array_like or path, shape (num_samples,)
-        Of each sample; equal ones stay in the dataset's order.
+        For each sample; equal ones keep the dataset's order.
     stages : sequence of (int, number)
         Units of the whole run, all epochs one after another, rising from 0; and which part of the
         samples is open from there on, above 0 and at most 1: so many bins of the num_bins, rounded

@@ -44,7 +44,7 @@ class Pieces(NamedTuple):
 @register
 @dataclass(frozen=True, eq=False)
 class DocumentWindows(Order):
-    """Windows of documents that are shuffled whole, for pre-training: Megatron's way to cut text.
+    """Windows of shuffled documents, for pre-training: Megatron's way to cut text.
 
     In each epoch the documents are shuffled, written one after another, and cut into windows of
     `length` tokens, which are shuffled too. A unit is a window: a bin of the documents that it
@@ -58,9 +58,9 @@ class DocumentWindows(Order):
         Tokens of a window that are a target, 1 <= length < 2**63: the context length of a model
         that predicts each next token.
     overlap : int, default 1
-        Tokens before these, which the window before reads too; length + overlap is at most the sum
-        of lengths. A model's targets are its inputs one token later, so 1 gives `length` inputs and
-        as many targets.
+        Tokens before these, which the previous window reads too; length + overlap is at most the
+        sum of lengths. A model's targets are its inputs one token later, so 1 gives `length` inputs
+        and as many targets.
     block_size : int, default 1024
         Neighbouring documents that stay together, 1 <= block_size < 2**63: blocks are shuffled, and
         documents in each. A window costs as much as a block; a block of all documents is one

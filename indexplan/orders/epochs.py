@@ -23,10 +23,10 @@ PLACE_STOP = 2**63
 @register
 @dataclass(frozen=True, eq=False)
 class Epochs(Layer):
-    """The endless stream of another order, cut into epochs of a size of one's own.
+    """The endless stream of another order, cut into epochs of any size.
 
-    For "an epoch" of 10,000 steps, whatever the dataset's size, or of a tenth of the dataset. No
-    sample comes twice before all have been read: an epoch begins where the one before ended.
+    For epochs of 10,000 steps, whatever the dataset's size, or of a tenth of the dataset. No sample
+    comes twice before all have been read: an epoch begins where the previous one ended.
 
     Parameters
     ----------

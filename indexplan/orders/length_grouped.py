@@ -28,8 +28,8 @@ class LengthGrouped(Buckets):
     batch_size : int
         Samples in a bin, 1 <= batch_size < 2**31. One bin of an epoch may have fewer.
     num_buckets : int, default 64
-        Intervals of lengths that bins stay in, 1 <= num_buckets <= 65,536. More of them leave less
-        padding, and fewer samples that may meet in a bin.
+        Intervals of lengths that bins stay in, 1 <= num_buckets <= 65,536. With more, there is less
+        padding, but fewer samples can meet in a bin.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -40,9 +40,9 @@ class LengthGrouped(Buckets):
 
     Notes
     -----
-    Samples are sorted by length, and the row is cut into buckets of whole bins, where padding is
-    least; in each epoch every bucket is shuffled. This takes 4 bytes a sample and 16 for each
-    different length, which are worked out at the first question.
+    Samples are sorted by length and cut into buckets of whole bins where padding is least; in each
+    epoch every bucket is shuffled. This takes 4 bytes a sample and 16 for each different length,
+    computed at first use.
 
     Examples
     --------

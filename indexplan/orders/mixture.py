@@ -45,12 +45,12 @@ class Mixture(Order):
         sources of nearly the same size are read in nearly the same sequence. All epochs of a source
         must have as many units.
     weights : mapping of str to number, or sequence of (int, mapping)
-        How much each source is read, against the others; or phases of weights, each with the unit
-        of the whole run, all epochs one after another, from which on it holds; the first one is 0.
+        How much each source is read, relative to the others; or phases `(unit, weights)`, each of
+        which holds from that unit of the whole run on, all epochs counted; the first unit is 0.
         Written decimals are exact: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10 units.
     epoch_size : int or {"first_exhausted", "all_exhausted"}, optional
-        Units in an epoch, 1 <= epoch_size < 2**63: by default the sources' units together. Or up
-        to where a source would begin anew, or until each source was read to its end once.
+        Units in an epoch, 1 <= epoch_size < 2**63: by default as many as the sources have together.
+        Or up to where a source would begin anew, or until each source was read to its end once.
     seed : int, default 0
         0 <= seed < 2**128, of the mixing; the sources have their own.
     period : int, optional
@@ -227,7 +227,7 @@ class Mixture(Order):
     ) -> Mixture:
         """Return the mixture with other weights from a place on.
 
-        What is read before stays as it is, so a run may be stopped, and go on with it:
+        Earlier reads do not change, so a run can stop and resume with it:
         `plan.replace(order=...).resume(cursor)`, where the place is the cursor's or a later one.
 
         Parameters

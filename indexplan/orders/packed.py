@@ -44,10 +44,10 @@ CUT = "np.minimum(lengths, max_length), where the dataset cuts them, or ip.piece
 class Packed(ByLength):
     """Every epoch reads all samples once, in bins that are filled up to a length.
 
-    For rows of several texts, as in fine-tuning: bins are nearly full, and unlike those of packers
-    that fill bins one by one, each holds long samples and short ones. They are shuffled over the
-    epoch, and hold other samples in each epoch; all epochs have as many. A plan's batch size counts
-    bins.
+    For rows of several texts, as in fine-tuning: bins are nearly full, and each holds long and
+    short samples, unlike those of packers that fill bins one by one. They are shuffled over the
+    epoch, and hold other samples in each epoch; all epochs have the same number. A plan's batch
+    size counts bins.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class Packed(ByLength):
     max_samples : int, optional
         Samples in a bin at most, 1 <= max_samples < 2**31; by default 2**31 - 1.
     min_stratum : int, default 1
-        Samples of like lengths, at least so many, stand in for each other, 1 <= min_stratum <=
-        2**32: more of them meet more others, and fill bins less, as all count as the longest.
+        At least this many samples of similar length are interchangeable, 1 <= min_stratum <= 2**32:
+        with more, samples meet more others, but bins are less full, as all count as the longest.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -70,8 +70,8 @@ class Packed(ByLength):
 
     Notes
     -----
-    Which lengths share a bin is worked out at the first question, and is the same in all epochs;
-    which samples have them is shuffled. Inside a bin the longest come first. This takes 4 bytes a
+    Which lengths share a bin is computed at first use, and is the same in all epochs; which samples
+    of these lengths do is shuffled. Inside a bin the longest come first. This takes 4 bytes a
     sample, and more where there are few samples or many different lengths.
 
     Examples
@@ -178,7 +178,7 @@ class Packed(ByLength):
     def heaviest(self, epoch: int) -> int:
         """Return the position of a bin with the most tokens.
 
-        A run that reads it first finds out at once whether memory will do.
+        Read it first to find out at once whether memory suffices.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ from indexplan.orders.traits import Traits
 @register
 @dataclass(frozen=True, eq=False)
 class Repeat(Layer):
-    """Every unit of another order several times an epoch, the copies a known distance apart.
+    """Reads every unit of another order several times an epoch, copies a known distance apart.
 
     For repeated augmentation (Hoffer et al., "Augment Your Batch", CVPR 2020): copies of a sample
     in one step, each augmented by the rank that reads it.

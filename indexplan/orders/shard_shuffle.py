@@ -39,7 +39,7 @@ class Sized(Protocol):
 class ShardShuffle(Order):
     """Every epoch reads the shards in a shuffled order, in lanes that stay with a node.
 
-    For datasets that lie in shards, of whatever sizes, on many nodes. The shuffled row of shards is
+    For datasets in shards of any sizes, on many nodes. The shuffled shards, one after another, are
     cut into `lanes`, which are read side by side: a stripe has some places of each in turn. A
     rank's share of a step is a stretch of a stripe, so each node meets the same few lanes in all
     steps, and reads its own shards only; a global batch meets all lanes.
@@ -57,8 +57,8 @@ class ShardShuffle(Order):
     window : int, default 2
         Shards, of the mean size, whose samples are shuffled together; 1 <= window < 2**32.
     sticky : bool, default False
-        Whether lanes keep their shards in all epochs, so that nodes which store them read them once
-        only: then only the order inside a lane changes.
+        Whether lanes keep their shards in all epochs, so that nodes which store them download them
+        only once: then only the order inside a lane changes.
     grid : {"epoch", "stream"}, default "epoch"
         Where stripes start: at each epoch's start, or, for plans with remainder="carry", whose
         steps run through the epochs, at every multiple of `stripe` in the stream of all epochs.

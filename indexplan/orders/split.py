@@ -153,14 +153,14 @@ class Part(Order):
 
 
 class Split(Mapping[str, Part]):
-    """Disjoint parts of a dataset, the same on all ranks and in all epochs: by a formula, no lists.
+    """Disjoint parts of a dataset, the same on all ranks and in all epochs, without lists.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset.
     parts : mapping of str to number, or sequence of (str, number)
-        The parts' names, and how much of the dataset each gets, against the others.
+        The parts' names, and how much of the dataset each gets, relative to the others.
     seed : int, default 0
         0 <= seed < 2**128. Another seed gives other parts.
     groups : Column, array_like of int or path, optional
@@ -226,7 +226,7 @@ class Split(Mapping[str, Part]):
 def folds(
     num_samples: int, k: int, *, seed: int = 0, groups: Any = None
 ) -> list[tuple[Part, Part]]:
-    """Return the k folds of a cross-validation: of each, what is trained on, and what is left out.
+    """Return the k folds of a cross-validation: for each, what to train on, and what is left out.
 
     Parameters
     ----------

@@ -224,7 +224,7 @@ class Buckets(ByLength):
     def heaviest(self, epoch: int) -> int:
         """Return the position of the bin that costs most: its longest length times its samples.
 
-        A run that reads it first finds out at once whether memory will do.
+        Read it first to find out at once whether memory suffices.
 
         Parameters
         ----------

@@ -23,10 +23,10 @@ CURE = "pass the samples to read, such as np.flatnonzero(keep), or keep itself"
 @register
 @dataclass(frozen=True, eq=False)
 class Subset(Layer):
-    """Only some samples of a dataset, in the order of another order over as many.
+    """Only some samples of a dataset, in the sequence of another order of that many.
 
-    For filters, validation splits and datasets sorted in a way of one's own. The order inside
-    runs over the samples that are kept: `Subset(Shuffle(len(keep)), keep, len(dataset))`.
+    For filters, validation splits and datasets that you sort yourself. The inner order runs over
+    the samples that are kept: `Subset(Shuffle(len(keep)), keep, len(dataset))`.
 
     Parameters
     ----------

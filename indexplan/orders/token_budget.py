@@ -22,16 +22,16 @@ from indexplan.seeds import check_seed
 @register
 @dataclass(frozen=True, eq=False)
 class TokenBudget(Buckets):
-    """Every epoch reads all samples once, in bins of similar length that a budget bounds.
+    """Every epoch reads all samples once, in bins of similar length, within a budget.
 
     A bin of samples padded to its longest has at most `max_tokens`: few long samples, or many short
     ones. The bins are shuffled over the epoch, and hold other samples in each epoch; all epochs
-    have as many. A plan's batch size counts bins.
+    have the same number. A plan's batch size counts bins.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
-        The length of each sample, 1 <= length <= 2**40, in tokens or whatever memory is taken by;
+        The length of each sample, 1 <= length <= 2**40, in tokens or whatever takes memory;
         for a quadratic cost, such as `length + length**2 // q`, pass that.
     max_tokens : int
         The longest length of a bin times its samples is at most this; at least the longest length,
@@ -39,7 +39,7 @@ class TokenBudget(Buckets):
     max_samples : int, optional
         Samples in a bin at most, 1 <= max_samples < 2**31.
     multiple_of : int, default 1
-        Bins of more samples than this have a multiple of it, but for one in an epoch; at most
+        Bins of more samples than this have a multiple of it, except one in an epoch; at most
         max_samples.
     num_buckets : int, default 64
         Intervals of lengths that bins stay in, 1 <= num_buckets <= 65,536.
@@ -53,9 +53,9 @@ class TokenBudget(Buckets):
 
     Notes
     -----
-    Samples are sorted by length, and the row is cut into buckets of whole bins, each of as many
-    samples as the bucket's longest allows; in each epoch every bucket is shuffled. This takes 4
-    bytes a sample and 16 for each different length, worked out at the first question.
+    Samples are sorted by length and cut into buckets of whole bins, each of as many samples as the
+    bucket's longest allows; in each epoch every bucket is shuffled. This takes 4 bytes a sample and
+    16 for each different length, computed at first use.
 
     Examples
     --------

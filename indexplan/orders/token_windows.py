@@ -31,7 +31,7 @@ class TokenWindows(Order):
         Tokens of a window that are a target, 1 <= length < 2**63: the context length of a model
         that predicts each next token.
     overlap : int, default 1
-        Tokens before these, which the window before reads too; length + overlap <= num_tokens. A
+        Tokens before these, which the previous window reads too; length + overlap <= num_tokens. A
         model's targets are its inputs one token later, so 1 gives `length` inputs and as many
         targets. More is context without a target.
     shift : bool, default True

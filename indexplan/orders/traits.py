@@ -11,7 +11,7 @@ READS = ("once", "at most once", "any")
 
 @dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What an order promises of all of its epochs; a plan directory remembers it.
+    """What an order promises for all of its epochs; a plan directory remembers it.
 
     Parameters
     ----------

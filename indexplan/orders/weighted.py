@@ -44,15 +44,15 @@ class Weighted(Order):
     Parameters
     ----------
     weights : Column, array_like of float, path, or sequence of (epoch, weights)
-        The weight of each sample, finite and not negative; of any sum. Or several such rows, each
-        with the epoch from which on it holds, rising from 0.
+        The weight of each sample, finite and not negative; of any sum. Or several arrays, each with
+        the epoch from which on it holds, rising from 0.
     epoch_size : int, optional
         Reads in an epoch, 1 <= epoch_size < 2**61; by default as many as there are weights.
     seed : int, default 0
         0 <= seed < 2**128.
     max_repeats : int, optional
-        How often an epoch reads a sample at most; 1 is drawing without replacement. What samples
-        have too much goes to the others, in proportion to their weights.
+        How often an epoch reads a sample at most; 1 draws without replacement. The excess goes to
+        the other samples, in proportion to their weights.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class Weighted(Order):
 
     Notes
     -----
-    weighted-v1 is systematic sampling in a row that is shuffled by the seed. Scaling all weights by
+    weighted-v1 is systematic sampling of samples that the seed has shuffled. Scaling all weights by
     a power of two changes no index. Beside the weights it takes 10 to 16 bytes a sample, which are
     worked out when the first epoch is read, or a sample is located. Where many weights are equal,
     epochs have few different subsets of those samples.
@@ -135,8 +135,8 @@ class Weighted(Order):
     def updated(self, epoch: int, weights: Any) -> Weighted:
         """Return the order with other weights from an epoch on.
 
-        A run may go on with it from a cursor in that epoch's beginning, or earlier. The weights
-        that held from that epoch or a later one on are dropped.
+        A run can resume with it from a cursor at that epoch's beginning, or earlier. Weights that
+        held from that epoch or a later one on are dropped.
 
         Parameters
         ----------

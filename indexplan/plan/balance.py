@@ -30,18 +30,18 @@ SUM_STOP = 2**63  # of the costs of a step
 
 @dataclass(frozen=True)
 class Balance:
-    """Deal the units of each step to the ranks so that their work is as equal as it can be.
+    """Divides the units of each step so that all ranks have nearly equal work.
 
     The work of a sample of length l is `linear * l + quadratic * l**2`; that of a bin is the sum
     over its samples. A step reads the same units as without balance, and every rank and inner
-    batch gets as many of them as without: only others.
+    batch gets as many: only which ones changes.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
         The length of each sample, 1 <= length <= 2**40, in tokens, frames or any other unit.
     linear, quadratic : int, default 1 and 0
-        What a unit of length costs, and a pair of them, as in attention; not both 0.
+        What each unit of length costs, and each of its square, as in attention; not both 0.
 
     Raises
     ------

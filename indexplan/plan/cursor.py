@@ -28,9 +28,9 @@ class Cursor:
     position : int
         The first unread position of that epoch.
     order : mapping
-        The order's dict form, and
+        The order's dict form; it must be the same when the run resumes.
     sub_epochs : int
-        the plan's number of sub-epochs: they must be the same when the run goes on.
+        The plan's number of sub-epochs; likewise.
 
     Raises
     ------

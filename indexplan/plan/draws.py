@@ -27,8 +27,8 @@ ROWS = 24  # groups that a text names: as many of those drawn most as of those d
 class Draws(Answer):
     """How many samples of each group the steps of an epoch draw, and how many it aims at.
 
-    Or how many units, where the order's shares are of units: those of a mixture of bins, each of
-    which is of one source.
+    Or how many units, where the order's shares count units, as those of a mixture of bins do: each
+    bin is of one source.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Draws(Answer):
     names : tuple of str
         The order's groups: the sources of a mixture, or the classes.
     stops : numpy.ndarray
-        int64, shape (points,): so many steps were finished at each point.
+        int64, shape (points,): how many steps were finished at each point.
     counts : numpy.ndarray
         int64, shape (points, groups): what was drawn of each group by then, over all ranks; without
         padding.
@@ -115,15 +115,17 @@ class Draws(Answer):
 def draws(plan: Plan, epoch: int | None = None) -> Draws:
     """Return how many samples of each group the steps of an epoch draw, beside their shares.
 
-    Of an epoch of more than some 2**25 samples, the first steps are drawn; of a longer step, part.
+    Of an epoch of more than about 2**25 samples only the first steps are drawn; of a longer step,
+    only a part.
 
-    A mixture's weights are of units. So where its sources deal bins, bins are counted, and not the
-    samples in them: of sources with bins of different sizes, these are drawn in other shares.
+    A mixture's weights count units. So where its sources deal bins, bins are counted, not the
+    samples in them: where bins differ in size, samples are drawn in other shares.
 
     Parameters
     ----------
     plan : Plan
-        Of an order with groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or layers over one.
+        Its order must have groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or layers over
+        one.
     epoch : int, optional
         By default the plan's first.
 

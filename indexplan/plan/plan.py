@@ -65,10 +65,10 @@ class Plan:
     Parameters
     ----------
     order : Order
-        The row of units that each epoch reads.
+        The sequence in which each epoch reads its units: samples, or bins of samples.
     world_size : int, optional
-        Ranks of the data-parallel group, 1 <= world_size < 2**31. Open if left out: whatever
-        does not depend on it works.
+        Ranks of the data-parallel group, 1 <= world_size < 2**31. If left out it is open: loaders
+        take the running one, and whatever does not depend on it works.
     batch_size : int, tuple of int or list of Phase
         Units per rank and step. A tuple nests: (5, 3) is 5 inner batches of 3. Phases change it
         during the run.
@@ -77,11 +77,11 @@ class Plan:
     sub_epochs : int, default 1
         Intervals of near-equal size that each epoch is cut into.
     remainder : {"spread", "drop", "pad", "carry"}, default "spread"
-        What happens to units that do not fill a global batch. "spread": steps shrink, by at most
-        one unit against each other. "drop": nobody reads them. "pad": the sub-epoch's first
+        What happens to units that do not fill a global batch. "spread": steps get smaller, and
+        differ by at most one unit. "drop": nobody reads them. "pad": the sub-epoch's first
         units fill the last step. "carry": the next epoch fills it.
     balance : Balance, optional
-        Deal the units of each step to the ranks so that their work is nearly equal, where samples
+        Divides the units of each step so that all ranks have nearly equal work, where samples
         differ in length.
     resumed : Resume, optional
         Where the plan starts; `resume` sets it.
@@ -131,7 +131,7 @@ class Plan:
 
     @once
     def partition(self) -> Partition:
-        """The arithmetic of who reads what, which knows of positions and nothing of samples.
+        """Which rank reads which positions: arithmetic that knows nothing of samples.
 
         Examples
         --------
@@ -173,7 +173,7 @@ class Plan:
         return steps_of(self, epoch, sub_epoch).num_steps
 
     def first_step(self, epoch: int, sub_epoch: int | None = None) -> int:
-        """Return the number of the first unfinished step: 0, but in the sub-epoch of a resume.
+        """Return the first unfinished step: 0, except in the sub-epoch of a resume.
 
         Examples
         --------
@@ -218,12 +218,12 @@ class Plan:
         return deal_offsets(self.order, batch_of(self, epoch, sub_epoch, step, rank))
 
     def spans(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
-        """Return which part is read of each sample of a batch, if the order cuts samples.
+        """Return which part of each sample a batch reads, if the order cuts samples.
 
         Returns
         -------
         numpy.ndarray
-            int64, shape (samples, 2): of each sample in `batch` the tokens [start, stop).
+            int64, shape (samples, 2): the tokens [start, stop) of each sample in `batch`.
 
         Raises
         ------
@@ -393,7 +393,7 @@ class Plan:
         nested : bool, default False
             Cut each batch into its inner batches, as `micro_batches` does: lists of bins.
         spans : bool, default False
-            Say of each sample which part is read too; the order has to cut samples.
+            Also return which part of each sample is read; the order must cut samples.
 
         Yields
         ------
@@ -430,7 +430,7 @@ class Plan:
         return steps.valid(*share(steps, world_of(self), rank, step_of(self, steps, step)))
 
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
-        """Return the valid units of a step over all ranks: what a loss is weighted by.
+        """Return how many units all ranks read in a step, without padding: to weight losses by.
 
         Examples
         --------
@@ -445,15 +445,15 @@ class Plan:
     def step_total(
         self, column: Any, epoch: int, sub_epoch: int | None = None, *, step: int
     ) -> int:
-        """Return the sum of a column over all samples that a step reads, of all ranks.
+        """Return the sum of a column over all samples that all ranks read in a step.
 
-        What a mean over tokens is divided by, where batches differ in tokens. Padding is left out;
+        Divide by it for a mean over tokens, where batches differ in tokens. Padding is left out;
         a sample that is read twice counts twice. It costs as much as the step's global batch.
 
         Parameters
         ----------
         column : Column, array_like of int, shape (num_samples,), path or None
-            A number of each sample, such as its tokens. A list is copied at each call, a Column or
+            A number for each sample, such as its tokens. A list is copied at each call, a Column or
             an array is not. None counts samples, which are units where the order deals no bins; of
             an order that cuts samples, the pieces.
 
@@ -495,7 +495,7 @@ class Plan:
         self, index: Sequence[int] | NDArray[np.integer[Any]], epoch: int
     ) -> Location[Int64]: ...
     def locate(self, index: ArrayLike, epoch: int) -> Location[Any]:
-        """Return where an epoch's order has a sample first read: the inverse of `batch`.
+        """Return where a sample is first read in an epoch: the inverse of `batch`.
 
         Parameters
         ----------
@@ -522,7 +522,7 @@ class Plan:
         return first_read(self, index, check_epoch(epoch))
 
     def locate_all(self, index: ArrayLike, epoch: int) -> tuple[Location[Int64], Int64]:
-        """Return all the places where an epoch's order has a sample read, for orders that repeat.
+        """Return every place at which a sample is read in an epoch, for orders that repeat samples.
 
         Parameters
         ----------
@@ -551,7 +551,7 @@ class Plan:
         return all_reads(self, index, check_epoch(epoch))
 
     def account(self, epoch: int, sub_epoch: int | None = None) -> Account:
-        """Return what becomes of an epoch's units, or of one sub-epoch's: every unit is counted.
+        """Return what becomes of the units of an epoch or sub-epoch: every unit is counted.
 
         Examples
         --------
@@ -614,8 +614,8 @@ class Plan:
 
         World size, batch size, schedule and remainder may differ from those that the cursor was
         saved under; order and sub_epochs may not. The rest of the cursor's sub-epoch is
-        partitioned by the same formulas; its steps keep their numbers. An unchanged plan goes on
-        with exactly the steps that an uninterrupted run would have had.
+        partitioned by the same formulas; its steps keep their numbers. An unchanged plan
+        continues with exactly the steps of an uninterrupted run.
 
         Raises
         ------
@@ -637,7 +637,7 @@ class Plan:
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
         """Return a plan with some fields changed, and not resumed.
 
-        Giving one of `batch_size` and `global_batch_size` takes the other's place.
+        `batch_size` and `global_batch_size` replace each other.
 
         Raises
         ------
@@ -677,11 +677,11 @@ class Plan:
         data : mapping
             What `to_dict` returned.
         order : Order, optional
-            An order that equals the one described, to be used as it is.
+            The order to use, which must equal the one described.
         columns : folder, or iterable of columns, arrays, paths and folders, optional
-            Where the order's columns are found, which a plan knows by their sha256: a folder has
-            them as `<sha256>.npy`, as the folder `columns` of a plan directory does, or as other
-            `.npy` files, which are read until they are found.
+            Where to find the order's columns, which a plan knows by their sha256: in a folder as
+            `<sha256>.npy`, as in the folder `columns` of a plan directory, or as other `.npy`
+            files, which are read until all are found.
 
         Raises
         ------
@@ -699,7 +699,7 @@ class Plan:
         return cls(**spec.from_json_types(data, names, order, columns))
 
     def to_json(self) -> str:
-        """Return the plan as canonical JSON text, which the fingerprint is taken of.
+        """Return the plan as canonical JSON text, from which the fingerprint is computed.
 
         Examples
         --------
@@ -726,7 +726,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """The sha256, in hexadecimal, of the plan's canonical JSON, its algorithms inside.
+        """The sha256, in hexadecimal, of the plan's canonical JSON, which names its algorithms.
 
         Examples
         --------

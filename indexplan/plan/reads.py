@@ -69,12 +69,11 @@ def reads(
 ) -> Reads:
     """Return which shards some ranks read in some steps, from when to when, and how much of each.
 
-    It costs what drawing these steps' samples costs, and holds some of them at a time. With `most`,
-    it looks no further than it has to; the next look goes on at the `stop_step` of this one.
+    This costs as much as drawing the samples of these steps; few are held at a time. With `most`,
+    it looks no further than it must; continue at the `stop_step` of the result.
 
-    What it says is true of the steps that it looked at, and of no others: a shard whose last step
-    is near the end of them may be needed again right after. A look from `start_step` on that is
-    longer tells more, up to the end of the sub-epoch, which tells all.
+    The result is about these steps only: a shard whose last step is near their end may be needed
+    again right after. Look further to know more; to the end of the sub-epoch tells all.
 
     Parameters
     ----------
@@ -85,11 +84,11 @@ def reads(
     epoch, sub_epoch : int
         sub_epoch may be left out where the plan has one an epoch.
     ranks : iterable of int, optional
-        Whose reads: those of a node, such as range(8, 16). By default, of all ranks.
+        Whose reads: such as range(8, 16), those of a node. By default all.
     start_step, stop_step : int, optional
         By default, all unfinished steps.
     most : int, optional
-        Stop after the step in which so many shards have been met.
+        Stop after the step that brings the shards to this number.
 
     Raises
     ------

@@ -53,7 +53,7 @@ class Traffic(Answer):
     ----------
     epochs : tuple of int
     num_steps : tuple of int
-        Steps of each epoch that are left.
+        Unfinished steps of each epoch.
     num_shards, num_samples : int
         Of the dataset.
     num_nodes, ranks_per_node : int
@@ -149,8 +149,8 @@ def traffic(
 ) -> Traffic:
     """Return what the nodes of a run read of its shards: downloads, live shards, mixing, caches.
 
-    Every sample of the epochs is drawn, some ten million a second, and of each node and shard 8
-    bytes are held.
+    This draws every sample of the epochs, some ten million a second, and holds 8 bytes for each
+    node and shard.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def traffic(
         needs it. LRU drops what was needed longest ago; pinned keeps what came first; Belady drops
         what is needed again last, which a plan knows.
     epochs : iterable of int, optional
-        By default the first that is left. A cache needs several to be of use.
+        By default the first unfinished one. A cache helps only over several.
 
     Raises
     ------
