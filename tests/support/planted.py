@@ -92,7 +92,7 @@ class WrongKey(Good):
     stream_key = -1  # type: ignore[assignment]
 
 
-@planted("say what it is", "num_samples np.int64(30)", n=np.int64(N))
+@planted("say what it is", f"num_samples {np.int64(N)!r}", n=np.int64(N))
 class NumPyNumber(Good):
     pass
 
@@ -117,7 +117,9 @@ class Empty(Good):
         return 0
 
 
-@planted("have a whole number of units in each epoch, one at least", "num_units(0) np.int64(30)")
+@planted(
+    "have a whole number of units in each epoch, one at least", f"num_units(0) {np.int64(N)!r}"
+)
 class NumPyUnits(Good):
     def num_units(self, epoch: int) -> Any:
         return np.int64(self.num_samples)
