@@ -196,6 +196,8 @@ def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     of = row.dtype.kind
     if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
         got = values if path is None else f"{row.dtype} of shape {row.shape}"
+        if of == "U":  # of names of classes, or of groups
+            cure = "number what is text: numpy.unique(names, return_inverse=True)[1]"
         raise wrong(what, rule, got, cure)
     # other types need no look, which would read a whole file wherever it is opened
     if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:

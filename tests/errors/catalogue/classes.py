@@ -22,8 +22,8 @@ CASES: list[Case] = [
     (
         "labels that are text",
         lambda: ip.ClassBatches(["cat", "dog"], 1, 1),
-        "a column must be a row of integers; got ['cat', 'dog']; pass numbers in one dimension, or "
-        "the path of a .npy file of them",
+        "a column must be a row of integers; got ['cat', 'dog']; number what is text: "
+        "numpy.unique(names, return_inverse=True)[1]",
     ),
     (
         "balanced epochs of nothing",

@@ -82,8 +82,8 @@ CASES: list[Case] = [
     (
         "a column of text",
         lambda: ip.Column(["a"]),
-        "a column must be a row of integers below 2**63, or of floats; got ['a']; pass numbers in "
-        "one dimension, or the path of a .npy file of them",
+        "a column must be a row of integers below 2**63, or of floats; got ['a']; number what is "
+        "text: numpy.unique(names, return_inverse=True)[1]",
     ),
     (
         "a column of rows",
