@@ -115,7 +115,7 @@ class ClassBalanced(ByClass):
         for label, weight, share in zip(self._table.labels, exact, shares, strict=True):
             if weight and not share:
                 enough = ceil(sum(exact) / min(each for each in exact if each))
-                rule = f"enough for a read of each class, label {label} too, which {enough} are"
+                rule = f"at least {enough}, so that each class is read, label {label} too"
                 raise wrong("epoch_size", rule, total, "use more, or a weight of 0")
         return np.array(shares, np.int64)
 

@@ -90,7 +90,7 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
     try:
         return _order(data, columns, 1)
     except RecursionError:  # of lists in lists
-        raise wrong("an order", "of fields that are not so deep", data, WRITTEN) from None
+        raise wrong("an order", "of fields that are nested less deep", data, WRITTEN) from None
 
 
 def _order(data: Any, columns: Columns, depth: int) -> Order:

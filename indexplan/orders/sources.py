@@ -53,5 +53,5 @@ def check_different(sources: tuple[tuple[str, Order], ...]) -> None:
         for name, order in some if len(some) > 1 else []:
             other = texts.setdefault(order._text, name)  # noqa: SLF001 (of an order too)
             if other != name:
-                cure = "give each its own seed, as equal ones read their samples in one sequence"
+                cure = "give each its own seed, or both read their samples in one sequence"
                 raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)

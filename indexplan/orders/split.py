@@ -204,7 +204,7 @@ class Split(Mapping[str, Part]):
         if 0 in sizes:
             what = "samples" if column is None else "groups"
             enough = math.ceil(sum(shares) / min(shares))
-            rule = f"enough for {names[sizes.index(0)]!r} to have one, which {enough} are"
+            rule = f"at least {enough}, so that {names[sizes.index(0)]!r} has one"
             raise wrong(f"the number of {what}", rule, total, "use larger parts")
         made = (Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes)))
         self._parts = dict(zip(names, made, strict=True))

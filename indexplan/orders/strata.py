@@ -340,7 +340,7 @@ def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
     if most < longest:
         above = np.flatnonzero(lengths.array > most)
         rule = f"{what} must be at least {longest}, the longest length"
-        got = f"{most}, which {len(above)} samples are longer than, sample {above[0]} the first"
+        got = f"{most}, but {len(above)} samples are longer, sample {above[0]} the first"
         raise IndexPlanError(f"{rule}; got {got}; {cure}")
 
 

@@ -313,11 +313,11 @@ def _entries(weights: Any) -> Entries:
         return ((0, _column(weights)),)
     entries: list[tuple[int, Column]] = []
     if len(weights) > MOST_ENTRIES:
-        raise wrong("weights", f"at most {MOST_ENTRIES} rows", len(weights), "leave old ones out")
+        raise wrong("weights", f"at most {MOST_ENTRIES} arrays", len(weights), "leave old ones out")
     for each in weights:
         if not _is_pair(each):
             cure = "pass [(0, weights), (7, others)]"
-            raise wrong("weights", "one row, or rows with their epochs", each, cure)
+            raise wrong("weights", "one array, or arrays with their epochs", each, cure)
         epoch = check_epoch(each[0])
         if epoch <= (entries[-1][0] if entries else -1) or (epoch and not entries):
             rule = f"above {entries[-1][0]}, the one before" if entries else "0, the first one"
@@ -344,7 +344,7 @@ def _column(weights: Any) -> Column:
 def _check_weights(column: Column, length: int) -> int:
     """Return how many weights are not 0; the others raise `IndexPlanError`."""
     if len(column) != length:
-        raise wrong("weights", f"{length} numbers, as the first row has", len(column), CURE)
+        raise wrong("weights", f"{length} numbers, as the first array has", len(column), CURE)
     num_positive = 0
     for start in range(0, length, BLOCK):
         block = column.array[start : start + BLOCK]

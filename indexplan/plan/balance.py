@@ -152,7 +152,7 @@ def check_balance(plan: Plan) -> None:
 
 
 def _too_costly(size: int, largest: int) -> IndexPlanError:
-    rule = f"below 2**63 - {size}, were each as costly as the costliest"
+    rule = f"below 2**63 - {size}, if each cost as much as the costliest"
     cure = "make linear and quadratic smaller, or count lengths in larger units"
     return wrong(f"the costs of a step of {counted(size, 'unit')}", rule, size * largest, cure)
 

@@ -114,7 +114,7 @@ class Cursor:
                 for name in names
                 if self.order.get(name) != described.get(name)
             )
-            rule = f"a cursor must be of the plan's order; got one with {said}"
+            rule = f"a cursor must belong to the plan's order; got one with {said}"
             raise IndexPlanError(f"{rule}; resume it with the order it was saved under")
         if self.sub_epochs != sub_epochs:
             cure = f"use plan.replace(sub_epochs={self.sub_epochs})"

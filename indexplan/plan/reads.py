@@ -146,7 +146,9 @@ def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
     except Exception:  # TypeError, or whatever a class of somebody's raises
         each = []
     if not each:
-        raise wrong("ranks", "some ranks, such as range(8, 16)", ranks, "leave it out for all")
+        raise wrong(
+            "ranks", "at least one rank, such as range(8, 16)", ranks, "leave it out for all"
+        )
     cut = [i for i in range(1, len(each)) if each[i] != each[i - 1] + 1]
     edges = zip([0, *cut], [*cut, len(each)], strict=True)
     return [(each[low], each[high - 1] + 1) for low, high in edges]

@@ -196,7 +196,9 @@ def traffic(
         cache = integer("cache", cache, 1, 2**63, cure)
     asked = [plan.start.epoch] if epochs is None else check_epochs(epochs)
     if not asked:
-        raise wrong("epochs", "some epochs", epochs, "leave it out for the first that is left")
+        raise wrong(
+            "epochs", "at least one epoch", epochs, "leave it out for the first unfinished one"
+        )
     table = table_of(plan.order, shards)
     num_nodes = -(-world_size // ranks_per_node)
     if num_nodes * table.num_shards > NOTED:

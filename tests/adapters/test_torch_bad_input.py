@@ -155,17 +155,17 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: resumed(OPEN, CUT_STATE),
     ),
     (
-        "a cursor must be of the plan's order; got one with algorithm shuffle-v0, not shuffle-v1; "
-        "resume it with the order it was saved under",
+        "a cursor must belong to the plan's order; got one with algorithm shuffle-v0, not "
+        "shuffle-v1; resume it with the order it was saved under",
         lambda: resumed(OPEN, OTHER_VERSION),
     ),
     (
-        "a cursor must be of the plan's order; got one with seed 2, not 1; resume it with the "
+        "a cursor must belong to the plan's order; got one with seed 2, not 1; resume it with the "
         "order it was saved under",
         lambda: resumed(OPEN, OTHER_SEED),
     ),
     (
-        "a cursor must be of the plan's order; got one with num_samples 10, not 11; resume it "
+        "a cursor must belong to the plan's order; got one with num_samples 10, not 11; resume it "
         "with the order it was saved under",
         lambda: resumed(OPEN.replace(order=ip.Shuffle(11, seed=1)), STATE),
     ),

@@ -20,7 +20,7 @@ REWRITE = "write it with to_json, or read it with the version of indexplan that 
 def test_cursors_of_another_size() -> None:
     """A cursor of the plan's algorithm names the field in which its order differs."""
     message = (
-        "a cursor must be of the plan's order; got one with num_samples 10, not 11; "
+        "a cursor must belong to the plan's order; got one with num_samples 10, not 11; "
         "resume it with the order it was saved under"
     )
     refuses(message, PLAN.replace(order=ip.Sequential(11)).resume, CURSOR)

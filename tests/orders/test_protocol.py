@@ -108,7 +108,7 @@ def test_an_order_that_may_go_on_otherwise() -> None:
     cursor = plan.cursor(1, step=3)
     assert 3 == ip.Plan(Later(20, since=2), world_size=1, batch_size=2).resume(cursor).first_step(1)
     for order in (Later(20, since=1), Later(21, since=2), ip.Sequential(20)):
-        with pytest.raises(ip.IndexPlanError, match="a cursor must be of the plan's order"):
+        with pytest.raises(ip.IndexPlanError, match="a cursor must belong to the plan's order"):
             ip.Plan(order, world_size=1, batch_size=2).resume(cursor)
 
 

@@ -87,16 +87,16 @@ CASES: list[Case] = [
         lambda: planned(
             ip.Balance([1, 2, 2**31], quadratic=1), batch_size=[ip.Phase(0, 1), ip.Phase(1, 2)]
         ),
-        "the costs of a step of 2 units must be below 2**63 - 2, were each as costly as the "
-        f"costliest; got {2 * (2**62 + 2**31)}; {SMALLER}",
+        "the costs of a step of 2 units must be below 2**63 - 2, if each cost as much "
+        f"as the costliest; got {2 * (2**62 + 2**31)}; {SMALLER}",
     ),
     (
         "a balance of bins that cost more than 2**63",
         lambda: ip.Plan(
             BINS, world_size=1, batch_size=1, balance=ip.Balance([2**40] * 4, linear=2**22)
         ).batch(0, step=0, rank=0),
-        "the costs of a step of 1 unit must be below 2**63 - 1, were each as costly as the "
-        f"costliest; got {2**63 - 1}; {SMALLER}",
+        "the costs of a step of 1 unit must be below 2**63 - 1, if each cost as much "
+        f"as the costliest; got {2**63 - 1}; {SMALLER}",
     ),
     (
         "a balance of lengths in another unit than those of the order",

@@ -58,7 +58,7 @@ CASES: list[Case] = [
     (
         "an epoch that is too small for a class",
         lambda: ip.ClassBalanced(LABELS, weights=[1, 0.01, 0]),
-        "epoch_size must be enough for a read of each class, label 5 too, which 101 are; got 6; "
+        "epoch_size must be at least 101, so that each class is read, label 5 too; got 6; "
         "use more, or a weight of 0",
     ),
     (

@@ -81,7 +81,7 @@ CASES: list[Case] = [
         lambda: ip.Plan.from_dict(
             {**ip.Plan(ip.Sequential(5), batch_size=1).to_dict(), "order": in_itself()}
         ),
-        "an order must be of fields that are not so deep; got {'algorithm': 'sequential-v1', "
+        "an order must be of fields that are nested less deep; got {'algorithm': 'sequential-v1', "
         "'num_samples': [[...]]}; write specs with to_json",
     ),
     (
@@ -173,8 +173,7 @@ CASES: list[Case] = [
     (
         "a part that is empty",
         lambda: ip.Split(3, {"train": 0.9, "val": 0.1}),
-        "the number of samples must be enough for 'val' to have one, which 10 are; got 3; use "
-        "larger parts",
+        "the number of samples must be at least 10, so that 'val' has one; got 3; use larger parts",
     ),
     (
         "a part of nothing",

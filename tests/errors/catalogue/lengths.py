@@ -106,8 +106,8 @@ CASES: list[Case] = [
     (
         "samples above the budget",
         lambda: ip.TokenBudget([3, 50, 9, 60], 8),
-        "max_tokens must be at least 60, the longest length; got 8, which 3 samples are longer "
-        "than, sample 1 the first; raise it, or cut them or leave them out",
+        "max_tokens must be at least 60, the longest length; got 8, but 3 samples are longer, "
+        "sample 1 the first; raise it, or cut them or leave them out",
     ),
     (
         "a budget of no samples",

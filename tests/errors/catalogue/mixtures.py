@@ -124,7 +124,7 @@ CASES: list[Case] = [
         "two equal sources",
         lambda: ip.Mixture({"a": A, "b": ip.Shuffle(10)}, {"a": 1, "b": 1}),
         "the sources 'a' and 'b' must be different; got Shuffle(num_samples=10, seed=0); give"
-        " each its own seed, as equal ones read their samples in one sequence",
+        " each its own seed, or both read their samples in one sequence",
     ),
     (
         "too many samples in all sources",

@@ -46,8 +46,8 @@ CASES: list[Case] = [
     (
         "a sample that is too long",
         lambda: ip.Packed([7, 9, 8, 10], 8),
-        "max_length must be at least 10, the longest length; got 8, which 2 samples are longer "
-        f"than, sample 1 the first; {CUT}",
+        "max_length must be at least 10, the longest length; got 8, but 2 samples are longer, "
+        f"sample 1 the first; {CUT}",
     ),
     (
         "packed bins of no samples",

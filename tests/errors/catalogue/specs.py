@@ -313,7 +313,7 @@ CASES: list[Case] = [
     (
         "another order's cursor",
         lambda: PLAN.replace(order=ip.Shuffle(10)).resume(CURSOR),
-        "a cursor must be of the plan's order; got one with algorithm sequential-v1, not "
+        "a cursor must belong to the plan's order; got one with algorithm sequential-v1, not "
         "shuffle-v1, seed missing, not 0; resume it with the order it was saved under",
     ),
     (

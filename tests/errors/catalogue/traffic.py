@@ -27,12 +27,13 @@ CASES: list[Case] = [
     (
         "reads of no ranks",
         lambda: ip.reads(WHOLE, [10], 0, ranks=range(2, 2)),
-        "ranks must be some ranks, such as range(8, 16); got range(2, 2); leave it out for all",
+        "ranks must be at least one rank, such as range(8, 16); got range(2, 2); leave it out "
+        "for all",
     ),
     (
         "reads of ranks that are a number",
         lambda: ip.reads(WHOLE, [10], 0, ranks=NO_RANKS),
-        "ranks must be some ranks, such as range(8, 16); got 8; leave it out for all",
+        "ranks must be at least one rank, such as range(8, 16); got 8; leave it out for all",
     ),
     (
         "reads of a rank too many",
@@ -59,7 +60,7 @@ CASES: list[Case] = [
     (
         "traffic of no epochs",
         lambda: ip.traffic(WHOLE, [10], epochs=[]),
-        "epochs must be some epochs; got []; leave it out for the first that is left",
+        "epochs must be at least one epoch; got []; leave it out for the first unfinished one",
     ),
     (
         "traffic of too many samples",

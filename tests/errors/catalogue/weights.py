@@ -78,7 +78,7 @@ CASES: list[Case] = [
     (
         "weights of other lengths",
         lambda: ip.Weighted([1, 2]).updated(3, [1, 2, 3]),
-        f"weights must be 2 numbers, as the first row has; got 3; {CURE}",
+        f"weights must be 2 numbers, as the first array has; got 3; {CURE}",
     ),
     (
         "weights from the middle on",
@@ -94,13 +94,13 @@ CASES: list[Case] = [
     (
         "weights with and without an epoch",
         lambda: ip.Weighted([(0, [1, 2]), [1, 2, 3]]),
-        "weights must be one row, or rows with their epochs; got [1, 2, 3]; pass [(0, weights), "
-        "(7, others)]",
+        "weights must be one array, or arrays with their epochs; got [1, 2, 3]; pass [(0, "
+        "weights), (7, others)]",
     ),
     (
         "too many rows of weights",
         lambda: ip.Weighted([(0, [1])] * (2**16 + 1)),
-        "weights must be at most 65536 rows; got 65537; leave old ones out",
+        "weights must be at most 65536 arrays; got 65537; leave old ones out",
     ),
     (
         "annotations without categories",
