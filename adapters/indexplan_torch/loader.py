@@ -185,10 +185,10 @@ class PlanLoader(DataLoader[Any]):
         if begun.first == begun.stop:
             return  # starts no workers, and draws no seed that an uninterrupted run would not
         self.feed.handed = begun
-        if (dataset := sharded(self.dataset)) is not None:
-            dataset.follow(self.feed)
         random = torch.get_rng_state() if begun.step else None
         batches = super().__iter__()
+        if (dataset := sharded(self.dataset)) is not None:
+            dataset.follow(self.feed)  # in a thread: after workers are forked
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here
             torch.set_rng_state(random)
         step = begun.first  # the count of this loader, whose wrapper may look ahead of the loop

@@ -59,7 +59,7 @@ def refused(function: Any, *arguments: Any) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(("workers", "method"), [(2, "forkserver"), (2, "fork"), (0, "")])
+@pytest.mark.parametrize(("workers", "method"), [(2, "forkserver"), (2, "fork")])
 def test_two_ranks_of_a_node(
     server: str, place: str, shards: ip.Shards, tmp_path: Path, workers: int, method: str
 ) -> None:

@@ -67,10 +67,10 @@ class ShardedDataset(Dataset[Any]):
         Of Parquet, Arrow, `.npy`, MDS or wids files: what `shard_sizes` returned; from `from_json`,
         with its `path`. Each file one shard, or, of Parquet, each row group.
     open_shard : callable
-        open_shard(file) returns the rows of a `ShardFile`, which is a path: anything with
-        `len(rows)` and `rows[i]`, and, if it has one, `rows.__getitems__(list)`. `open_parquet`,
-        or one of your own, such as a function that returns `numpy.load(file, mmap_mode="r")`. With
-        workers that are spawned it has to be one that can be pickled.
+        open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and
+        `rows[i]`, and, if it has one, `rows.__getitems__(list)`. `open_parquet`, or one of your
+        own, such as a function that returns `numpy.load(file.path, mmap_mode="r")`. With workers
+        that are spawned it has to be one that can be pickled.
     cache_dir : str or path-like
         A folder on a disk of this node, for all of its ranks and for later runs.
     cache_bytes : int
@@ -191,7 +191,8 @@ class ShardedDataset(Dataset[Any]):
         >>> from indexplan_torch import ShardedDataset
         >>> np.save("rows.npy", np.arange(100))
         >>> shards = ip.shard_sizes("rows.npy")
-        >>> dataset = ShardedDataset(shards, np.load, cache_dir="cache", cache_bytes=10**6)
+        >>> rows_of = lambda file: np.load(file.path)
+        >>> dataset = ShardedDataset(shards, rows_of, cache_dir="cache", cache_bytes=10**6)
         >>> int(dataset[7]), dataset.report().num_bytes
         (7, 928)
         """

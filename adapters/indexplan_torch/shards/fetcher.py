@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from io import FileIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,8 +152,10 @@ class Fetcher:
                 f"shards must be fetched by a thread that goes on; got {shown(error)}; run again, "
                 "and report it if it comes back"
             )
-        with suppress(OSError):
+        try:
             self.folder.tell_failures([Failure(ALL, time.monotonic(), message)])
+        except OSError:  # then it is told by its lack
+            self.folder.failed.unlink(missing_ok=True)
 
     def _tick(self) -> None:
         if self._reader is not None:
@@ -160,6 +163,7 @@ class Fetcher:
         if self._lock is None and not self._take_turn():
             return
         self._reap()
+        self._drop_to_fit()
         self._schedule()
 
     def _take_turn(self) -> bool:
@@ -185,9 +189,11 @@ class Fetcher:
         for task in [task for task in self._tasks.values() if task.done]:
             del self._tasks[task.shard]
             self.num_bytes += task.num_bytes
+            if self._stop.is_set():
+                continue  # whatever failed, failed for that
             if task.failed:
                 self._fail(task.shard, task.failed)
-            elif task.size is not None and not self._stop.is_set():
+            elif task.size is not None:
                 self._whole[task.shard] = task.size
                 self.num_fetches += 1
                 self.num_samples += int(self.shards.sizes.array[task.shard])
@@ -238,7 +244,7 @@ class Fetcher:
         if position is not None and self._future is not None and self._future.look(*position):
             self._wake.set()
 
-    def path(self, shard: int) -> Any:
+    def path(self, shard: int) -> Path:
         """Return where a shard lies once it is whole."""
         return self.folder.shard(shard, self.shards.part(shard)[0])
 
@@ -326,6 +332,14 @@ class Fetcher:
             uses[live] = np.minimum(found, now.stop)
         return uses
 
+    def _drop_to_fit(self) -> None:
+        """Drop shards of a run before that had more room: any, as it is once."""
+        used = sum(self._whole.values())
+        while used > self.settings.cache_bytes and self._whole:
+            shard, size = self._whole.popitem()
+            self.path(shard).unlink(missing_ok=True)
+            used -= size
+
     def _check_step(self, shard: int, now: Epoch, step: int) -> None:
         """Tell who waits for a shard if the shards of its step alone do not fit."""
         assert self._source is not None  # noqa: S101 (of the one that fetches)
@@ -377,10 +391,18 @@ class Fetcher:
             task.num_bytes += source.fetch(task.shard, temporary)
             problem = source.problem(task.shard, temporary)
             if problem is None:
-                with temporary.open("rb+") as file:
-                    os.fsync(file.fileno())
-                temporary.replace(path)
+                problem = self._publish(temporary, path)
             return problem
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+    def _publish(self, temporary: Path, path: Path) -> str | None:
+        """Give a file that was fetched its name, once its bytes are on the disk."""
+        try:
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            return disk_message(self.folder.path, error)
+        return None

@@ -139,7 +139,15 @@ class Folder:
         return [(note[0], note[1]) for note in notes if note]
 
     def failures(self) -> list[Failure]:
-        """Return why shards could not be fetched, the latest last."""
+        """Return why shards could not be fetched, the latest last.
+
+        Raises
+        ------
+        IndexPlanError
+            If not even that could be written.
+        """
+        with writable(self.path):
+            self.failed.stat()
         return [Failure(*each) for each in read_note(self.failed) or []]
 
     def tell_failures(self, failures: list[Failure]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A whole shard on this machine; a path, wherever one is taken.
+    """A whole shard on this machine.
 
     Parameters
     ----------
@@ -25,16 +25,14 @@ class ShardFile:
     >>> import numpy as np
     >>> from indexplan_torch import ShardFile
     >>> np.save("rows.npy", np.arange(3))
-    >>> np.load(ShardFile("rows.npy", number=0, part=None))
-    array([0, 1, 2])
+    >>> file = ShardFile("rows.npy", number=0, part=None)
+    >>> np.load(file.path, mmap_mode="r").tolist()
+    [0, 1, 2]
     """
 
     path: str
     number: int
     part: int | None
-
-    def __fspath__(self) -> str:
-        return self.path
 
 
 class Rows(Sequence[Any]):

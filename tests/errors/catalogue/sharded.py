@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, ShardedDataset
+from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
 from tests.errors.catalogue.made import Case
 
 RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
@@ -23,7 +23,12 @@ def shards(**changes: Any) -> ip.Shards:
     return ip.Shards.from_dict({**found.to_dict(), **changes}, found.path)
 
 
-def dataset(of: Any = None, open_shard: Any = np.load, **changes: Any) -> ShardedDataset:
+def rows_of(file: ShardFile) -> Any:
+    """Return the rows of a file."""
+    return np.load(file.path)
+
+
+def dataset(of: Any = None, open_shard: Any = rows_of, **changes: Any) -> ShardedDataset:
     """Make a dataset."""
     options: dict[str, Any] = {"cache_dir": "cache", "cache_bytes": 10**6, "tries": 1, **changes}
     return ShardedDataset(shards() if of is None else of, open_shard, **options)
@@ -120,7 +125,7 @@ CASES: list[Case] = [
     ),
     (
         "other rows",
-        lambda: read(dataset(open_shard=lambda file: np.load(file)[1:])),
+        lambda: read(dataset(open_shard=lambda file: np.load(file.path)[1:])),
         "open_shard must return the 1000 rows of shard 1, b.npy; got 999; return a row for each "
         "sample",
     ),
