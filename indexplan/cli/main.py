@@ -16,6 +16,7 @@ from typing import Any
 from indexplan.cli import (
     bench,
     build,
+    completion,
     diff,
     draws,
     explain,
@@ -38,7 +39,7 @@ from indexplan.errors import IndexPlanError, PlanFileError
 
 VERBS = (
     *(build, orders, finish, show, plot, draws, shards, traffic, locate, explain, diff, verify),
-    *(export, bench, warm_up),
+    *(export, bench, warm_up, completion),
 )
 
 

@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
         """Raise unless the value of an option is one of its choices: argparse asks this."""
         if action.choices is not None and value not in action.choices:
             known = list(action.choices)
-            what = "/".join(action.option_strings)
+            what = "/".join(action.option_strings) or str(action.metavar)
             cure = did_you_mean(value, known) + f"see `{self.prog} --help`"
             raise wrong(what, f"one of {', '.join(known)}", value, cure)
 

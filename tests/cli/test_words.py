@@ -87,7 +87,7 @@ def commands() -> Iterator[list[str]]:
 def test_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     """No wrong value of any option is answered with a field or a call of Python."""
     _, verbs = parser_of_verbs()
-    assert set(verbs.choices) == {*RIGHT, "orders", "warm-up"}
+    assert set(verbs.choices) == {*RIGHT, "orders", "warm-up", "completion"}
     problems, refused = {}, 0
     for words in commands():
         if main(words) == 0:

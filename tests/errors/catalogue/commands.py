@@ -28,8 +28,8 @@ COMMANDS: list[Command] = [
         "frobnicate",
         2,
         "indexplan: the verb must be one of build, orders, finish, show, plot, draws, shards, "
-        "traffic, locate, explain, diff, verify, export, bench, warm-up; got 'frobnicate'; did "
-        "you mean locate? `indexplan` alone says what they do",
+        "traffic, locate, explain, diff, verify, export, bench, warm-up, completion; got "
+        "'frobnicate'; did you mean locate? `indexplan` alone says what they do",
         nothing,
     ),
     (
@@ -37,6 +37,13 @@ COMMANDS: list[Command] = [
         2,
         "indexplan: an option must be one of `indexplan show`; got '--colour'; did you mean "
         "--column? see `indexplan show --help`",
+        nothing,
+    ),
+    (
+        "completion bsh",
+        2,
+        "indexplan: SHELL must be one of bash, zsh, fish, tcsh; got 'bsh'; did you mean bash? see "
+        "`indexplan completion --help`",
         nothing,
     ),
     # build

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from indexplan.cli import completion
 from indexplan.cli.common import open_either
 from indexplan.cli.engines import engine
 from tests.errors.catalogue.made import (
@@ -165,6 +166,11 @@ COMMANDS: list[Command] = [
 ]
 
 CASES: list[Case] = [
+    (
+        "no shtab",
+        lambda: without("shtab", lambda: completion.run(SimpleNamespace(shell="bash"))),
+        "completion needs shtab; pip install 'indexplan[cli]'",
+    ),
     (
         "no Dask",
         lambda: without("dask", on_dask),

@@ -1,0 +1,49 @@
+"""`indexplan completion`: a script by which a shell completes verbs, options and choices."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from indexplan.answers import Shown
+from indexplan.cli.common import OK, add_verb, emit
+from indexplan.errors import IndexPlanError
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE", "[NAME=]PATH"}  # what is completed as a file
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "print a script by which your shell completes verbs, options and choices"
+    completion = add_verb(verbs, "completion", run, words)
+    completion.description = (
+        "Print a script by which your shell completes verbs, options, choices and paths; pressing "
+        "TAB starts no Python. bash: indexplan completion bash > "
+        "~/.local/share/bash-completion/completions/indexplan; zsh: indexplan completion zsh > "
+        "DIRECTORY/_indexplan, for a directory of fpath; fish: indexplan completion fish > "
+        "~/.config/fish/completions/indexplan.fish."
+    )
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def run(options: Any) -> int:
+    """Print the script."""
+    try:
+        import shtab
+    except ImportError as error:
+        cure = "pip install 'indexplan[cli]'"
+        raise IndexPlanError(f"completion needs shtab; {cure}") from error
+    from indexplan.cli.main import parser_of_verbs  # which imports this
+
+    parser, verbs = parser_of_verbs()
+    for verb in verbs.choices.values():
+        for action in verb._actions:  # noqa: SLF001
+            if action.metavar in PATHS:
+                action.complete = shtab.FILE
+    script = shtab.complete(parser, shell=options.shell)
+    if options.json:
+        emit(options, Shown({"shell": options.shell, "script": script}, script))
+    else:  # as it is, whatever is in it: it is a program
+        sys.stdout.write(script)
+    return OK
