@@ -28,6 +28,7 @@ def on_dask() -> None:
         pass
 
 
+BASH = SimpleNamespace(shell="bash", json=False)  # noqa: S604 (no process is run)
 BENCH = "bench --num-samples 9 --batch-size 2"
 
 COMMANDS: list[Command] = [
@@ -168,7 +169,7 @@ COMMANDS: list[Command] = [
 CASES: list[Case] = [
     (
         "no shtab",
-        lambda: without("shtab", lambda: completion.run(SimpleNamespace(shell="bash"))),
+        lambda: without("shtab", lambda: completion.run(BASH)),
         "completion needs shtab; pip install 'indexplan[cli]'",
     ),
     (
