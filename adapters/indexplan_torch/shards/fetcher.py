@@ -174,7 +174,7 @@ class Fetcher:
         lock = hold(self.folder.fetcher, wait=False)
         if lock is None:
             return False
-        self._source = Source(self.shards, lambda: not self._stop.is_set())
+        self._source = Source(self.shards, self.folder.place, self._goes_on)
         self._whole = {}
         for shard, path in self.folder.there().items():
             status = path.stat()
@@ -184,6 +184,9 @@ class Fetcher:
             self._whole[shard] = self._source.bytes_on_disk(shard) or status.st_blocks * 512
         self._lock = lock
         return True
+
+    def _goes_on(self) -> bool:
+        return not self._stop.is_set()
 
     def _reap(self) -> None:
         for task in [task for task in self._tasks.values() if task.done]:

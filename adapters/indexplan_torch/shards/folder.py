@@ -1,6 +1,6 @@
 """The folder that the processes of a node share: whole shards, who reads how far, who waits.
 
-CACHE_DIR/IDENTITY/         one for each dataset: of other shards nothing is ever taken
+CACHE_DIR/DIGEST/           one for each dataset: of other shards nothing is ever taken
     shards/00000012.parquet     a whole shard; `.tmp` while it is being fetched
     ranks/PLAN-3-PID-TOKEN      held by rank 3; how far its loop has come
     wanted/12-PID-TOKEN         held by a process that waits for shard 12
@@ -69,7 +69,9 @@ class Folder:
     """Paths and notes of a folder; it holds nothing open."""
 
     def __init__(self, cache_dir: str | os.PathLike[str], shards: Shards) -> None:
-        identity = json.dumps(shards.identity.to_dict(), sort_keys=True)
+        # with the place: headers and footers, all that shards tell of files, may say the same
+        self.place = shards.path if "://" in shards.path else str(Path(shards.path).resolve())
+        identity = json.dumps([self.place, shards.identity.to_dict()], sort_keys=True)
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = Path(cache_dir).absolute() / digest
         self.shards = self.path / "shards"

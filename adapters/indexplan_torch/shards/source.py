@@ -40,13 +40,15 @@ class Source:
     Parameters
     ----------
     shards : Shards
+    place : str
+        Where they lie, whatever the working directory has become.
     go_on : callable
         Asked as go_on() between pieces; False leaves a fetch.
     """
 
-    def __init__(self, shards: Shards, go_on: Callable[[], bool]) -> None:
+    def __init__(self, shards: Shards, place: str, go_on: Callable[[], bool]) -> None:
         self.shards, self.go_on = shards, go_on
-        self.store, self.root = url_to_fs(shards.path)
+        self.store, self.root = url_to_fs(place)
         self._files = {name: number for number, name in enumerate(shards.files)}
         self._footers: OrderedDict[str, Footer] = OrderedDict()
         self._on_disk: dict[int, int] = {}  # of row groups
