@@ -166,6 +166,15 @@ CASES: list[Case] = [
         "permissions and its file system",
     ),
     (
+        "an export of tables to a locked file",
+        lambda: (
+            export(format="parquet"),
+            locked({"out": 0o777, "out/epoch-00000.parquet": 0}, lambda: export(format="parquet")),
+        ),
+        "out/epoch-00000.parquet must be readable; got 'Permission denied'; check its permissions "
+        "and its file system",
+    ),
+    (
         "an export with leftovers",
         lambda: export_again(
             lambda r: (leftover(r), locked({str(r): 0o777, f"{r}/epoch-00000": 0o555}, export))
