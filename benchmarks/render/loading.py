@@ -95,26 +95,31 @@ def findings(data: dict[str, Any]) -> list[str]:
         FULL, "rows_per_s", advice="random"
     )
     by_page = (
-        f"- Page by page, blocks give {gain(advice='random')} times the rows per second of a full "
+        f"blocks give {gain(advice='random')} times the rows per second of a full "
         f"shuffle, and blocks of one page {number(small)} times: a full shuffle uses one of a "
-        "page's 8 rows before it needs the next page, a window of blocks all of them."
+        "page's 8 rows before it needs the next page, a window of blocks all of them"
     )
     by_more = (
-        "- Where the kernel reads around, 1,000 batches, set-up included, take "
+        "1,000 batches, set-up included, take "
         f"{took(TORCH)} s with DistributedSampler, {took(FULL)} s with Shuffle, {took(BLOCKS)} s "
         f"with BlockShuffle, and {took(BLOCKS, block_size=8)} s with blocks of one page, which are "
         "small beside what a miss brings. By then the full shuffles have this whole file in "
-        "memory; of a much larger one, every batch would cost what the first costs here, or more."
+        "memory; of a much larger one, every batch would cost what the first costs here, or more"
     )
     ours, full = (
         number(256e6 / best(who, "rows_per_s", cache="warm", advice="default"))
         for who in (BLOCKS, FULL)
     )
     from_memory = (
-        f"- Warm, a batch takes {ours} us with blocks and {full} us with a full shuffle: little "
-        "beside a training step, so mix a dataset that stays in memory fully."
+        f"a batch takes {ours} us with blocks and {full} us with a full shuffle: little "
+        "beside a training step, so mix a dataset that stays in memory fully"
     )
-    return ["Of the best runs:", "", by_page, by_more, from_memory, ""]
+    found = {
+        "page by page": by_page,
+        "where the kernel reads around": by_more,
+        "warm": from_memory,
+    }
+    return markdown("of the best runs | finding", found.items(), "l")
 
 
 def conditions(data: dict[str, Any]) -> list[str]:
