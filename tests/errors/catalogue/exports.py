@@ -100,6 +100,15 @@ CASES: list[Case] = [
         "and run the same export again",
     ),
     (
+        "a locked table",
+        lambda: (
+            export(format="parquet"),
+            locked({"out": 0o777, "out/epoch-00000.parquet": 0}, lambda: export(format="parquet")),
+        ),
+        "out/epoch-00000.parquet must be readable; got 'Permission denied'; check its permissions "
+        "and its file system",
+    ),
+    (
         "an export of an open world",
         lambda: export(OPEN),
         "world_size must be set for an export, which has files for each rank; got None; use "
