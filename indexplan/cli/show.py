@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from indexplan.answers import Shown
 from indexplan.cli.common import (
     OK,
     add_columns,
@@ -15,7 +16,8 @@ from indexplan.cli.common import (
     number,
     open_plan,
 )
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, counted
+from indexplan.partition.account import between
 from indexplan.reports.show import show_batch, show_plan, show_step
 
 
@@ -46,5 +48,10 @@ def run(options: Any) -> int:
         shown = show_step(plan, epoch, sub_epoch, step)
     else:
         shown = show_plan(plan, manifest, epoch, sub_epoch, options.plan)
+    if manifest is not None and epoch is not None and epoch not in manifest.build.epochs:
+        stored = manifest.build.epochs
+        there = f"{counted(len(stored), 'epoch')}, {between(min(stored), max(stored))}"
+        words = f"epoch {epoch} is not stored, but computed from the order; stored: {there}"
+        shown = Shown({**shown.data, "stored": False}, f"{shown.words}\n\n{words}")
     emit(options, shown)
     return OK
