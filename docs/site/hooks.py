@@ -19,6 +19,15 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+# lunr tells nodes of its index apart by their edges, written one after another: 1 to node 23 reads
+# as 12 to node 3 does. Pages with many numbers then have words that nobody wrote, on which a query
+# for their first letters fails. With an end to each edge they are told apart.
+EDGES_APART = """
+lunr.TokenSet.prototype.toString = function () {
+  const edges = Object.keys(this.edges).sort().map(label => label + this.edges[label].id + ",")
+  return this._str || (this.final ? "1" : "0") + edges.join("")
+}
+"""
 ALWAYS = ("CHANGELOG.md",)  # has a place in the navigation
 
 
@@ -124,3 +133,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return match[1] + posixpath.relpath(page_of(path), posixpath.dirname(here)) + match[3]
 
     return LINK.sub(led, markdown)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Mend the script that searches."""
+    (script,) = Path(config.site_dir).glob("assets/javascripts/workers/search.*.js")
+    script.write_text(script.read_text() + EDGES_APART)

@@ -131,6 +131,13 @@ LUMINANCE = """([selector, of]) => {
 }"""
 
 
+# nodes of the index of search, whose edges are the same digits in a row
+APART = """() => {
+    const node = edges => Object.assign(new lunr.TokenSet(), { edges }).toString()
+    return node({ 1: { id: 23 }, 4: { id: 5 } }) !== node({ 1: { id: 2 }, 3: { id: 45 } })
+}"""
+
+
 @pytest.mark.parametrize("by", ["served", "files"])
 def test_search(by: str, browser: Browser, served: str, site: Path) -> None:
     """Search finds pages and names, on a server and in files; its first result can be opened."""
@@ -142,6 +149,8 @@ def test_search(by: str, browser: Browser, served: str, site: Path) -> None:
         page.get_by_placeholder("Search").fill("")
         page.get_by_placeholder("Search").press_sequentially(word)
         expect(results.first).to_contain_text(expected)
+    if by == "served":
+        assert page.workers[0].evaluate(APART)
     results.first.locator("a").first.click()
     page.wait_for_url("**/reference/orders.html**")
     expect(page.locator("[id='indexplan.ShardShuffle']")).to_have_count(1)
