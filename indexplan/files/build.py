@@ -116,7 +116,8 @@ def save(
         (number, of how many), counted from 1: write that share of the chunks only, in any
         process of any machine. The last part finishes the plan, if it finds all others done.
     progress : callable, optional
-        Called as progress(units_done, units_in_all) after each chunk, in the calling thread.
+        Called as progress(units_done, units_in_all), in the calling thread: after each chunk, and
+        where threads build single samples, every million or so.
     units_per_chunk : int, default 2**26
         Units in a chunk file.
 
@@ -299,10 +300,20 @@ def _build_chunks(
     total = sum(chunk.stop - chunk.start for chunk in chunks() if chunk.kind == INDICES)
     done = 0
     results: dict[Chunk, _Built] = {}
+    begun: dict[Chunk, int] = {}  # units of chunks that are not whole yet
+
+    def told(chunk: Chunk, size: int) -> None:
+        whole = build.num_bytes(chunk)
+        if progress is not None and chunk.kind == INDICES and whole is not None and size < whole:
+            units = (chunk.stop - chunk.start) * size // whole
+            if units > begun.get(chunk, 0):  # a chunk that is compared is drawn again
+                begun[chunk] = units
+                progress(done + sum(begun.values()), total)
 
     def take(chunk: Chunk, result: _Built) -> None:
         nonlocal done
         results[chunk] = result
+        begun.pop(chunk, None)
         done += chunk.stop - chunk.start if chunk.kind == INDICES else 0
         if progress is not None:
             progress(done, total)
@@ -312,11 +323,18 @@ def _build_chunks(
     # workers may stand in another folder, and need to know little of the build
     store = root.path if executor is None else root.absolute()
     light = replace(build, epochs=(), num_units=(), dataset=None)
-    run(executor, build_chunk, (store, light, order), chunks(), take)
+    said = None if progress is None else told
+    run(executor, build_chunk, (store, light, order), chunks(), take, said)
     return [results[chunk] for chunk in chunks()]
 
 
-def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
+def build_chunk(
+    root: str,
+    build: Build,
+    order: Order,
+    chunk: Chunk,
+    tell: Callable[[tuple[Chunk, int]], None] | None = None,
+) -> _Built:
     """Write one chunk file, or compare the one that is there; return its size and block hashes."""
     from indexplan.kernels.xxh64 import xxh64
 
@@ -337,6 +355,8 @@ def build_chunk(root: str, build: Build, order: Order, chunk: Chunk) -> _Built:
         for block in build.content(order, chunk):
             hashes.append(xxh64(block))
             size += len(block)
+            if tell is not None:
+                tell((chunk, size))
             yield block
 
     kept = store.has(chunk.name) or not store.publish(chunk.name, hashed())

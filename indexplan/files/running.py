@@ -44,6 +44,7 @@ def run(
     shared: tuple[Any, ...],
     items: Iterable[Item],
     take: Callable[[Item, Result], None],
+    told: Callable[[Item, int], None] | None = None,
 ) -> None:
     """Call take(item, function(*shared, item)) for each item, in this thread, as they are done.
 
@@ -59,6 +60,9 @@ def run(
         Its last argument; only as many are drawn as are in flight.
     take : callable
         What to do with each result.
+    told : callable, optional
+        What to do, in this thread, with what the function says of an item while it works on it, by
+        tell((item, int)): an argument that it is given by threads alone.
 
     Raises
     ------
@@ -67,17 +71,18 @@ def run(
     """
     if executor is None:
         with ThreadPoolExecutor(num_cores()) as threads:
-            run(threads, function, shared, items, take)
+            run(threads, function, shared, items, take, told)
         return
+    finished: SimpleQueue[Any] = SimpleQueue()  # futures, and what is told in between
     if isinstance(executor, ThreadPoolExecutor):
         # threads share the arguments; an order that cannot travel is good enough for them
-        call, most = partial(function, *shared), IN_FLIGHT
+        more = {} if told is None else {"tell": finished.put}
+        call, most = partial(function, *shared, **more), IN_FLIGHT
     else:
         packed = _packed(shared)
         call = partial(_arrived, function, packed)
         most = max(2 * num_cores(), min(IN_FLIGHT, IN_FLIGHT_BYTES // len(packed)))
     waiting = iter(items)
-    finished: SimpleQueue[Future[Result]] = SimpleQueue()
     running: dict[Future[Result], Item] = {}
     try:
         while True:
@@ -88,6 +93,9 @@ def run(
             if not running:
                 return
             future = finished.get()
+            if told is not None and isinstance(future, tuple):
+                told(*future)
+                continue
             take(running.pop(future), future.result())
     except (BrokenExecutor, CancelledError) as error:
         got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
