@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan_torch import ShardedDataset, ShardFile
+from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
 
 ROWS = 50
 
@@ -75,3 +75,37 @@ def test_working_directory(
     data = dataset_of(ip.shard_sizes("data/*.npy"))
     monkeypatch.chdir(tmp_path / "b")
     assert 3 == data[3]
+
+
+def plans(shards: ip.Shards) -> tuple[ip.Plan, ip.Plan]:
+    """Return a plan to train on, and one to validate on."""
+    training = ip.Plan(ip.ShardShuffle(shards, lanes=1), world_size=1, batch_size=10)
+    return training, ip.Plan(ip.Sequential(len(shards) * ROWS), world_size=1, batch_size=10)
+
+
+@pytest.mark.parametrize("cache_bytes", [10**7, 3 * 4096])  # all of the shards; three
+def test_validation_inside_a_loop(dataset_of: Opened, tmp_path: Path, cache_bytes: int) -> None:
+    """A loader of another dataset reads the same folder while the loop of the first stands still.
+
+    It reads shards that the loop's plan comes to much later, as does who asks for any sample.
+    """
+    shards = write(tmp_path / "data")
+    training, validation = plans(shards)
+    options: dict[str, Any] = {"cache_bytes": cache_bytes, "ahead": 2}
+    data, beside = dataset_of(shards, **options), dataset_of(shards, **options)
+    for step, batch in enumerate(PlanLoader(data, training)):
+        assert training.batch(0, step=step, rank=0).tolist() == batch.tolist()
+        if step == 20:
+            last = int(training.batch(0, step=training.num_steps(0) - 1, rank=0)[0])
+            assert last == data[last]
+            found = [batch.tolist() for batch in PlanLoader(beside, validation)]
+            assert [each.tolist() for each in validation.batches(0, rank=0)] == found
+
+
+def test_any_sample_after_a_pass(dataset_of: Opened, tmp_path: Path) -> None:
+    """Who asks for samples after a pass gets them, with room for a step's shards and no more."""
+    shards = write(tmp_path / "data")
+    training, _ = plans(shards)
+    data = dataset_of(shards, cache_bytes=2 * 4096)
+    assert training.num_steps(0) == len([*PlanLoader(data, training)])
+    assert [*range(0, 2000, 50)] == [int(data[index]) for index in range(0, 2000, 50)]

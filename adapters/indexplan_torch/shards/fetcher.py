@@ -23,6 +23,7 @@ from indexplan_torch.shards.source import Source
 
 TICK = 0.01  # seconds between looks at how far the ranks are
 TURN = 0.2  # seconds between attempts to become the one that fetches
+STILL = 5.0  # seconds after which who waits beside loops that stand still comes first
 GRACE = 5.0  # seconds that a process waits at its end for fetches to be left
 ALL = -1  # the shard of a failure of the thread itself
 
@@ -84,6 +85,9 @@ class Fetcher:
         self._pid = os.getpid()
         self._stop, self._wake = threading.Event(), threading.Event()
         self._reader: _Reader | None = None
+        self._position: tuple[int, int] | None = None
+        self._moved = 0.0  # when that was another one, or something was being fetched
+        self._still = False  # whether somebody waits beside loops that stand still
         self._future: Future | None = None
         self._source: Source | None = None
         self._lock: FileIO | None = None
@@ -208,7 +212,7 @@ class Fetcher:
         latest = sorted(self._failures.values(), key=lambda failure: failure.time)
         self.folder.tell_failures(latest)
 
-    def _position(self) -> tuple[int, int] | None:
+    def _find_position(self) -> tuple[int, int] | None:
         """Return how far the slowest live rank of the node has come, if this process has a plan."""
         if self._reader is None:
             return None
@@ -227,7 +231,8 @@ class Fetcher:
         for shard in wanted & self._whole.keys():
             if not self.path(shard).exists():  # removed by somebody else
                 del self._whole[shard]
-        position = self._position()
+        position = self._find_position()
+        self._notice(position, wanted)
         blocked = False  # by a shard of which nobody knows yet how large it is
         for shard, use in self._queue(wanted, position):
             if shard in self._whole or shard in self._tasks:
@@ -247,6 +252,16 @@ class Fetcher:
         if position is not None and self._future is not None and self._future.look(*position):
             self._wake.set()
 
+    def _notice(self, position: tuple[int, int] | None, wanted: set[int]) -> None:
+        """Notice whether the loops stand still while somebody waits, and nothing is fetched."""
+        now = time.monotonic()
+        if position != self._position:
+            self._position, self._moved, self._still = position, now, False
+        elif self._tasks or not wanted - self._whole.keys():
+            self._moved = now
+        elif now - self._moved > STILL:
+            self._still = True
+
     def path(self, shard: int) -> Path:
         """Return where a shard lies once it is whole."""
         return self.folder.shard(shard, self.shards.part(shard)[0])
@@ -254,7 +269,8 @@ class Fetcher:
     def _queue(self, wanted: set[int], position: tuple[int, int] | None) -> list[tuple[int, int]]:
         """Return what to fetch, and the step that needs it: what somebody waits for comes first.
 
-        Who waits for what a later step needs is ahead of the others: its turn comes.
+        Who waits for what a later step needs is ahead of the others, whose turn comes first; or it
+        reads beside them, as a loader for validation does, and they stand still meanwhile.
         """
         if position is None or self._future is None:
             return [(shard, -1) for shard in sorted(wanted)]
@@ -266,14 +282,19 @@ class Fetcher:
             if then is not None:
                 rest = then.upcoming(0, ahead - len(upcoming))
                 upcoming += [(shard, now.stop + int(then.first[shard])) for shard in rest]
-        urgent = []
+        beside = self._still or step >= now.stop
+        urgent, later = [], []
         for shard in sorted(wanted - self._whole.keys() - self._tasks.keys()):
             use = int(now.first[shard])
             if use < step <= now.last[shard]:
                 (use,) = now.next_uses(np.array([shard]), step).tolist()
-            if use <= step or (use == NEVER and now.complete):
+            if beside:
+                urgent.append((shard, -1))
+            elif use <= step or (use == NEVER and now.complete):
                 urgent.append((shard, step))
-        return [*urgent, *upcoming]
+            else:
+                later.append((shard, use))
+        return urgent if self._still else [*urgent, *upcoming, *later]
 
     def _make_room(
         self,
@@ -346,6 +367,8 @@ class Fetcher:
     def _check_step(self, shard: int, now: Epoch, step: int) -> None:
         """Tell who waits for a shard if the shards of its step alone do not fit."""
         assert self._source is not None  # noqa: S101 (of the one that fetches)
+        if step >= now.stop:
+            return
         found, _ = now.reads(step, step + 1)
         sizes = [self._source.bytes_on_disk(each) or 0 for each in found.shards.tolist()]
         if sum(sizes) > self.settings.cache_bytes:
