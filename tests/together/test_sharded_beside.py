@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
@@ -109,3 +111,38 @@ def test_any_sample_after_a_pass(dataset_of: Opened, tmp_path: Path) -> None:
     data = dataset_of(shards, cache_bytes=2 * 4096)
     assert training.num_steps(0) == len([*PlanLoader(data, training)])
     assert [*range(0, 2000, 50)] == [int(data[index]) for index in range(0, 2000, 50)]
+
+
+def test_failures_of_a_machine_that_ran_longer(
+    dataset_of: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure is forgotten in the next run, though the clock has begun anew with the machine."""
+    shards = write(tmp_path / "data")
+    (tmp_path / "data").rename(tmp_path / "away")
+    with pytest.raises(ip.IndexPlanError, match="got FileNotFoundError, 1 time;"):
+        dataset_of(shards, tries=1)[0]
+    dataset_of.end()
+    (tmp_path / "away").rename(tmp_path / "data")
+    begun = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda real=time.monotonic: real() - begun)
+    assert 3 == dataset_of(shards)[3]
+
+
+def test_more_failures_than_are_told(dataset_of: Opened, tmp_path: Path) -> None:
+    """What somebody waits for is told, though much that is fetched ahead fails after it."""
+    data = dataset_of(write(tmp_path / "data"))
+    fetcher = data._fetching()
+    fetcher.stop()
+    with data.folder.waiting(0):
+        for shard in range(20):
+            fetcher._fail(shard, "no")
+        assert 0 in [failure.shard for failure in data.folder.failures()]
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_part_of_a_dataset(dataset_of: Opened, tmp_path: Path, num_workers: int) -> None:
+    """A torch Subset is read by a plan of its own samples."""
+    part = torch.utils.data.Subset(dataset_of(write(tmp_path / "data")), range(100, 300))
+    plan = ip.Plan(ip.Shuffle(200), world_size=1, batch_size=50)
+    found = [batch.tolist() for batch in PlanLoader(part, plan, num_workers=num_workers)]
+    assert [(100 + batch).tolist() for batch in plan.batches(0, rank=0)] == found

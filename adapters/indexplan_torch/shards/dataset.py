@@ -21,7 +21,7 @@ from indexplan import IndexPlanError, Plan, Shards
 from indexplan_torch.arguments import integer, shown
 from indexplan_torch.feed import Feed
 from indexplan_torch.shards.fetcher import ALL, Fetcher, Settings
-from indexplan_torch.shards.folder import Folder
+from indexplan_torch.shards.folder import Failure, Folder
 from indexplan_torch.shards.locks import is_held
 from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.source import FETCHED
@@ -205,8 +205,10 @@ class ShardedDataset(Dataset[Any]):
         """Hear of a loader that begins a pass; `PlanLoader` calls it."""
         if get_worker_info() is None:
             plan, rank = feed.running()
-            ranks = self._ranks(plan, rank)
-            self._fetching().follow(feed, ranks)
+            if plan.order.num_samples != len(self):  # of a part of it, such as a torch Subset
+                self._fetching()
+                return
+            self._fetching().follow(feed, self._ranks(plan, rank))
 
     def _ranks(self, plan: Plan, rank: int) -> range:
         """Return the ranks of this node."""
@@ -273,8 +275,9 @@ class ShardedDataset(Dataset[Any]):
             return
         self.folder.make()
         begun, told, worker = time.monotonic(), False, get_worker_info()
+        before = self.folder.failures()
         while not path.exists():
-            self._raise_failures(shard, begun)
+            self._raise_failures(shard, begun, before)
             waited = time.monotonic() - begun
             if waited > PATIENCE and not told:
                 stack.enter_context(self.folder.waiting(shard))
@@ -289,10 +292,14 @@ class ShardedDataset(Dataset[Any]):
             time.sleep(POLL)
         self._waited[WORKERS if worker is None else worker.id % WORKERS] += time.monotonic() - begun
 
-    def _raise_failures(self, shard: int, since: float) -> None:
-        """Raise why a shard could not be fetched since somebody waits for it."""
+    def _raise_failures(self, shard: int, since: float, before: list[Failure]) -> None:
+        """Raise why a shard could not be fetched since somebody waits for it.
+
+        What was told before may be later by the clock, which begins anew when the machine does.
+        """
         for failure in self.folder.failures():
-            if failure.shard in {shard, ALL} and failure.time >= since:
+            new = failure.time >= since and failure not in before
+            if failure.shard in {shard, ALL} and new:
                 raise IndexPlanError(failure.message)
 
 

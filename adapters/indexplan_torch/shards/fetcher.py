@@ -16,7 +16,7 @@ import numpy as np
 from indexplan import Shards
 from indexplan_torch.arguments import shown
 from indexplan_torch.feed import Feed
-from indexplan_torch.shards.folder import LOCAL, Failure, Folder, RankNote, disk_message
+from indexplan_torch.shards.folder import FAILURES, LOCAL, Failure, Folder, RankNote, disk_message
 from indexplan_torch.shards.future import NEVER, Epoch, Future, offsets
 from indexplan_torch.shards.locks import hold
 from indexplan_torch.shards.source import Source
@@ -85,6 +85,7 @@ class Fetcher:
         self._pid = os.getpid()
         self._stop, self._wake = threading.Event(), threading.Event()
         self._reader: _Reader | None = None
+        self._left: list[_Reader] = []  # those before it, for the thread to close
         self._position: tuple[int, int] | None = None
         self._moved = 0.0  # when that was another one, or something was being fetched
         self._still = False  # whether somebody waits beside loops that stand still
@@ -112,9 +113,9 @@ class Fetcher:
         if reader is None or reader.feed is not feed or reader.plan is not plan:
             reader = _Reader(self.folder, feed, ranks)
             reader.tell()
-            before, self._reader = self._reader, reader
-            if before is not None:
-                before.note.close()
+            if self._reader is not None:
+                self._left.append(self._reader)
+            self._reader = reader
         else:
             reader.tell()
         self._wake.set()
@@ -142,9 +143,10 @@ class Fetcher:
         while self._tasks and time.monotonic() < deadline:
             time.sleep(TICK)
             self._reap()
-        if self._reader is not None:
-            with suppress(OSError):
-                self._reader.note.close()
+        for reader in (*self._left, self._reader):
+            if reader is not None:
+                with suppress(OSError):
+                    reader.note.close()
         if self._lock is not None:
             self._lock.close()
 
@@ -162,6 +164,8 @@ class Fetcher:
             self.folder.failed.unlink(missing_ok=True)
 
     def _tick(self) -> None:
+        while self._left:
+            self._left.pop().note.close()
         if self._reader is not None:
             self._reader.tell()
         if self._lock is None and not self._take_turn():
@@ -209,7 +213,11 @@ class Fetcher:
         self._failures[shard] = Failure(shard, time.monotonic(), message)
         waits = self.folder.waits()
         self._answered |= {name for name, wanted in waits.items() if wanted == shard}
-        latest = sorted(self._failures.values(), key=lambda failure: failure.time)
+        latest = sorted(
+            self._failures.values(), key=lambda each: (each.shard in waits.values(), each.time)
+        )[-FAILURES:]
+        told = {failure.shard for failure in latest}  # who waits for others tries once more
+        self._answered -= {name for name, wanted in waits.items() if wanted not in told}
         self.folder.tell_failures(latest)
 
     def _find_position(self) -> tuple[int, int] | None:
