@@ -5,9 +5,7 @@ Also where the order's class is unknown to the process that loads it, whenever t
 
 from __future__ import annotations
 
-import base64
 import inspect
-import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +23,7 @@ import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from tests.support.bins import Bins, ChangingBins, Drawn, Pieces
 from tests.support.forging import rewritten
+from tests.support.old_directories import GOLDEN, old
 from tests.support.trees import tree
 
 EPOCHS = [0, 2]  # of these, changing bins have as many: no promise, though it looks like one
@@ -306,17 +305,6 @@ def test_a_question_cannot_be_forgotten() -> None:
     assert {"Plan.batch", "Order.traits", "plot.batch_sizes", "torch.PlanLoader"} <= found()
 
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden/format_1.json").read_text())["directories"]
-
-
-def old(name: str, root: Path) -> Path:
-    """Write a plan directory as it was written when format version 1 was all there was."""
-    for path, data in GOLDEN[name].items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(base64.b64decode(data))
-    return root
-
-
 @pytest.mark.parametrize(
     ("name", "order"),
     [("bins", Bins(20)), ("changing bins", ChangingBins(20)), ("drawn", Drawn(20, seed=7))],
@@ -336,17 +324,6 @@ def test_an_old_directory_of_a_known_order(name: str, order: ip.Order, tmp_path:
     saved = ip.save(computed, tmp_path / "a.plan", epochs=EPOCHS, units_per_chunk=8)
     assert (0, True) == (saved.num_written, saved.finished)
     assert set(GOLDEN[name]) == set(tree(tmp_path / "a.plan"))
-
-
-def test_an_old_build_goes_on_as_it_was_begun(tmp_path: Path) -> None:
-    """A build that format version 1 began is finished in it, and its files are the same."""
-    root = old("drawn", tmp_path / "a.plan")
-    (root / "manifest.json").unlink()
-    (root / "epoch-00002/chunk-00001.npy").unlink()
-    plan = ip.Plan(Drawn(20, seed=7), world_size=2, batch_size=3)
-    assert 1 == ip.save(plan, root, epochs=EPOCHS, units_per_chunk=8).num_written
-    now = tree(root)
-    assert {name: base64.b64decode(data) for name, data in GOLDEN["drawn"].items()} == now
 
 
 def test_an_old_directory_of_an_unknown_order(
