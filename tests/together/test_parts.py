@@ -26,8 +26,8 @@ from tests.support.bins import Bins
 from tests.support.forging import digest
 from tests.support.terminal import seen_at_a_terminal
 from tests.support.trees import PLAN, tree
-from tests.test_docs import ROOT
 
+ROOT = Path(__file__).parents[2]
 TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
 
 
