@@ -1,0 +1,188 @@
+"""Known answers on aarch64, emulated: `python -m tests.on_aarch64` writes docs/aarch64.md.
+
+Debian's qemu runs Debian's Python for arm64, with the wheels that pip would choose there, so the
+kernels are compiled by numba for aarch64 and run as such. The tests are those that compare the
+files of tests/golden. To compile under emulation takes minutes, so .ci/run leaves this out, and
+`python -m tests.on_aarch64 FOLDER` keeps in FOLDER what was downloaded and compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from tests.support.debian import need, unpack
+
+TOP = Path(__file__).parents[1]
+PAGE = TOP / "docs" / "aarch64.md"
+PYTHON = "3.11"  # of Debian 12
+PACKAGES = [f"python{PYTHON}", f"libpython{PYTHON}-stdlib", "libstdc++6"]
+WHEELS = ["numpy", "numba", "pytest", "hypothesis", "xxhash"]
+
+GOLDENS = {  # which tests compare what a file holds
+    "balance_v1": ["tests/plan/test_balance.py::test_known_answers"],
+    "block_shuffle_v1": ["tests/kernels/test_permutation.py::test_block_shuffle_golden"],
+    "classes_v1": [
+        "tests/orders/test_classes.py::test_known_answers_of_balanced",
+        "tests/orders/test_classes.py::test_known_answers_of_batches",
+    ],
+    "document_windows_v1": ["tests/orders/test_document_windows.py::test_known_answers"],
+    "format_1": ["tests/files/test_format_1.py::test_an_old_build_goes_on_as_it_was_begun"],
+    "format_3": ["tests/files/test_spans.py::test_bytes_are_frozen"],
+    "local_shuffle_v1": ["tests/orders/test_local_shuffle.py::test_known_answers"],
+    "mixture_v1": ["tests/orders/test_mixture.py::test_known_answers"],
+    "philox4x32_10": ["tests/kernels/test_permutation.py::test_philox_vectors"],
+    "plan_file": ["tests/files/test_files.py::test_bytes_are_frozen"],
+    "plans": ["tests/plan/test_golden_plans.py::test_a_plan_gives_its_known_answers"],
+    "shard_shuffle_v1": ["tests/orders/test_shard_shuffle.py::test_known_answers"],
+    "shuffle_v1": ["tests/kernels/test_permutation.py::test_shuffle_golden"],
+    "strata_v1, packed_v1": ["tests/orders/test_strata.py::test_known_answers"],
+    "token_windows_v1": ["tests/orders/test_token_windows.py::test_known_answers"],
+    "weighted_v1": ["tests/orders/test_weighted.py::test_known_answers"],
+}
+
+VERSIONS = """
+import json, platform, numba, numpy, llvmlite.binding as llvm
+print(json.dumps({"machine": platform.machine(), "python": platform.python_version(),
+    "numpy": numpy.__version__, "numba": numba.__version__, "llvm": llvm.get_default_triple()}))
+"""
+
+
+def main(arguments: list[str]) -> None:
+    """Run the tests, write the page, and fail if any failed."""
+    need("qemu-aarch64-static", "qemu-user-static")
+    if arguments:
+        compare(Path(arguments[0]).absolute())
+    else:
+        with tempfile.TemporaryDirectory(prefix="aarch64-") as name:
+            compare(Path(name))
+
+
+def compare(folder: Path) -> None:
+    """Compare what the goldens hold; `folder` keeps what was unpacked and compiled."""
+    began = time.monotonic()
+    prepare(folder)
+    versions = json.loads(emulated(folder, "-c", VERSIONS).stdout)
+    before = num_compiled(folder)
+    report = folder / "report.xml"
+    nodes = [node for nodes in GOLDENS.values() for node in nodes]
+    done = emulated(
+        folder, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}", *nodes
+    )
+    sys.stdout.write(done.stdout)
+    cases = list(ET.parse(report).iter("testcase"))  # noqa: S314 -- our own
+    rows = [row(name, nodes, cases) for name, nodes in GOLDENS.items()]
+    kernels = f"{num_compiled(folder)}, {num_compiled(folder) - before} of them in this run"
+    PAGE.write_text(page(versions, rows, kernels, time.monotonic() - began))
+    compared = sum(passed for _, _, passed, _ in rows)
+    if done.returncode or compared != len(cases) or not all(ran for _, ran, _, _ in rows):
+        raise SystemExit("some known answers differ on aarch64, or were not compared")
+
+
+def num_compiled(folder: Path) -> int:
+    """Count the kernels of which numba keeps the machine code."""
+    return len(list((folder / "cache").rglob("*.nbc")))
+
+
+def prepare(folder: Path) -> None:
+    """Unpack a Python for aarch64, and the wheels that pip would choose, once for a folder."""
+    if (folder / "site").exists():
+        return
+    unpack(folder / "root", "bookworm", "arm64", PACKAGES)
+    platforms = [f"--platform=manylinux_2_{minor}_aarch64" for minor in (17, 27, 28)]
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "install", "-q", "--only-binary=:all:", *platforms),
+            *("--platform=manylinux2014_aarch64", f"--python-version={PYTHON}"),
+            *(f"--target={folder / 'site'}", *WHEELS),
+        ],
+        check=True,
+    )
+
+
+def emulated(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python for aarch64 in the project's folder; tests may fail, all else may not."""
+    variables = [
+        f"PYTHONPATH={folder / 'site'}:{TOP}:{TOP / 'adapters'}",
+        f"NUMBA_CACHE_DIR={folder / 'cache'}",
+    ]
+    done = subprocess.run(
+        [
+            *("qemu-aarch64-static", "-L", str(folder / "root")),
+            *(word for variable in variables for word in ("-E", variable)),
+            *(str(folder / f"root/usr/bin/python{PYTHON}"), *arguments),
+        ],
+        cwd=TOP,
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode not in (0, 1):  # 1: pytest ran, and a test failed
+        raise SystemExit(f"Python under emulation ended with {done.returncode}: {done.stdout}")
+    return done
+
+
+def row(name: str, nodes: list[str], cases: list[ET.Element]) -> tuple[str, int, int, int]:
+    """Return a golden's name, how many tests compared it, how many passed, and its numbers."""
+    starts = [re.sub(r"\.py::", ".", node).replace("/", ".") for node in nodes]
+    ran = [
+        case
+        for case in cases
+        if f"{case.get('classname')}.{str(case.get('name')).split('[')[0]}" in starts
+    ]
+    passed = [case for case in ran if len(case) == 0]  # a failure is a child of it
+    numbers = sum(count(json.loads(golden(each).read_text())) for each in name.split(", "))
+    return name, len(ran), len(passed), numbers
+
+
+def golden(name: str) -> Path:
+    """Return the path of a golden file."""
+    return TOP / "tests" / "golden" / f"{name}.json"
+
+
+def count(value: Any) -> int:
+    """Count the numbers and texts in a JSON value."""
+    if isinstance(value, dict):
+        return sum(map(count, value.values()))
+    return sum(map(count, value)) if isinstance(value, list) else 1
+
+
+def page(versions: Any, rows: list[tuple[str, int, int, int]], kernels: str, took: float) -> str:
+    """Return the page that says what was run, and what came of it."""
+    lines = [
+        "# On aarch64",
+        "",
+        "The known answers in `tests/golden` were written on x86-64. Here the tests that compare",
+        "them run on aarch64, emulated by qemu: Python, NumPy and the kernels that numba compiles",
+        "are aarch64 machine code. Written by",
+        "",
+        "```sh",
+        "python -m tests.on_aarch64",
+        "```",
+        "",
+        f"- Machine: {versions['machine']}, emulated; numba compiled for {versions['llvm']}.",
+        f"- Versions: Python {versions['python']}, numpy {versions['numpy']}, "
+        f"numba {versions['numba']}.",
+        f"- Kernels that numba compiled there: {kernels}.",
+        f"- Duration of this run: {took:.0f} s.",
+        "",
+        "| known answers | numbers and texts in the file | tests that compare them | passed |",
+        "| --- | ---: | ---: | ---: |",
+        *(
+            f"| `{name.replace(', ', '`, `')}` | {numbers:,} | {ran} | {passed} |"
+            for name, ran, passed, numbers in rows
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
