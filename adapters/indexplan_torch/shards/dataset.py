@@ -208,7 +208,8 @@ class ShardedDataset(Dataset[Any]):
             if plan.order.num_samples != len(self):  # of a part of it, such as a torch Subset
                 self._fetching()
                 return
-            self._fetching().follow(feed, self._ranks(plan, rank))
+            ranks = self._ranks(plan, rank)
+            self._fetching().follow(feed, ranks)
 
     def _ranks(self, plan: Plan, rank: int) -> range:
         """Return the ranks of this node."""
