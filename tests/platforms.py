@@ -1,0 +1,165 @@
+"""README's main command, and tests, on the oldest and the newest Python, NumPy and numba.
+
+`python -m tests.platforms` runs all of PLATFORMS, `python -m tests.platforms oldest` one of them:
+in a fresh folder, as a newcomer would, with nothing of this checkout but what git has. torch is not
+installed, as only one Python of them has a build of it without CUDA; so the tests of what needs it
+are left out. The tests see the wheel alone: the sources are deleted once it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.debian import unpack
+
+TOP = Path(__file__).parents[1]
+
+ROOMS = ("kernels", "orders", "partition", "plan", "laws")
+SLOW = ("kernels/test_no_jit", "orders/test_layers", "plan/test_traffic", "plan/test_draws")
+TESTS = [
+    *(f"tests/{room}" for room in ROOMS),
+    *(f"--ignore=tests/{name}.py" for name in SLOW),  # minutes, of arithmetic that others test too
+]
+FILES = [
+    "tests/files",
+    "--ignore=tests/files/test_stored_promises.py",
+]  # it asks torch's loaders too
+BITS = [
+    *("tests/kernels/test_permutation.py", "tests/plan/test_golden_plans.py"),
+    *("tests/files/test_files.py", "tests/files/test_spans.py"),
+]
+
+
+class Platform(NamedTuple):
+    """A Python, what pip may choose for it (or the newest), and the tests that are run there."""
+
+    python: str
+    constraints: list[str]
+    tests: list[str]
+
+
+PLATFORMS = {
+    "oldest": Platform("3.10", ["numpy==1.24.0", "numba==0.59.0"], TESTS),
+    "3.12": Platform("3.12", [], BITS),
+    "3.13": Platform("3.13", [], BITS),
+    "newest": Platform("3.14", [], [*TESTS, *FILES]),  # numba 0.68 has no wheels for 3.15
+}
+SUITES = {"3.14": "forky"}  # the Debian that has it, for machines that have none
+
+TOOLS = "pytest pytest-xdist hypothesis xxhash pyarrow fsspec"
+VERSIONS = (
+    "import platform, numpy, numba; "
+    "print('Python', platform.python_version(), 'NumPy', numpy.__version__, 'numba', "
+    "numba.__version__, platform.machine(), flush=True)"
+)
+
+
+def main(names: list[str]) -> None:
+    """Run the platforms of these names, or all of them."""
+    for name in names or PLATFORMS:
+        began = time.monotonic()
+        say(f"-- {name}: Python {PLATFORMS[name].python}")
+        with tempfile.TemporaryDirectory(prefix="platform-") as folder:
+            run(PLATFORMS[name], Path(folder))
+        say(f"-- {name}: passed in {time.monotonic() - began:.0f} s")
+
+
+def run(platform: Platform, folder: Path) -> None:
+    """Install, run README's main command and the tests; raise if any of it fails."""
+    found = interpreter(platform.python)
+    if found:
+        root, python, enter = folder, found, []
+    else:
+        root, python = folder / "root", f"/usr/bin/python{platform.python}"
+        enter = debian(root, platform.python)
+    project = root / "project"
+    project.mkdir(parents=True)
+    archive = f'git -C "{TOP}" archive HEAD | tar -x -C "{project}"'
+    subprocess.run([*["bash", "-o", "pipefail", "-c"], archive], check=True)
+    (project / "bin").mkdir()
+    (project / "bin" / "python3").symlink_to(python)
+    (project / "constraints.txt").write_text("\n".join(platform.constraints))
+    (project / "script").write_text(script(platform.tests))
+    inside = "/project" if enter else str(project)
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    environment |= {
+        "HOME": inside,
+        "PATH": f"{inside}/bin:{'/usr/bin:/usr/sbin' if enter else os.environ['PATH']}",
+        "PIP_CONSTRAINT": f"{inside}/constraints.txt",
+        "NUMBA_CACHE_DIR": f"{inside}/numba-cache",
+    }
+    subprocess.run(
+        [*enter, "bash", "-euo", "pipefail", "-c", f"cd {inside} && . ./script"],
+        check=True,
+        env=environment,
+        cwd=project,
+    )
+
+
+def script(tests: list[str]) -> str:
+    """Return what is run in the project's folder."""
+    lines = (TOP / "README.md").read_text().split("<!-- main command -->\n```sh\n")[1]
+    command = lines.split("```")[0]
+    return f"""{command}
+python -c "{VERSIONS}"
+pip install -q {TOOLS}
+rm -r indexplan adapters
+python -m pytest -q -n 2 {" ".join(tests)}
+"""
+
+
+def interpreter(version: str) -> str | None:
+    """Return the path of a Python of that version, on PATH or of pyenv, if there is one."""
+    paths = [shutil.which(f"python{version}")]
+    if shutil.which("pyenv"):
+        latest = said("pyenv", "latest", version)
+        paths.append(latest and f"{said('pyenv', 'prefix', latest)}/bin/python{version}")
+    for path in filter(None, paths):
+        # a shim of pyenv is there, and refuses, for a version that is not chosen
+        real = said(path, "-c", "import sys; print(sys.executable)")
+        if real:
+            return real
+    if version not in SUITES:
+        raise SystemExit(f"python{version} is missing, on PATH and in pyenv: install it")
+    return None
+
+
+def say(line: str) -> None:
+    """Print a line at once, as what is run prints too."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def said(*command: str) -> str:
+    """Return what a command prints, or nothing if it fails."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def debian(root: Path, version: str) -> list[str]:
+    """Unpack Debian's Python of that version; return the command that runs another in it."""
+    packages = [f"python{version}-venv", "bash", "coreutils", "dash", "libstdc++6"]
+    unpack(root, SUITES[version], said("dpkg", "--print-architecture"), packages)
+    for name in ("/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf"):
+        if Path(name).exists():  # how pip finds its index
+            (root / name[1:]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(name, root / name[1:])
+    unshare = ["unshare", "--mount", *(["-r", "--pid", "--fork"] if os.geteuid() else [])]
+    return [
+        *unshare,
+        "sh",
+        "-c",
+        f'mount -t proc proc "{root}/proc" && exec chroot "{root}" "$@"',
+        "-",
+    ]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

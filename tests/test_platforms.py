@@ -1,0 +1,35 @@
+"""What is run on other platforms is what pyproject.toml allows, and all that tests/golden holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.on_aarch64 import GOLDENS
+from tests.platforms import PLATFORMS
+
+TOP = Path(__file__).parents[1]
+PYPROJECT = (TOP / "pyproject.toml").read_text()  # Python 3.10 has no tomllib
+
+
+def test_the_oldest_are_the_floors() -> None:
+    """The oldest platform has the oldest Python, NumPy and numba that may be installed."""
+    (dependencies,) = re.findall(r"^dependencies = (.*)", PYPROJECT, re.MULTILINE)
+    floors = [re.sub(r"==(.*)\.0$", r">=\1", each) for each in PLATFORMS["oldest"].constraints]
+    assert dependencies == str(floors).replace("'", '"')
+    assert f'requires-python = ">={PLATFORMS["oldest"].python}"' in PYPROJECT
+
+
+def test_every_python_of_the_classifiers_is_run() -> None:
+    """Each is a platform, or 3.11, which README's test command has in CI."""
+    classified = re.findall(r"Python :: (3\.[0-9]+)", PYPROJECT)
+    assert classified == sorted({"3.11", *(each.python for each in PLATFORMS.values())})
+
+
+def test_every_golden_is_compared_on_aarch64() -> None:
+    """Each file is named once, with tests that exist."""
+    stored = sorted(path.stem for path in (TOP / "tests" / "golden").glob("*.json"))
+    assert stored == sorted(", ".join(GOLDENS).split(", "))
+    for node in sum(GOLDENS.values(), []):
+        path, test = node.split("::")
+        assert f"def {test}(" in (TOP / path).read_text()
