@@ -72,7 +72,8 @@ class ShardedDataset(Dataset[Any]):
         own, such as a function that returns `numpy.load(file.path, mmap_mode="r")`. With workers
         that are spawned it has to be one that can be pickled.
     cache_dir : str or path-like
-        A folder on a disk of this node, for all of its ranks and for later runs.
+        A folder on a disk of this node, for all of its ranks and for later runs. Empty it if files
+        were replaced by others of as many bytes: only a footer or header that changed is noticed.
     cache_bytes : int
         What the shards in it may take at any time, with those that are being fetched.
     ranks_per_node : int, optional
