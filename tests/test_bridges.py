@@ -18,9 +18,13 @@ ROOT = Path(__file__).parents[1]
 PLAN = ip.Plan(ip.Shuffle(5003, seed=2), world_size=8, batch_size=20)  # the last step is short
 
 
-def blocks() -> list[str]:
-    """The Python blocks of the page of exports: NumPy, Grain, a headerless file, a map."""
-    return re.findall(r"```python\n(.*?)```", (ROOT / "docs/exports.md").read_text(), re.DOTALL)
+def block(words: str) -> str:
+    """Return the one Python block of the page of exports that holds some words."""
+    page = (ROOT / "docs/exports.md").read_text()
+    (found,) = [
+        each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if words in each
+    ]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +48,13 @@ def names_after(block: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> di
 
 def test_numpy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two arrays and a slice are a batch."""
-    batch = names_after(blocks()[0], folder, monkeypatch)["batch"]
+    batch = names_after(block("steps[17]"), folder, monkeypatch)["batch"]
     assert PLAN.batch(0, step=17, rank=2).tolist() == batch.tolist()
 
 
 def test_grain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one process, Grain's batches are the plan's, from the plan itself and from an export."""
-    batches = names_after(blocks()[1], folder, monkeypatch)["Batches"]
+    batches = names_after(block("import grain"), folder, monkeypatch)["Batches"]
     expected = [batch.tolist() for batch in PLAN.batches(0, rank=2)]
     source = grain.MapDataset.source(batches(ip.load("run.plan").replace(world_size=8), 0, 2))
     assert expected == [batch.tolist() for batch in source]
@@ -76,7 +80,7 @@ def test_grain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_grain_with_workers(folder: Path) -> None:
     """With two worker processes the page's program reads two epochs, one stored, in order."""
-    (folder / "page.py").write_text(blocks()[1])
+    (folder / "page.py").write_text(block("import grain"))
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "page.py"],
@@ -111,12 +115,12 @@ def test_grain_sampler(folder: Path) -> None:
 
 def test_headerless(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file without a header is the order, cut into the plan's global batches."""
-    names_after(blocks()[2], folder, monkeypatch)
+    names_after(block("no header"), folder, monkeypatch)
     order = np.memmap("global_indices.npy", mode="r", dtype=np.uint32)
     assert PLAN.order.take(0, 0, 5003).tolist() == order.tolist()
     full = PLAN.replace(remainder="drop")
     for step, batch in enumerate(order[: 5003 // 160 * 160].reshape(-1, 160)):
         ranks = [full.batch(0, step=step, rank=rank).tolist() for rank in range(8)]
         assert sum(ranks, []) == batch.tolist()
-    mapped = names_after(blocks()[3], folder, monkeypatch)["indices"]
+    mapped = names_after(block("offset=128"), folder, monkeypatch)["indices"]
     assert PLAN.indices(0, rank=2).tolist() == mapped.tolist()

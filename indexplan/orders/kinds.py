@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from inspect import cleandoc, formatannotation
 from math import isfinite
@@ -81,8 +81,13 @@ class Kind(Answer):
 
 
 def kinds() -> list[Kind]:
-    """Return all registered kinds of orders, by name."""
-    return [Kind.of(order) for order in registered()]
+    """Return all registered kinds of orders, by name, that can be written as text."""
+    return [Kind.of(order) for order in _written()]
+
+
+def _written() -> list[type[Order]]:
+    """Return the registered classes that have fields: others write their dict form themselves."""
+    return [order for order in registered() if is_dataclass(order)]
 
 
 def order_from_text(
@@ -198,7 +203,7 @@ def _value(kind: str, field: Field, text: str) -> Any:
 
 def _named(word: str) -> type[Order]:
     """Return the class of orders that a kind or an algorithm names."""
-    known = registered()
+    known = _written()
     found = [order for order in known if word in {order.algorithm, _kind(order)}]
     if len(found) != 1:
         # several versions of one kind: the algorithm's whole name tells which

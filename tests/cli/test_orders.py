@@ -153,6 +153,23 @@ def test_versions() -> None:
     assert ip.Shuffle(10) == order_from_text("shuffle-v1", 10)
 
 
+def test_a_kind_without_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    """A registered class that is no dataclass is no kind that text can name, and no obstacle."""
+
+    class Bare(ip.Order):
+        algorithm = "bare-v1"
+
+        def __init__(self, num_samples: int) -> None:
+            self.num_samples = num_samples
+
+    ip.register(Bare)
+    assert "bare" not in run(capsys, "orders")
+    with pytest.raises(
+        ip.IndexPlanError, match=r"^the kind of an order must be one of .*got 'bare'"
+    ):
+        order_from_text("bare", 10)
+
+
 def test_other_number_of_samples() -> None:
     """An order that counts its samples by itself has to come to the number that was given."""
     ip.register(Many)

@@ -79,6 +79,8 @@ class Bench(Answer):
         lines = [f"{size}, {ranks}; {counted(self.num_cores, 'core')}{free}", ""]
         rows = [("", "time", "per index", "million/s", "memory")]
         for row in self.rows:
+            if row.seconds is None:  # its note says why
+                continue
             each = row.ns_per_index
             rows.append(
                 (
