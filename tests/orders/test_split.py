@@ -68,7 +68,7 @@ def test_folds(n: int, k: int, grouped: bool) -> None:
     groups = [sample // 2 for sample in range(n)] if grouped else None
     total = len(set(groups)) if groups else n
     if k > total:
-        with pytest.raises(ip.IndexPlanError, match="to have one"):
+        with pytest.raises(ip.IndexPlanError, match="has one"):
             ip.folds(n, k, groups=groups)
         return
     left_out = []
