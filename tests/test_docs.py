@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from PIL import Image  # which matplotlib brings
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import indexplan as ip
@@ -32,7 +31,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = (
     "index",
     "idea",
-    "pictures",
     "remainders",
     "resume",
     "sub-epochs",
@@ -210,33 +208,6 @@ def check_page(page: str, folder: Path) -> None:
             assert (shown or "".join(f"{line}\n" for line in said)) == printed, code
         for drawn in Path().glob("plan-*.png"):  # by a command, and by the line of Python below it
             assert drawn.read_bytes() == Path(drawn.name[len("plan-") :]).read_bytes()
-
-
-def test_pictures_and_help_are_drawn_by_the_command(tmp_path: Path) -> None:
-    """`python docs/refresh.py` draws the pictures that there are, and the help as it is."""
-    page = "docs/command-line.md"
-    (parts,) = re.findall(
-        r"(.*<!-- help -->\n```text\n).*?\n(```\n.*)", (ROOT / page).read_text(), re.DOTALL
-    )
-    (tmp_path / "docs").mkdir()
-    (tmp_path / page).write_text("outdated\n".join(parts))
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
-    command = [sys.executable, str(ROOT / "docs" / "refresh.py"), str(tmp_path)]
-    subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
-    assert (ROOT / page).read_text() == (tmp_path / page).read_text()
-    drawn = {file.name: file for file in (tmp_path / "docs" / "images").iterdir()}
-    assert {file.name for file in (ROOT / "docs" / "images").glob("plan-*.png")} == set(drawn)
-    for name, file in drawn.items():
-        (there, old), (new, now) = (pixels(ROOT / "docs" / "images" / name), pixels(file))
-        # another matplotlib draws letters a little differently
-        assert there.shape == new.shape
-        assert old != now or np.array_equal(there, new), f"{name}: run python docs/refresh.py"
-
-
-def pixels(path: Path) -> tuple[np.ndarray, str]:
-    """A picture's pixels, and the matplotlib that drew it."""
-    with Image.open(path) as image:
-        return np.asarray(image), str(image.info["Software"])
 
 
 def test_words_on_mixing_are_true() -> None:
