@@ -25,6 +25,7 @@ ROOMS = ("kernels", "orders", "partition", "plan", "laws")
 SLOW = ("kernels/test_no_jit", "orders/test_layers", "plan/test_traffic", "plan/test_draws")
 TESTS = [
     *(f"tests/{room}" for room in ROOMS),
+    "tests/together/test_compiling.py",
     *(f"--ignore=tests/{name}.py" for name in SLOW),  # minutes, of arithmetic that others test too
 ]
 FILES = [

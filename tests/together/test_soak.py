@@ -22,7 +22,7 @@ from indexplan.plan import plan
 from indexplan_torch.feed import Feed, Pass
 from tests.soak.history import PER_CENT, tell
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MOST_LEGS = 3000
 Patch = pytest.MonkeyPatch
 
