@@ -1,9 +1,9 @@
-"""Plans as torch samplers: streamed into DataLoaders, and kept whole under every trainer."""
+"""Read a plan through PyTorch: loaders, samplers and datasets, for plain loops and trainers."""
 
 try:
-    import torch  # noqa: F401 (to say what is missing, before all else needs it)
+    import torch  # noqa: F401 (checked first, to say what is missing)
 except ModuleNotFoundError as error:
-    if error.name != "torch":  # a broken one says best itself what it lacks
+    if error.name != "torch":  # a broken torch explains itself best
         raise
     raise ModuleNotFoundError(
         'indexplan_torch needs torch, which is not installed; pip install "indexplan[torch]"',

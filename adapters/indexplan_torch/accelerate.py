@@ -1,4 +1,4 @@
-"""Plans under Hugging Face Accelerate: a PlanLoader that is prepared and not dealt out again."""
+"""Plans under Hugging Face Accelerate: prepare a PlanLoader, and leave its batches as they are."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
 
     @property
     def iteration(self) -> int:
-        """The number of the pass that would begin now, which DataLoaderShard counts by itself."""
+        """The number of the pass that would begin now; DataLoaderShard would count it itself."""
         return self.base_dataloader.feed.coming
 
     @iteration.setter
@@ -56,7 +56,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
 
     @property
     def batch_sampler(self) -> Any:
-        """The loader's own, which `skip_first_batches` would skip in by a loader of its making."""
+        """The loader's own; raises for `skip_first_batches`, which would make another loader."""
         if sys._getframe(1).f_code.co_name == "skip_first_batches":  # noqa: SLF001 (to refuse it)
             raise IndexPlanError(
                 "a prepared PlanLoader must skip batches by its state, which "
@@ -89,7 +89,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
 def _rows_of_last_step(loader: PlanLoader) -> int:
     """Return the rows that gather_for_metrics keeps of a pass's last step: all but padding.
 
-    0 is all of them; -1 too, but says that the loop has to drop what is padding.
+    0 keeps all of them; so does -1, which says that the loop itself has to drop the padding.
     """
     feed, last = loader.feed, len(loader) - 1
     if last < 0:
@@ -107,7 +107,9 @@ def _rows_of_last_step(loader: PlanLoader) -> int:
 
 
 def prepare(accelerator: Any, *objects: Any) -> Any:
-    """Prepare objects as `accelerator.prepare(*objects)` does, and keep the plans of PlanLoaders.
+    """Prepare objects as `accelerator.prepare(*objects)` does, but keep PlanLoaders' batches.
+
+    `accelerator.prepare` itself would deal the batches of a PlanLoader out to the ranks again.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ def prepare(accelerator: Any, *objects: Any) -> Any:
     results = prepared if isinstance(prepared, tuple) else (prepared,)
     for each, result in zip(taken, results, strict=True):
         if isinstance(each, PreparedLoader) and result is not each:
-            raise lacking("accelerate", "prepare that leaves alone what is prepared")
+            raise lacking("accelerate", "a prepare that leaves prepared loaders as they are")
     return prepared
 
 
@@ -146,7 +148,7 @@ def _taken(accelerator: Any, each: Any) -> Any:
 
 
 def gather(accelerator: Any, data: Any) -> Any:
-    """Gather tensors whose number of rows may differ by rank, as in the steps of "spread".
+    """Gather tensors whose number of rows may differ by rank, as in steps of remainder "spread".
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """Do all ranks read the same plan? Compared once, when they begin their first pass together.
 
-The ranks meet in the store through which their process group found each other, not in a collective:
-that needs no device, and disturbs no communicator. A rank asks and answers a few times, however
-many there are.
+They compare through the process group's store, not by a collective: that needs no device, and
+disturbs no communicator. Each rank makes a few requests, however many ranks there are.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _SWITCH = "pass compare=False to a loader that not all ranks read"
 
 
 def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
-    """Wait for all of some ranks, and check that each begins the same pass of the same plan.
+    """Wait for all of these ranks, and check that each begins the same pass of the same plan.
 
     Parameters
     ----------
@@ -29,12 +28,12 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
     place : (int, int)
         (epoch, sub_epoch) of the pass that begins.
     ranks : tuple of int
-        Who reads the plan, as ranks of the process group.
+        The ranks of the process group that read the plan.
 
     Raises
     ------
     IndexPlanError
-        On all of them, if they do not agree, or do not all come before the store's timeout.
+        On all of them, if they do not agree, or do not all arrive before the store's timeout.
     """
     store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
     me = torch.distributed.get_rank()
@@ -52,7 +51,7 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
         store.set(f"{meeting}/all", "")
     try:
         store.wait([f"{meeting}/all"])
-    except RuntimeError:  # of its timeout; TCP stores raise a kind of it
+    except RuntimeError:  # the timeout; TCP stores raise a subclass
         raise IndexPlanError(
             f"ranks must begin their first pass together, to compare plans; got "
             f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of the process "
@@ -61,14 +60,14 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
     if store.check([f"{meeting}/other"]):
         one, other = (json.loads(store.get(f"{meeting}/{key}")) for key in ("details", "other"))
         raise IndexPlanError(
-            f"ranks must read the same plan; got {_difference(one, other)}; make the plan of the "
+            f"ranks must read the same plan; got {_difference(one, other)}; make the plan from the "
             f"same arguments on every rank, or {_SWITCH}"
         )
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """Return what differs between two ranks, as far as it is short."""
-    # a plan without balance does not name it
+    """Return what differs between two ranks' plans, with long values cut."""
+    # the dict of a plan without balance has no such key
     names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
     names.remove("rank")
     first, second = (

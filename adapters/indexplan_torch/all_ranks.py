@@ -37,24 +37,24 @@ class _GlobalView(PlanView):
 
 
 class GlobalPlanBatchSampler(PlanBatchSampler):
-    """All ranks' batches in turn: step 0 rank 0, step 0 rank 1, ..., step 1 rank 0, ...
+    """A batch sampler of all ranks' batches in turn: step 0 rank 0, step 0 rank 1, and so on.
 
-    For `accelerator.prepare`, which deals every world_size-th batch to a rank. An Accelerator with
-    `split_batches`, `dispatch_batches` or `use_stateful_dataloader` would deal out or count batches
-    of its own making, so `prepare` raises under these.
+    Use it with `accelerator.prepare`, which gives each rank every world_size-th batch. With
+    `split_batches`, `dispatch_batches` or `use_stateful_dataloader` an Accelerator would cut or
+    count the batches in its own way, so `prepare` raises under these.
 
     Parameters
     ----------
     plan : Plan
-        With the running world_size, or an open one.
+        Without a world_size, or with the running one.
     world_size : int, optional
-        Discovered at first use if left out.
+        If left out, found at first use, as `discover` finds it.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of it: a mesh, or its data-parallel dimension.
+        Instead of world_size: a mesh, or its data-parallel dimension.
     nested, item, as_array, keep_bins, partial
         As for `PlanBatchSampler`.
     compare : bool, default False
-        As for `PlanBatchSampler`; off, since Accelerate may read it on one process only.
+        As for `PlanBatchSampler`; off, as Accelerate may read it in one process only.
 
     Other Parameters
     ----------------
@@ -64,8 +64,8 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     Raises
     ------
     IndexPlanError
-        In `prepare`, under these options, and if padding is such that `gather_for_metrics` could
-        not leave it out.
+        In `prepare`, under these options, or if `gather_for_metrics` could not leave the plan's
+        padding out.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
 
     @property
     def sampler(self) -> Any:
-        """What hears epochs; `accelerator.prepare` asks for it, in every way of preparing."""
+        """What trainers set the epoch on; `accelerator.prepare` asks for it in every case."""
         _check_prepare()
         return _GlobalView(self.feed)
 
@@ -110,7 +110,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
 
     @property
     def batch_size(self) -> int | None:  # type: ignore[override]
-        """None, as batches may differ by a unit; a rank's under "pad", where none does."""
+        """A rank's batch size under "pad"; else None, as batches may differ by a unit."""
         _check_prepare()
         if self.feed.plan.remainder != "pad":
             return None
@@ -122,7 +122,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
             raise IndexPlanError(
                 "plan must have one batch size that all ranks share, of samples that are neither "
                 "nested nor in bins, for GlobalPlanBatchSampler with remainder='pad', as "
-                "Accelerate counts batches and padding by it; got others; use "
+                "Accelerate counts batches and padding by it; got other batches; use "
                 "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))"
             )
         return None if size is None else _LastStep(size, self.feed)
@@ -138,7 +138,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         return self._drawn()
 
     def _drawn(self) -> Iterator[Any]:
-        find_drawer()  # which accelerate's wrapper has kept out of sight until now
+        find_drawer()  # accelerate's wrapper has hidden it until now
         begun = self.feed.begin()
         ranks = range(self.num_replicas)
         for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):
@@ -158,7 +158,7 @@ _NOT_DEALT = {
 
 def _check_prepare() -> None:
     """Raise if the caller is Accelerate preparing a loader in a way that breaks the plan."""
-    frame = sys._getframe(2)  # noqa: SLF001 (documented; only a check hangs on it)
+    frame = sys._getframe(2)  # noqa: SLF001 (documented; only a check depends on it)
     if frame.f_code.co_name == "get_sampler" and frame.f_back is not None:
         frame = frame.f_back
     if frame.f_globals.get("__name__") != "accelerate.data_loader":

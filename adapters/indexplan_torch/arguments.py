@@ -1,4 +1,4 @@
-"""What is passed to loaders and samplers: read as what it has to be, and shown where it is not."""
+"""Check what is passed to loaders and samplers, and show it in a message where it is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 300  # characters of a value that a message shows
 
 
 def shown(value: object) -> str:
-    """Write a value in one line, be it one that cannot be written."""
+    """Write a value in one line, even one whose repr fails."""
     try:
         text = " ".join(line.strip() for line in repr(value).splitlines())
     except Exception:  # an integer of 5,000 digits, a list in itself, a class that is wrong
@@ -23,7 +23,7 @@ def shown(value: object) -> str:
 
 
 def integer(value: Any) -> int | None:
-    """Return an integer that is none but by another type as int; else None."""
+    """Return an integer of any type, such as NumPy's, as int; None of anything else."""
     try:
         return None if isinstance(value, bool) else operator.index(value)
     except Exception:  # TypeError, or whatever a class of somebody's raises
@@ -31,7 +31,7 @@ def integer(value: Any) -> int | None:
 
 
 def count(name: str, number: Any) -> int:
-    """Return what a trainer or user counts with as an int from 0."""
+    """Return a number that a trainer or user counts with, as an int from 0."""
     counted = integer(number)
     if counted is None or counted < 0:
         raise IndexPlanError(f"{name} must be an integer from 0; got {shown(number)}; count from 0")
@@ -39,7 +39,7 @@ def count(name: str, number: Any) -> int:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False, and nothing that merely counts as one of them, as "False" does."""
+    """Return True or False; refuse what merely counts as one of them, such as "False"."""
     if not isinstance(value, bool | np.bool_):
         raise IndexPlanError(
             f"{name} must be True or False; got {shown(value)}; pass one of the two"

@@ -1,4 +1,4 @@
-"""Bins of samples as one sample each: a dataset that takes bins, and what joins their samples."""
+"""Read whole bins: a dataset that takes bins, and a function that joins the samples of each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TOKENS, POSITIONS, SEQ_LENS = "input_ids", "position_ids", "seq_lens"
 
 
 def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
-    """Return samples one after another as one row of tokens, and where in it each of them is.
+    """Join samples into one row of tokens, and tell how long each of them is.
 
-    What `Bins` makes of a bin; as a loader's `collate_fn`, what makes one row of a batch of bins.
+    `Bins` calls it for each bin; as a loader's `collate_fn` it makes one row of a batch of bins.
 
     Parameters
     ----------
@@ -32,20 +32,22 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     Returns
     -------
     dict of torch.Tensor
-        The fields, each concatenated, and where the samples do not have them "position_ids",
-        int64, shape (tokens,), which count from 0 in each sample; and "seq_lens", int64, shape
-        (samples,): the tokens of each sample, which `varlen` takes.
+        The fields, each concatenated; "position_ids", int64, shape (tokens,), which count from 0 in
+        each sample, unless the samples have these already; and "seq_lens", int64, shape (samples,):
+        how many tokens each sample has, which `varlen` takes.
 
     Raises
     ------
     IndexPlanError
-        If there is no sample, their fields differ, or one of these is neither a number nor as long
-        as the sample's first one that is none (or "input_ids", if there is such a field).
+        If there is no sample, samples have different fields, or a field is neither a number nor as
+        long as its sample, which is the length of "input_ids", or else of the first field that is
+        not a number.
 
     Notes
     -----
-    A model that shifts labels by itself, as those of Hugging Face do, would have to guess the first
-    token of a sample from the one before: let the dataset set each sample's first label to -100.
+    A model that shifts labels by itself, as those of Hugging Face do, would learn to predict the
+    first token of a sample from the sample before it: let the dataset set each sample's first label
+    to -100.
 
     Examples
     --------
@@ -59,8 +61,8 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     rows = [_fields(sample) for sample in samples] if isinstance(samples, list | tuple) else []
     if not rows or not rows[0]:
         raise IndexPlanError(
-            f"samples must be a list of some, with fields, to be joined; got {shown(samples)}; "
-            f"{OWN}"
+            f"samples must be a list of at least one, with fields, to be joined; got "
+            f"{shown(samples)}; {OWN}"
         )
     names = list(rows[0])
     other = next((list(row) for row in rows if row.keys() != rows[0].keys()), None)
@@ -75,28 +77,31 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
 
 
 class Bins(Dataset[Any]):
-    """A dataset that is asked for whole bins: `bins[[3, 8]]` is `join([dataset[3], dataset[8]])`.
+    """A dataset that returns whole bins: `bins[[3, 8]]` is `join([dataset[3], dataset[8]])`.
 
-    For plans whose orders deal bins, as `PlanLoader(Bins(dataset), plan)`: a batch is a list of
-    bins, and a worker makes one row of each. Its length is that of the dataset, in samples.
+    Wrap a dataset in it where the plan's order deals bins: `PlanLoader(Bins(dataset), plan)`. A
+    batch is then a list of bins, and a worker makes one row of each. Its length is that of the
+    dataset, in samples.
 
-    Where the order cuts samples, such as `DocumentWindows`, each sample is read whole, and of its
-    fields the part that was asked for is joined: `bins[[Piece(3, 0, 9)]]`. Numbers and text stand
-    for the whole sample, and stay. A dataset that can read parts takes lists of `Piece` by itself.
+    Where the order cuts samples, as `DocumentWindows` does, each sample is read whole, and the part
+    that was asked for is cut out of its fields: `bins[[Piece(3, 0, 9)]]`. Fields that are a number
+    or text stay as they are. A dataset that can read parts itself needs no `Bins`: let it take
+    lists of `Piece`.
 
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
-        Map-style, of samples; its `__getitems__` is asked for a bin at once, if it has one.
+        Map-style, of samples; if it has `__getitems__`, that is called once for each bin.
     join : callable, default indexplan_torch.join
-        Makes one of a list of samples; torch.utils.data.default_collate stacks them, `list` leaves
-        them as they are.
+        Makes one item of a list of samples; torch.utils.data.default_collate stacks them, `list`
+        leaves them as they are.
 
     Raises
     ------
     IndexPlanError
-        If the dataset is not read by index, or join cannot be called. When it is asked for what is
-        not a bin, or for a part of a sample that has fewer tokens, or fields of several lengths.
+        If the dataset is not map-style, or join cannot be called. On reading: if it is asked for
+        something other than a bin, or a sample to be cut has too few tokens or fields of several
+        lengths.
 
     Examples
     --------
@@ -104,8 +109,10 @@ class Bins(Dataset[Any]):
     >>> from indexplan_torch import Bins, PlanLoader
     >>> order = ip.ClassBatches([0, 0, 1, 1], classes=2, per_class=1, epoch_size=2)
     >>> texts = [[10], [20, 21], [30], [40, 41, 42]]
-    >>> plan = ip.Plan(order, batch_size=1)
-    >>> row = next(iter(PlanLoader(Bins(texts), plan)))
+    >>> bins = Bins(texts)
+    >>> bins[[1, 3]]["input_ids"]
+    tensor([20, 21, 40, 41, 42])
+    >>> row = next(iter(PlanLoader(bins, ip.Plan(order, batch_size=1))))
     >>> sorted(row)
     ['input_ids', 'position_ids', 'seq_lens']
     """
@@ -129,7 +136,7 @@ class Bins(Dataset[Any]):
         if not isinstance(asked, list | np.ndarray):
             raise IndexPlanError(
                 f"a bin must be a list of what the dataset is asked for; got {shown(asked)}; read "
-                "Bins by a plan whose order deals bins, through PlanLoader"
+                "Bins through PlanLoader, with a plan whose order deals bins"
             )
         if not len(asked) or isinstance(asked[0], list):  # an inner batch may have no bin
             return [self[each] for each in asked]
@@ -147,9 +154,9 @@ class Bins(Dataset[Any]):
 
 
 def _part(sample: Any, piece: Piece) -> Any:
-    """Return a part of a sample: of a row of tokens, or of each field that has one for each."""
+    """Return a part of a sample: of a row of tokens, or of each field with an entry per token."""
     fields = sample if isinstance(sample, Mapping) else {TOKENS: sample}
-    if isinstance(sample, tuple):  # of rows, as others have them, or of tokens: nobody knows
+    if isinstance(sample, tuple):  # of rows, as some datasets have them, or of tokens
         fields = {}
     sizes = {
         name: size for name, each in fields.items() if (size := _num_entries(each)) is not None
@@ -165,7 +172,7 @@ def _part(sample: Any, piece: Piece) -> Any:
 
 
 def _num_entries(field: Any) -> int | None:
-    """Return how many entries a field has; None of what is one thing, such as a number or text."""
+    """Return how many entries a field has; None of a single value, such as a number or text."""
     if isinstance(field, str | bytes):
         return None
     try:
@@ -188,7 +195,7 @@ def _fields(sample: Any) -> dict[str, torch.Tensor]:
 
 
 def _cat(rows: list[torch.Tensor]) -> torch.Tensor:
-    """Return rows one after another: of the type of those that are not empty, as `[]` has none."""
+    """Concatenate rows, in the type of those that are not empty, as `[]` has no type."""
     return torch.cat([row for row in rows if len(row)] or rows[:1])
 
 
@@ -197,7 +204,7 @@ def _tensor(name: Any, value: Any) -> torch.Tensor:
         return value
     try:
         if isinstance(value, np.ndarray):
-            return torch.from_numpy(np.array(value))  # which may be of a map, and read-only
+            return torch.from_numpy(np.array(value))  # a copy, as it may be mapped and read-only
         return torch.tensor(value)
     except Exception:  # whatever torch raises, or a class of somebody's
         raise IndexPlanError(
@@ -210,7 +217,7 @@ def _row(field: torch.Tensor) -> torch.Tensor:
 
 
 def _seq_lens(row: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the tokens of a sample; of each sample, where it is joined of some already."""
+    """Return how many tokens a sample has; if it was joined from several, how many each has."""
     long = {name: len(field) for name, field in row.items() if field.dim()}
     if SEQ_LENS in long:
         sizes = row[SEQ_LENS]

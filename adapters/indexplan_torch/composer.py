@@ -1,7 +1,7 @@
 """Plans under Composer: a callback that keeps a PlanLoader's state in the trainer's checkpoints.
 
-Composer resumes by drawing as many batches as it had trained on, and numbers the passes of an
-evaluation by the batches trained on so far.
+Composer resumes by drawing as many batches as it had trained on, and numbers each evaluation's pass
+by the batches trained on so far.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from indexplan_torch.versions import private
 
 
 class KeepState(Callback):  # type: ignore[misc,unused-ignore]
-    """Keeps a training's PlanLoader in its checkpoints: `Trainer(callbacks=[KeepState()])`.
+    """Saves a PlanLoader's state in Composer's checkpoints: `Trainer(callbacks=[KeepState()])`.
 
-    A resume goes on where the loop stood, under any world size, batch size and number of workers,
-    without drawing what was read before. Passes of other lengths than the first are read whole.
-    Every evaluation reads the same epoch in the same order.
+    A resumed run goes on where the loop stood, under any world size, batch size and number of
+    workers, without drawing again what was read before. Passes that are longer or shorter than the
+    first are read whole. Every evaluation reads the same epoch in the same order.
     """
 
     def __init__(self) -> None:
@@ -45,11 +45,11 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
         return {"loader": self._loader.state_dict(), "random": random}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take what `state_dict` returned, to be loaded when there is a loader."""
+        """Keep what `state_dict` returned, and load it when there is a loader."""
         self._saved = state or None
 
     def fit_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002 (Composer's)
-        """Load the loader's state, and have nothing skipped."""
+        """Load the loader's state, and tell Composer to skip nothing."""
         loader = state.train_dataloader
         if not isinstance(loader, PlanLoader):
             raise IndexPlanError(
@@ -70,7 +70,7 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
             self._random = saved["random"] if int(state.timestamp.batch_in_epoch) else None
 
     def epoch_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002
-        """Have the pass read to its end, be it longer than the first."""
+        """Make Composer read the pass to its end, even if it is longer than the first."""
         self._begin(state)
 
     def before_dataloader(self, state: Any, logger: Any) -> None:  # noqa: ARG002
@@ -80,14 +80,14 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
             self._random = None
 
     def eval_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002
-        """Have the evaluation read what the last one read, whatever number Composer gives it."""
+        """Let the evaluation read what the last one read, whatever number Composer gives it."""
         feed = _feed(state.dataloader)
         if feed is None:
             return
         if feed is _feed(state.train_dataloader):
             raise IndexPlanError(
                 "eval_dataloader must be a loader of its own; got the training's, whose pass it "
-                "would break off; use another PlanLoader(dataset, plan)"
+                "would interrupt; use another PlanLoader(dataset, plan)"
             )
         _check_whole(feed)
         feed.pinned = True
@@ -108,7 +108,7 @@ def _feed(loader: Any) -> Feed | None:
 
 
 def _check_whole(feed: Feed) -> None:
-    """Raise if an evaluation would read a part of the data."""
+    """Raise if an evaluation would read only a part of the data."""
     if feed.plan.sub_epochs > 1:
         raise IndexPlanError(
             "an evaluation's plan must have sub_epochs=1 under Composer, as each evaluation is one "
@@ -117,14 +117,14 @@ def _check_whole(feed: Feed) -> None:
 
 
 def refuse_counting(feed: Feed, frame: FrameType) -> None:
-    """Refuse a training that resumes without KeepState where that would read other data.
+    """Refuse to resume a training without KeepState where that would read other data.
 
     Parameters
     ----------
     feed : Feed
         Of the loader whose length is asked for, or whose pass is set.
     frame : types.FrameType
-        Of the function of composer.trainer.trainer that does.
+        Of the function of composer.trainer.trainer that asks.
     """
     name, trainer = frame.f_code.co_name, frame.f_locals.get("self")
     if name not in {"_eval_loop", "_train_loop", "_spin_dataloaders_to_cur_epoch"}:
@@ -134,20 +134,20 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
         if name == "_eval_loop":
             _check_whole(feed)
         return
-    saved = private("mosaicml", trainer, "_rng_state")  # of every rank; until Composer has skipped
+    saved = private("mosaicml", trainer, "_rng_state")  # one a rank; None after Composer skipped
     if saved is None or "train" in state.dataset_resumption:
         return
     if len(saved) != dist.get_world_size():
         raise IndexPlanError(
-            "a resume under composer.Trainer must load the loader's state on another number of "
-            f"ranks; got a checkpoint of {len(saved)} ranks on {dist.get_world_size()}, whose "
+            "a resume under composer.Trainer on another number of ranks must load the loader's "
+            f"state; got a checkpoint of {len(saved)} ranks on {dist.get_world_size()}, whose "
             "steps Composer would skip by counting; use Trainer(callbacks=["
             "indexplan_torch.composer.KeepState()]), in the run that saves too"
         )
 
 
 def refuse_counting_bins(frame: FrameType) -> None:
-    """Refuse to tell how many bins a batch has to who takes that for samples of a micro-batch.
+    """Refuse to tell Composer how many bins a batch has where it takes them for samples.
 
     Parameters
     ----------

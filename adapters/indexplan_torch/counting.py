@@ -1,8 +1,8 @@
-"""Trainers that resume by counting steps: caught in the act, where they would read other data.
+"""Trainers that resume by counting steps: refused where they would read other data.
 
 Hugging Face Trainer and Composer load no state of a loader. They go on at the step number that they
-saved, which is right only where a pass has the same steps as before. What they have saved is in
-their own variables, so this looks at those, and only to refuse: no batch depends on it.
+saved, which is right only where a pass has the same steps as before. What they saved is in their
+local variables, so this code looks at those, but only to refuse: no batch depends on it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-_DEPTH = 8  # from a sampler's method, through a loader, torch and a callback, to a trainer's own
+_DEPTH = 8  # frames from a sampler's method, through loader, torch and callback, to the trainer
 _TRAINERS = {
     "transformers.trainer": "indexplan_torch.transformers",
     "composer.trainer.trainer": "indexplan_torch.composer",
@@ -20,12 +20,12 @@ _TRAINERS = {
 
 
 def refuse_counting(feed: Any) -> None:
-    """Let the callback's module look, if one of these trainers asks for a pass.
+    """If one of these trainers is asking for a pass, let its callback's module check that.
 
     Raises
     ------
     IndexPlanError
-        If it goes on by counting steps that are not those of this plan.
+        If the trainer resumes by counting steps that are not those of this plan.
     """
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
     for _ in range(_DEPTH):
@@ -39,7 +39,7 @@ def refuse_counting(feed: Any) -> None:
 
 
 def refuse_counting_bins(feed: Any) -> None:
-    """Refuse to tell Composer how many bins a batch has, where it counts their samples.
+    """Refuse to tell Composer how many bins a batch has, where it means samples.
 
     Raises
     ------

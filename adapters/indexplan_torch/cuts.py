@@ -1,9 +1,10 @@
-"""What the loop received of a pass, held against the plan, so that no trainer cuts one in silence.
+"""Passes that the loop leaves in the middle, so that no trainer cuts one in silence.
 
-A pass that is left, and followed by a later one, has samples that nobody ever reads: an error. One
-that starts again loses none, but reads some twice: a warning, unless `set_epoch` named the pass. A
-single batch is a look at the data, as trainers and people take one. Whoever leaves passes on
-purpose says so with `partial=True`, and hears nothing.
+If a later pass follows, the rest of the pass that was left is never read: an error. If the same
+pass starts again, nothing is lost, but some samples are read twice: a warning, unless `set_epoch`
+named the pass. A single batch may be drawn to look at the data, as trainers and people do: no more
+than a warning, and only if a later pass follows. `partial=True` says that passes are left on
+purpose, and turns all of this off.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Cuts:
         self._warned = False
 
     def check(self, left: Any, left_at: Any, number: int, at: Any) -> None:
-        """Refuse to go on with pass `number`, if the one that the loop has left would lose samples.
+        """Refuse to go on with pass `number` if the pass that the loop has left would lose samples.
 
         Parameters
         ----------
@@ -58,30 +59,33 @@ class Cuts:
             return
         again = number == left.number and not named and self._received(left) > 1
         if again or number > left.number:
-            self._warned = True  # the first says it
-            what = "and it starts again from its first batch" if again else "and the rest is left"
+            self._warned = True  # one warning is enough
+            what, cure = "and the rest is never read", "read each pass to its end"
+            if again:
+                what = "and starts again from the first"
+                cure = "name the pass that comes next with set_epoch"
             warnings.warn(
                 f"epoch {left_at[0]}, sub-epoch {left_at[1]}: the loop received "
-                f"{self._received(left)} of {left.stop - left.first} steps, {what}; name the pass "
-                "that comes next with set_epoch, or pass partial=True if this is meant",
+                f"{self._received(left)} of {left.stop - left.first} steps, {what}; {cure}, or "
+                "pass partial=True if this is intended",
                 stacklevel=4,
             )
 
     def _received(self, left: Any) -> int:
-        """Return the steps received of a pass that was left in the middle; 0 if it was not.
+        """Return how many steps were received of a pass that was left in the middle; else 0.
 
-        A sampler knows only what was drawn: a pass that was drawn to its end may have been read.
+        A sampler only knows what was drawn: a pass drawn to its end counts as read.
         """
         meant = self.partial or self.limited
         return 0 if meant or left.step + left.ahead >= left.stop else left.step - left.first
 
 
 def check_received(begun: Any, step: int, *, ended: bool = False) -> None:
-    """Refuse to hand out more batches than a pass has steps, and, once it has ended, fewer."""
+    """Raise if the loop gets more batches than a pass has steps, or fewer when it has ended."""
     if step > begun.stop or (ended and step < begun.stop):
         got = "more" if step > begun.stop else step - begun.first
         raise IndexPlanError(
             f"a pass must give the loop the {begun.stop - begun.first} batches that the plan deals "
-            f"to this rank; got {got}; look for what stands between the plan and the loop, such as "
-            "a wrapper of the batch sampler that deals it out again"
+            f"to this rank; got {got}; remove what changes batches between the plan and the loop, "
+            "such as a wrapper that deals the batch sampler out to ranks again"
         )

@@ -1,8 +1,8 @@
-"""A pass as a sampler draws it, ahead of the loop: what a DataLoader iterates, with its own state.
+"""A sampler's iterator over a pass, which a DataLoader draws from ahead of the loop.
 
 A DataLoader draws `num_workers * prefetch_factor` batches before the loop has one, and then one for
 each that the loop receives, past the end too. It tells its sampler nothing of that, so the sampler
-looks who is drawing.
+looks up who is drawing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Drawn(Iterator[Any]):
     """The batches of one pass; nothing happens before the first is asked for.
 
     torchdata's StatefulDataLoader keeps `state_dict` with every batch that is drawn, until the loop
-    receives the batch. It loads such a state when the loop begins, may drop some batches then, as
-    it does not keep every state, and begins again if the loop had seen the end of the pass.
+    receives the batch. It loads such a state when the loop begins; it may then drop some batches,
+    as it does not keep every state; and it begins again if the loop had seen the end of the pass.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -40,7 +40,7 @@ class Drawn(Iterator[Any]):
         self._num_before = 0  # in a pass before it
 
     def __next__(self) -> Any:
-        """Return the next batch of indices, in the form that the feed has."""
+        """Return the next batch of indices, in the form that the feed asks for."""
         if self.begun is None:
             self._begin()
         self._num_asked += 1
@@ -56,7 +56,7 @@ class Drawn(Iterator[Any]):
             received = min(max(received, 0), self._num_drawn)
             self.begun.step = self.begun.first + received
             self.begun.ahead = self._num_drawn - received
-        return next(self._batches) if batch is None else batch  # which ends it
+        return next(self._batches) if batch is None else batch  # next raises StopIteration
 
     def _begin(self) -> None:
         feed = self.feed
@@ -73,7 +73,7 @@ class Drawn(Iterator[Any]):
             self._draw(handed)
         elif self._loaded and feed.over(number):
             feed.check_nothing_dropped(_snapshot_interval(drawer))
-            self._draw(Pass(number, 0, 0))  # what is set stays so, if torchdata begins again
+            self._draw(Pass(number, 0, 0))  # so the pass stays set if torchdata begins again
         elif first is not None:
             self._then = feed.number
             self._draw(feed.begin(first))
@@ -118,11 +118,11 @@ def find_drawer() -> Any:
     IndexPlanError
         If it hands out batches in another order than it draws them.
     """
-    private("torch", _BaseDataLoaderIter, "_next_index")  # else nobody would ever be found
+    private("torch", _BaseDataLoaderIter, "_next_index")  # without it nothing would ever be found
     drawer, _ = _find("_next_index")
     if _num_workers(drawer):
         package, loader = _maker(drawer)
-        if "in_order" in inspect.signature(loader).parameters:  # older ones have no other order
+        if "in_order" in inspect.signature(loader).parameters:  # older ones are always in order
             check_in_order(private(package, drawer, "_in_order"))
     return drawer
 
@@ -130,16 +130,16 @@ def find_drawer() -> Any:
 def refuse_out_of_order() -> None:
     """Raise if a DataLoader that begins to iterate will hand out batches in another order.
 
-    Its workers have not started then; to end them before they have work is not always clean.
+    Its workers have not started yet; ending workers that never had work is not always clean.
     """
     _, loader = _find("__init__")
-    check_in_order(getattr(loader, "in_order", True))  # if it is kept elsewhere, find_drawer looks
+    check_in_order(getattr(loader, "in_order", True))  # if kept elsewhere, find_drawer looks
 
 
 def load_before_workers_start(sampler: Any) -> None:
     """Load the state that a StatefulDataLoader is going to load, so that workers know the pass.
 
-    It loads its state when its workers have started, which are seeded then.
+    It loads it itself only after its workers have started and been seeded.
 
     Raises
     ------
@@ -156,18 +156,18 @@ def load_before_workers_start(sampler: Any) -> None:
     saved = snapshot.get("_main_snapshot", {}) if "_snapshot" in state else state
     num_workers = saved.get("_num_workers", 0)
     if num_workers != loader.num_workers:
-        drawer._shutdown = True  # noqa: SLF001 (it has no workers yet, and would complain of that)
+        drawer._shutdown = True  # noqa: SLF001 (else __del__ misses its workers)
         raise IndexPlanError(
             f"num_workers must be {num_workers}, that of the state that StatefulDataLoader is to "
-            f"load; got {loader.num_workers}; keep the number, or use PlanLoader, whose state goes "
-            "on under any"
+            f"load; got {loader.num_workers}; use num_workers={num_workers}, or PlanLoader, whose "
+            "state can be loaded under any number"
         )
     if num_workers and saved.get("_sampler_iter_state") is not None:
         sampler.feed.load_at_iter(saved["_sampler_iter_state"])
 
 
 def _find(method: str) -> tuple[Any, Any]:
-    """Return the DataLoader's iterator in whose method this is called, and the loader it is of."""
+    """Return the DataLoader iterator whose method is calling this, and its DataLoader."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name == method:
@@ -179,9 +179,9 @@ def _find(method: str) -> tuple[Any, Any]:
 
 
 def num_ahead(drawer: Any, drawn: Drawn) -> int | None:
-    """Return how many batches a DataLoader draws before the loop has one; None if nobody knows.
+    """Return how many batches a DataLoader draws before the loop has one; None if unknown.
 
-    A sampler between the two need not ask for as many as it hands on.
+    It is unknown if another sampler stands between: that one may ask for more than it hands on.
     """
     if not _num_workers(drawer):
         return 0
@@ -196,15 +196,15 @@ def _num_workers(drawer: Any) -> int:
 
 
 def _snapshot_interval(drawer: Any) -> int | None:
-    """Return of how many batches torchdata keeps one state; None if it keeps but the first.
+    """Return after how many batches torchdata keeps a state; None if it keeps only the first.
 
-    Without workers it keeps each.
+    Without workers it keeps every state.
     """
     return private("torchdata", drawer, "_snapshot_interval") if _num_workers(drawer) else 1
 
 
 def _maker(drawer: Any) -> tuple[str, Any]:
-    """Return the package of a DataLoader's iterator, and that package's DataLoader."""
+    """Return the package that a DataLoader's iterator is from, and that package's DataLoader."""
     modules = [each.__module__ for each in type(drawer).__mro__]
     name = next(each for each in modules if each.startswith(("torch.", "torchdata.")))
     loader = getattr(sys.modules[name], "StatefulDataLoader", DataLoader)

@@ -1,6 +1,6 @@
-"""What samplers stream: a plan, for whom, which sub-epoch, and how far the loop has come.
+"""Feed: which plan and rank a loader reads, which pass is set, and how far the loop has come.
 
-One feed serves a loader and all its samplers, and stays the same when a trainer builds those anew.
+One feed serves a loader and all its samplers, and stays the same when a trainer rebuilds those.
 All state that changes is here.
 """
 
@@ -40,8 +40,8 @@ class Pass:
     """One pass over the steps [first, stop) of a sub-epoch, and how far the loop has come in it.
 
     `step` is the next that the loop has not received; `ahead` counts the batches that a loader has
-    drawn for its workers beyond it. A pass is not `counted` where workers draw through something
-    that stands between, so that nobody knows how far ahead of the loop they are.
+    drawn for its workers beyond it. A pass is not `counted` where workers draw through another
+    object, so that nobody knows how far ahead of the loop they are.
     """
 
     def __init__(self, number: int, first: int, stop: int) -> None:
@@ -54,7 +54,7 @@ class Pass:
 
     @property
     def finished(self) -> bool:
-        """Whether the loop has all of it, be it that it never asks for more."""
+        """Whether the loop has received all of it, even if it never asks for more."""
         return self.step == self.stop
 
 
@@ -85,8 +85,8 @@ class Feed:
         self.form.check(plan)
         self.given = plan
         self.plan = plan
-        self._readers: tuple[int, ...] | None = None  # of the process group, if a mesh tells
-        if mesh is not None:  # which stays as it is, and does not travel to workers
+        self._readers: tuple[int, ...] | None = None  # ranks of the process group, if a mesh tells
+        if mesh is not None:  # only read here: a mesh does not travel to workers
             rank, world_size = discover(rank, world_size, mesh=mesh)
             self._readers = tuple(sorted(mesh.mesh.flatten().tolist()))
         self._to_compare = flag("compare", compare)
@@ -97,7 +97,7 @@ class Feed:
         self.opened: Callable[[], Any] | None = None  # the newest iterator of a sampler, if alive
         self.pinned = False
         self.cuts = Cuts(flag("partial", partial))
-        self._shift = 0  # what a trainer's numbers lack to the run's
+        self._shift = 0  # the run's number of a pass minus the trainer's
         self._lag = 0  # what the number named last would add to that, once it is read
         self._named: int | None = None
         self._named_read: int | None = None  # the last that was read
@@ -119,7 +119,7 @@ class Feed:
         Raises
         ------
         IndexPlanError
-            If the plan names another world_size than the running one.
+            If the plan has another world_size than the running one.
         """
         if self._running is not None and get_worker_info() is not None:
             return self._running[2], self._running[1]  # a spawned worker has no process group
@@ -145,9 +145,9 @@ class Feed:
     def over(self, number: int) -> bool:
         """Return whether a pass was over when the run was saved, so that nothing of it is left.
 
-        These are the pass that the state was saved in, if it was at its end, and the passes before
-        it in its epoch: a loop may start again with the epoch that it was stopped in. Passes of
-        earlier epochs are out of reach.
+        These are the passes before the one that the state was saved in, of the same epoch, and that
+        one too if it was at its end: a loop may start again with the epoch that it was stopped in.
+        Passes of earlier epochs cannot be read.
         """
         start = self._number(self.plan.start)
         saved_in = start if self.plan.start.step else start - 1
@@ -157,7 +157,7 @@ class Feed:
 
     @property
     def where(self) -> tuple[int, int]:
-        """The (epoch, sub_epoch) that is set; where the run goes on, if that is over."""
+        """The (epoch, sub_epoch) that is set; if that is over, the one where the run goes on."""
         over = self.over(self.number)
         return self._place(self._number(self.plan.start) if over else self.number)
 
@@ -165,7 +165,7 @@ class Feed:
         return divmod(number, self.plan.sub_epochs)
 
     def set_epoch(self, number: int) -> None:
-        """Set which pass comes next: sub-epoch `number` of the run, counted through all epochs.
+        """Set the pass that comes next: sub-epoch `number` of the run, counted through all epochs.
 
         Raises
         ------
@@ -181,14 +181,14 @@ class Feed:
         if not self.pinned:
             self.number = number
             if self.current is not None and self.current.finished:
-                self.current = None  # asked for again, it is read again
+                self.current = None  # a finished pass that is asked for again is read again
 
     def set_epoch_from_trainer(self, number: int) -> None:
-        """Set which pass comes next, as a trainer counts it.
+        """Set the pass that comes next, by the number that a trainer gives it.
 
-        A trainer that counts on after a resume never reads a pass before it, though Lightning may
-        name one, to end it. One that does read counts passes of the process, as Fabric does: from
-        then on its numbers count from the resume.
+        A trainer that goes on counting after a resume never reads a pass from before it, though
+        Lightning may name one, to end it. A trainer that does read one counts the passes of its
+        process, as Fabric does: from then on its numbers count from the resume.
         """
         self._named = count("epoch", number)
         resumed = self._number(self.plan.start)
@@ -199,19 +199,20 @@ class Feed:
         self._asked, self._lag = ("set_epoch_from_trainer", self._named), lag
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        """Set the pass that comes next; `sub_epoch` is taken modulo the plan's sub_epochs."""
         epoch, sub_epoch = count("epoch", epoch), count("sub_epoch", sub_epoch)
         self.set_epoch(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
 
     def begin(self, number: int | None = None) -> Pass:
-        """Start a pass: over the sub-epoch that is set, or the next if that one was finished.
+        """Start a pass over the sub-epoch that is set, or over the next if that one was finished.
 
-        A number given is taken instead, and not counted as what a loop or a trainer asked for.
+        If `number` is given, that pass starts instead.
 
         Raises
         ------
         IndexPlanError
-            If a rank would get an empty batch in it, which datasets and models do not take.
+            If a rank would get an empty batch in it, which datasets and models do not take; if an
+            earlier pass was left in the middle; or if ranks have different plans.
         """
         left = self.current
         if self._once_more and self.coming > self.number:
@@ -251,7 +252,7 @@ class Feed:
     def _compare(self, plan: Plan) -> None:
         """Compare the plan with that of the other ranks, once, in their main processes.
 
-        Ranks that somebody gave by hand are compared if they are those of the process group.
+        Ranks that were given explicitly are compared if they are as many as the process group's.
         """
         if not self._to_compare or get_worker_info() is not None:
             return
@@ -270,7 +271,7 @@ class Feed:
         return 0 if self.over(self.number) else plan.num_steps(*self.where)
 
     def draw(self, begun: Pass, rank: int | None = None) -> Iterator[Any]:
-        """Yield what a dataset is asked for, batch by batch, in the steps that are left."""
+        """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
         if begun.first == begun.stop:
             return
         plan, running = self.running()
@@ -279,7 +280,7 @@ class Feed:
         yield from asked(plan, epoch, sub_epoch, rank, self.form)
 
     def cursor(self) -> Cursor:
-        """Return where the run stands, in what the loop has received; the same on every rank."""
+        """Return where the run stands, in batches the loop has received; the same on all ranks."""
         return self._cursor(_counted(self._standing()))
 
     def _standing(self) -> Pass | int:
@@ -299,32 +300,33 @@ class Feed:
         return plan.cursor(*place, step=standing.step + (standing.ahead if drawn else 0))
 
     def received(self, name: str, otherwise: str) -> Received:
-        """Return which batch the loop received last; where there is none, say so of `name`."""
+        """Return which batch the loop received last; if none, raise an error about `name`."""
         plan, rank = self.running()
         current = self.current
         if current is None or current.step == current.first:
             raise IndexPlanError(
-                f"{name} must be asked for inside the loop; got no batch before it; {otherwise}"
+                f"{name} must be asked for inside the loop, after a batch; got none before it; "
+                f"{otherwise}"
             )
         _counted(current)
         return Received(plan, rank, self._place(current.number), current.step - 1)
 
     def step_size(self) -> int:
-        """Return the valid units, over all ranks, of the step that the loop received last."""
-        cure = "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
+        """Return how many units all ranks read in the step that the loop received last."""
+        cure = "use plan.step_size(epoch, sub_epoch, step=...) for any step"
         received = self.received("step_size", cure)
         return received.plan.step_size(*received.where, step=received.step)
 
     def state_dict(self, standing: Pass | int | None = None, *, drawn: bool = False) -> State:
-        """Return where the run stands, or a pass, to be kept in a checkpoint.
+        """Return where the run, or a pass, stands, to be kept in a checkpoint.
 
-        That is, in what the loop has received; or in what was drawn, for loaders that keep the
-        state of each batch until the loop receives it.
+        It counts what the loop has received; with `drawn`, what was drawn, for loaders that keep
+        the state of each batch until the loop receives it.
 
         Raises
         ------
         IndexPlanError
-            If it stands in a pass after one that was left, whose rest nobody would ever read.
+            If an earlier pass was left in the middle, so that its rest would never be read.
         """
         left = self.current
         if left is not None and standing is None:
@@ -346,22 +348,22 @@ class Feed:
     def _unbegun(self) -> int | None:
         """Return the pass that the newest iterator of a sampler begins with, if it has not begun.
 
-        A loop that has just asked for it stands there, whatever was drawn for an earlier one.
+        A loop that has just asked for that iterator stands there, whatever an earlier one drew.
         """
         opened = None if self.opened is None else self.opened()
         return None if opened is None else opened.unbegun()
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where a run stood, under whatever world_size and batch size are now.
+        """Go on where a run stood; world size and batch size may differ now.
 
         Raises
         ------
         IndexPlanError
-            If the state is of another order or other sub_epochs, or is no state.
+            If it is not a state, or one of another order or another number of sub-epochs.
         """
         # Accelerate, for one, adds fields of its own.
         if not isinstance(state, dict) or not {"version", "cursor"} <= state.keys():
-            # not the whole of it: a checkpoint holds a model
+            # not all of its content: a checkpoint holds a model
             is_dict = isinstance(state, dict)
             got = f"a dict of {shown(list(state))}" if is_dict else type(state).__name__
             cure = "save state_dict() in the checkpoint, and load that"
@@ -385,7 +387,7 @@ class Feed:
         self._asked, self._overruled = None, self._asked or self._overruled
 
     def load_at_iter(self, state: State) -> None:
-        """Load a state as torchdata does, when the loop begins: what was set before that, holds."""
+        """Load a state when the loop begins, as torchdata does; a pass set before stays set."""
         asked = self._asked or self._overruled
         self.load_state_dict(state)
         if asked is not None:
@@ -395,8 +397,8 @@ class Feed:
     def first_after_load(self) -> int | None:
         """Return the pass that torchdata has to read to its end before the one that is set.
 
-        It may keep an earlier state and the number of batches since, of which it reads and drops as
-        many. A pass that was at its end is empty then, as those of torchdata's own samplers.
+        It may have kept an earlier state and the number of batches since then, and now reads and
+        drops that many. A pass that was at its end is then empty, as with torchdata's own samplers.
         """
         loaded = self._number(self.plan.start)
         if self._saved_in != loaded:
@@ -404,14 +406,14 @@ class Feed:
         return loaded if self.number > loaded else None
 
     def may_begin_once_more(self) -> None:
-        """Take note of a loaded pass that was named, as torchdata may begin that once more."""
+        """Note whether the pass that is set is the loaded one: torchdata may begin it once more."""
         loaded = self._number(self.plan.start)
         self._once_more = (
             self._saved_in == loaded and self._asked is not None and self.number == loaded
         )
 
     def check_nothing_dropped(self, snapshot_interval: int | None) -> None:
-        """Raise if torchdata may drop batches of the pass of a state, and none of it is read."""
+        """Raise if torchdata may drop batches of the pass it saved in, which is not read now."""
         if snapshot_interval != 1 and self._saved_in == self._number(self.plan.start):
             raise IndexPlanError(
                 f"set_epoch must be {self._saved_in}, the pass that the state was saved in, as "
@@ -420,7 +422,7 @@ class Feed:
             )
 
     def pin(self) -> Feed:
-        """Return a feed that reads the pass that is set in every epoch, beside this one."""
+        """Return another feed, which reads the pass that is set now in every epoch."""
         feed = copy.copy(self)
         feed.pinned, feed.current, feed.handed, feed.opened = True, None, None, None
         feed.cuts = Cuts(partial=True)
@@ -432,17 +434,17 @@ class Feed:
         return feed
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what belongs to this process."""
+        """Leave out the sampler's iterator, which belongs to this process."""
         return {**vars(self), "opened": None}
 
 
 def _counted(standing: Pass | int) -> Pass | int:
-    """Return where a loop stands, unless nobody has counted what it received."""
+    """Return where a loop stands; raise if what it received was not counted."""
     if isinstance(standing, Pass) and not standing.counted:
         raise IndexPlanError(
-            "a loader must hand its batches to the loop itself, to tell its state, cursor and "
+            "a loader must hand its batches to the loop itself, to know its state, cursor and "
             "step_size; got workers that draw ahead for another loader, such as that of "
-            "skip_first_batches; use load_state_dict(state) instead, or a loader of "
+            "skip_first_batches; use load_state_dict(state) instead, or make the loader of "
             "plan.resume(cursor)"
         )
     return standing

@@ -45,10 +45,10 @@ def pieces(rows: Any) -> list[Piece]:
 
 @dataclass(frozen=True)
 class Form:
-    """In which form batches are: lists of indices, of items, of inner batches, or arrays.
+    """The form of batches: lists of indices, of items or of inner batches, or arrays.
 
-    Where the order deals bins, a list of these stands for each, unless they are not kept; where it
-    cuts samples, a `Piece` for each index, or a row of an array.
+    Where the order deals bins, each bin is a list of its own, unless bins are not kept; where it
+    cuts samples, each index is a `Piece`, or a row of an array.
     """
 
     nested: bool = False
@@ -61,12 +61,12 @@ class Form:
         flag("keep_bins", self.keep_bins)
         if flag("as_array", self.as_array) and (self.nested or self.item is not None):
             raise IndexPlanError(
-                "as_array must be alone; got it with nested or item; leave those out"
+                "as_array must be used alone; got it with nested or item; leave those out"
             )
         _check_item(self.item)
 
     def check(self, plan: Plan) -> None:
-        """Refuse to leave out which part of a sample is read."""
+        """Refuse a form that does not say which part of a sample is read."""
         if plan.order.traits.cuts_samples and not self.keep_bins:
             raise IndexPlanError(
                 "keep_bins must be True for an order that cuts samples, whose pieces are of no use "
@@ -74,7 +74,7 @@ class Form:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out an item that does not pickle: workers, which feeds travel to, never call it."""
+        """Leave out an item that does not pickle: workers get the feed, but never call it."""
         state = vars(self).copy()
         try:
             pickle.dumps(self.item)
@@ -83,7 +83,7 @@ class Form:
         return state
 
     def of(self, batch: Any, phase: Phase | None = None) -> list[Any]:
-        """Return a batch, or a list of inner ones or of bins, as lists of items."""
+        """Return a batch, or a list of inner batches or of bins, as lists of items."""
         if isinstance(batch, list):
             return [self.of(part, phase) for part in batch]
         row = batch.tolist() if batch.ndim == 1 else pieces(batch)
@@ -93,7 +93,7 @@ class Form:
 
 
 def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
-    """Yield what a dataset is asked for, batch by batch, in the steps that are left."""
+    """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
     batches = _batches(plan, epoch, sub_epoch, rank, form)
     if form.as_array:
         yield from batches
@@ -108,7 +108,7 @@ def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iter
 
 
 def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
-    """Yield a rank's batches as arrays: one, one for each inner batch, or one for each bin."""
+    """Yield a rank's batches: each an array, or one for each inner batch or for each bin."""
     if plan.order.deals_bins and form.keep_bins:
         cuts = plan.order.traits.cuts_samples
         return plan.bins(epoch, sub_epoch, rank=rank, nested=form.nested, spans=cuts)
@@ -119,7 +119,7 @@ def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> I
 
 
 def _check_item(item: Any) -> None:
-    """Refuse an item that cannot be called with an index and a phase, where that can be told."""
+    """Refuse an item that cannot be called with (index, phase), as far as its signature tells."""
     if item is None:
         return
     if not callable(item):
@@ -141,7 +141,7 @@ def _check_item(item: Any) -> None:
 
 
 def _no_list(item: Item) -> Item:
-    """Return an item that refuses lists, which datasets would take for bins."""
+    """Return an item that refuses to return lists, which datasets would take for bins."""
 
     def checked(index: int, phase: Phase) -> Any:
         found = item(index, phase)

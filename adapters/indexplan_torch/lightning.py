@@ -1,8 +1,8 @@
 """A Lightning callback for plans whose passes differ in length.
 
 Lightning counts a training's steps per epoch once, before it loads a checkpoint's state. Its
-trainers put the callback in by themselves, by an entry point of the installed package; import it
-only to name it.
+trainers add the callback by themselves, through an entry point of the installed package; import it
+only where you have to name it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ _PACKAGE = "lightning" if Callback.__module__.startswith("lightning.") else "pyt
 
 
 class RefreshStepCounts(Callback):
-    """Counts the steps of each epoch anew; does nothing to a training without plans.
+    """Counts the steps of every epoch, not only of the first; does nothing without plans.
 
-    Trainers have it without being told where this package was installed with its entry points;
-    else pass `Trainer(callbacks=[RefreshStepCounts()])`. It is needed where passes differ in
-    length: sub-epochs that are not all equal, phases that change the batch size, a resume under
-    another world size. Without it Lightning cuts longer epochs, and skips validation in shorter
-    ones. It also loads the state of a `PlanLoader` from checkpoints of an epoch's end, where
-    Lightning leaves it out; remainder="carry" under another world size needs
-    that. `limit_train_batches`, `val_check_interval` and `accumulate_grad_batches` hold as ever;
-    loaders are told of limits, so that they take a pass that is cut by one as meant. And it holds
-    each loader's rank against the strategy's.
+    Trainers add it by themselves where this package was installed with its entry points; otherwise
+    pass `Trainer(callbacks=[RefreshStepCounts()])`. It is needed where passes differ in length:
+    sub-epochs that are not all equal, phases that change the batch size, a resume under another
+    world size. Without it Lightning cuts longer epochs short, and skips validation in shorter ones.
+    It also loads the state of a `PlanLoader` from checkpoints of an epoch's end, which Lightning
+    leaves out; remainder="carry" under another world size needs that. `limit_train_batches`,
+    `val_check_interval` and `accumulate_grad_batches` work as usual; a pass that such a limit cuts
+    counts as left on purpose. And it checks that each loader's rank is the strategy's.
     """
 
     def __init__(self) -> None:
@@ -49,15 +48,15 @@ class RefreshStepCounts(Callback):
         if not _tell_feeds(trainer, loop, trainer.limit_train_batches):
             return
         if loop.restarted_on_epoch_end:
-            # By max_steps Lightning would end a finished epoch again, and count it twice. By
+            # With max_steps Lightning would end a finished epoch again, and count it twice. With
             # max_epochs it does what this does.
             loop.epoch_progress.increment_completed()
             private(_PACKAGE, loop, "reset_restart_stage")()
             loop.epoch_loop.restarting = False
         _load(loop)
         _refresh(trainer)
-        # After a checkpoint of an epoch's last batch, Lightning tells by the epoch's steps that it
-        # is over, and may announce the next one to nobody.
+        # After a checkpoint of an epoch's last batch, Lightning sees by the epoch's steps that it
+        # is over, and may start the next one without on_train_epoch_start.
         ended = loop.epoch_loop.batch_progress
         self._unannounced = (
             private(_PACKAGE, loop, "epoch_loop", "restarting") and ended.is_last_batch
@@ -71,28 +70,28 @@ class RefreshStepCounts(Callback):
         _refresh(trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Tell loaders how much of a pass is meant to be read."""
+        """Tell loaders whether a limit cuts their passes on purpose."""
         fitting = trainer.state.fn == "fit"
         loop = trainer.fit_loop.epoch_loop.val_loop if fitting else trainer.validate_loop
         _tell_feeds(trainer, loop, trainer.limit_val_batches)
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Tell loaders how much of a pass is meant to be read."""
+        """Tell loaders whether a limit cuts their passes on purpose."""
         _tell_feeds(trainer, trainer.test_loop, trainer.limit_test_batches)
 
     def on_predict_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Tell loaders how much of a pass is meant to be read."""
+        """Tell loaders whether a limit cuts their passes on purpose."""
         _tell_feeds(trainer, trainer.predict_loop, trainer.limit_predict_batches)
 
     def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
-        """Count the steps of an epoch that was not announced."""
+        """Count the steps of an epoch that began without `on_train_epoch_start`."""
         if self._unannounced:
             self._unannounced = False
             _refresh(trainer)
 
 
 def callbacks() -> list[Any]:
-    """Return what Lightning's trainers put in by themselves: its `callbacks_factory`."""
+    """Return the callbacks that Lightning's trainers add by themselves (`callbacks_factory`)."""
     return [RefreshStepCounts()]
 
 
@@ -111,7 +110,7 @@ def _feed(loader: Any) -> Feed | None:
 
 
 def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
-    """Tell feeds what is meant, and hold their ranks against the strategy's; are there any?"""
+    """Tell feeds of a limit, and check their ranks; return whether there are feeds."""
     feeds = [feed for loader in _loaders(loop) if (feed := _feed(loader)) is not None]
     given = trainer.distributed_sampler_kwargs or {}
     for feed in feeds:
@@ -128,7 +127,7 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
 
 
 def _load(loop: Any) -> None:
-    """Load the plans' states that Lightning has kept back."""
+    """Load the plans' states that Lightning has not loaded."""
     states = private(_PACKAGE, loop, "_combined_loader_states_to_load")
     loaders = _loaders(loop)
     stateful = [loader for loader in loaders if hasattr(loader, "load_state_dict")]
@@ -156,14 +155,14 @@ def _refresh(trainer: Any) -> None:
 
 
 def _limited(loader: Any, limit: float) -> float:
-    """Return the steps of a loader's epoch, at most a number or share of them; inf without len."""
+    """Return the steps of a loader's epoch, cut by a limit; inf for a loader without len."""
     if not hasattr(loader, "__len__"):
         return limit if isinstance(limit, int) else float("inf")
     return min(len(loader), limit) if isinstance(limit, int) else int(len(loader) * limit)
 
 
 def _tell(trainer: Any, num_steps: float) -> None:
-    """Have the epoch end, and be validated, by this number of steps."""
+    """Make the epoch end, and be validated, after this number of steps."""
     trainer.fit_loop.max_batches = num_steps
     interval = trainer.val_check_interval
     if isinstance(interval, float) and trainer.val_check_batch not in (None, float("inf")):

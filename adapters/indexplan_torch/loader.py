@@ -1,4 +1,4 @@
-"""PlanLoader: a DataLoader that streams a plan, and keeps it under every trainer."""
+"""PlanLoader: a DataLoader that yields a plan's batches, in plain loops and under trainers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _THE_PLANS_OWN = {"batch_size": 1, "shuffle": None, "sampler": None, "drop_last"
 
 
 class Options(TypedDict, total=False):
-    """DataLoader's options, but those that belong to the plan."""
+    """DataLoader's options, except those that belong to the plan."""
 
     num_workers: int
     collate_fn: Callable[[Any], Any] | None
@@ -45,40 +45,53 @@ class Options(TypedDict, total=False):
 
 
 class PlanLoader(DataLoader[Any]):
-    """A DataLoader over a plan: this rank's batches, the same under every trainer.
+    """A DataLoader that yields this rank's batches of a plan, in a plain loop or under a trainer.
 
-    Its state counts the batches that the training loop has received, however many workers have
-    drawn ahead. Iterating again without `set_epoch` goes on with the next sub-epoch.
+    Use it in place of a DataLoader with a DistributedSampler. It finds the rank and the number of
+    ranks by itself. Its state counts the batches that the training loop has received, however many
+    its workers have drawn ahead. Iterating again without `set_epoch` reads the next sub-epoch.
 
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
-        Map-style; as long as the plan's order has samples.
+        Map-style, with as many samples as the plan's order.
     plan : Plan
-        With the running world_size, or, better, an open one.
+        Best without a world_size, so that it takes the running one; else with the running one.
     rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare
         As for `PlanBatchSampler`.
     **options
-        DataLoader's: num_workers, collate_fn, persistent_workers and so on. `worker_init_fn` is by
-        default one that gives every rank and worker its own random stream.
+        DataLoader's own: num_workers, collate_fn, persistent_workers and so on. The default
+        `worker_init_fn` gives every rank and worker a random stream of its own.
 
     Other Parameters
     ----------------
     batch_sampler
-        For trainers that build loaders anew. Leave it out.
+        For trainers that rebuild loaders. Leave it out.
 
     Raises
     ------
     IndexPlanError
-        If the dataset's length is not the plan's, or an option belongs to the plan.
+        If the dataset is not map-style or has another number of samples than the plan's order, an
+        option belongs to the plan (batch_size, shuffle, sampler, drop_last), in_order is not True,
+        or an argument breaks its rule.
 
     Examples
     --------
     >>> import indexplan as ip
     >>> from indexplan_torch import PlanLoader
-    >>> loader = PlanLoader(range(10), ip.Plan(ip.Sequential(10), batch_size=4))
+    >>> plan = ip.Plan(ip.Sequential(10), batch_size=4)
+    >>> loader = PlanLoader(range(10), plan)
     >>> [batch.tolist() for batch in loader]
     [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
+
+    A run that stopped after its first step goes on with two ranks, of which this is the first:
+
+    >>> loader = PlanLoader(range(10), plan)
+    >>> first = next(iter(loader))
+    >>> resumed = PlanLoader(range(10), plan, rank=0, world_size=2)
+    >>> resumed.load_state_dict(loader.state_dict())
+    >>> [batch.tolist() for batch in resumed]  # the other rank reads 7, 8 and 9
+    [[4, 5, 6]]
     """
 
     def __init__(
@@ -103,7 +116,7 @@ class PlanLoader(DataLoader[Any]):
                 f"dataset must come before the plan; got PlanLoader(Plan, {type(plan).__name__}); "
                 "use PlanLoader(dataset, plan)"
             )
-        given: dict[str, Any] = {**options}  # a trainer's may have more than a type allows
+        given: dict[str, Any] = {**options}  # a trainer may pass more than the type allows
         refuse_num_replicas(given.pop("num_replicas", None))
         if batch_sampler is None:
             for name in _THE_PLANS_OWN.keys() & given.keys():
@@ -124,7 +137,7 @@ class PlanLoader(DataLoader[Any]):
                 partial=partial,
                 compare=compare,
             )
-        else:  # a trainer builds the loader anew, around what it made of our batch sampler
+        else:  # a trainer rebuilds the loader, around what it made of our batch sampler
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
         self.feed = _ours(batch_sampler).feed
         if self.feed.given != plan:
@@ -134,7 +147,7 @@ class PlanLoader(DataLoader[Any]):
             )
         check_in_order(given.get("in_order", True))
         _check_dataset(dataset, self.feed)
-        # By the names of the parameters, so that a trainer can build the loader anew from them.
+        # By the names of the parameters, so that a trainer can rebuild the loader from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
@@ -146,7 +159,7 @@ class PlanLoader(DataLoader[Any]):
 
     @property
     def sampler(self) -> Any:
-        """A DistributedSampler by type, which hears `set_epoch` for all."""
+        """A DistributedSampler, by its type; trainers call its `set_epoch`."""
         return PlanView(self.feed)
 
     @sampler.setter
@@ -165,11 +178,11 @@ class PlanLoader(DataLoader[Any]):
 
     @property
     def _is_accelerate_prepared(self) -> bool:
-        """What `accelerator.prepare` asks a loader before it deals its batches out to ranks."""
+        """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
         raise IndexPlanError(
-            "loader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "
-            "this rank's already; got it in accelerator.prepare, which would deal them out again; "
-            "use prepare(accelerator, loader)"
+            "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches "
+            "are this rank's already; got accelerator.prepare, which would deal them out to the "
+            "ranks again; use indexplan_torch.accelerate.prepare(accelerator, loader)"
         )
 
     def __len__(self) -> int:
@@ -200,7 +213,7 @@ class PlanLoader(DataLoader[Any]):
         check_received(begun, step, ended=True)
 
     def _read(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield batches; of a dataset that does not take the plan's bins, say so."""
+        """Yield batches; if the dataset does not take the plan's bins, say so."""
         try:
             yield from batches
         except TypeError as error:
@@ -218,11 +231,11 @@ class PlanLoader(DataLoader[Any]):
             ) from error
 
     def set_epoch(self, epoch: int) -> None:
-        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        """Set the pass that comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
         self.feed.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        """Set the pass that comes next; `sub_epoch` is taken modulo the plan's sub_epochs."""
         self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
 
     @property
@@ -232,31 +245,32 @@ class PlanLoader(DataLoader[Any]):
 
     @property
     def step_size(self) -> int:
-        """The valid units over all ranks of the batch that the loop received last.
+        """How many units, without padding, all ranks read in the step that the loop received last.
 
-        What a loss is weighted by: DDP's mean over ranks of `world_size / step_size` times each
-        rank's summed loss is the mean over the step's units.
+        Weight losses by it: if each rank's loss is `world_size / step_size` times the sum over its
+        units, then DDP's mean over ranks is the mean over the step's units.
         """
         return self.feed.step_size()
 
     def step_total(self, column: Any = None) -> int:
-        """Return the sum of a column over all ranks' samples of the batch received last.
+        """Return the sum of a column over all ranks' samples in the step that was received last.
 
-        What a loss over tokens is divided by, as ranks' batches hold different numbers of them:
-        DDP's mean over ranks of `world_size / step_total(tokens)` times each rank's summed loss is
-        the mean over the step's tokens.
+        Divide a loss over tokens by it, as ranks' batches hold different numbers of tokens: if each
+        rank's loss is `world_size / step_total(tokens)` times the sum over its tokens, then DDP's
+        mean over ranks is the mean over the step's tokens.
 
         Parameters
         ----------
         column : array_like of int, shape (num_samples,), optional
-            A number for each sample of the dataset, such as its tokens; None counts samples.
+            A number for each sample of the dataset, such as how many tokens it has; None counts
+            samples.
 
         Raises
         ------
         IndexPlanError
-            Outside a loop, or as `Plan.step_total` does.
+            Before the loop has received a batch, or as `Plan.step_total` does.
         """
-        cure = "plan.step_total(column, epoch, sub_epoch, step=...) tells of any step"
+        cure = "use plan.step_total(column, epoch, sub_epoch, step=...) for any step"
         received = self.feed.received("step_total", cure)
         return received.plan.step_total(column, *received.where, step=received.step)
 
@@ -265,31 +279,31 @@ class PlanLoader(DataLoader[Any]):
         """The group of each sample of the batch that the loop received last: its source or class.
 
         An array, int64, shape (samples,): places in `plan.order.group_names`; -1 for a sample in
-        none. By it, the losses of a batch are logged by source: `losses[loader.groups == 0]`. Where
-        the plan deals bins, these are their samples one after another, as in `join`'s "seq_lens".
+        no group. Use it to log losses by source: `losses[loader.groups == 0]`. Where the plan deals
+        bins, it has their samples one after another, as in `join`'s "seq_lens".
 
         Raises
         ------
         IndexPlanError
-            Outside a loop, or if the plan's order has no groups.
+            Before the loop has received a batch, or if the plan's order has no groups.
         """
-        cure = "plan.order.group_of(batch) tells of any batch"
+        cure = "use plan.order.group_of(batch) for any batch"
         return groups_of(self.feed.received("groups", cure))
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each group that the order aims at in the step received last, by name.
+        """The share of each group, by name, that the order aims at in the step received last.
 
-        What the weights of a mixture come to there, in whichever of their phases it is. They are of
-        the step's samples; of a mixture of bins, they are of its bins (`plan.order.shares_of`), and
-        samples come in other shares where one source's bins are larger than another's.
+        For a mixture these are its weights, in the phase of that step, as shares of the step's
+        samples. For a mixture of bins they are shares of its bins (see `plan.order.shares_of`), and
+        the shares of samples differ where one source's bins are larger than another's.
 
         Raises
         ------
         IndexPlanError
             As for `groups`.
         """
-        cure = "plan.order.group_shares(epoch, start, stop) tells of any positions"
+        cure = "use plan.order.group_shares(epoch, start, stop) for any positions"
         return shares_of(self.feed.received("shares", cure))
 
     def state_dict(self) -> dict[str, Any]:
@@ -297,14 +311,14 @@ class PlanLoader(DataLoader[Any]):
         return self.feed.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood, under whatever world_size, batch size and workers are now."""
+        """Go on where a run stood; world size, batch size and number of workers may differ now."""
         self.feed.load_state_dict(state)
 
 
 def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield what a wrapper of a loader looks ahead to, counting each batch when the loop gets it.
+    """Yield the batches of a wrapper that fetches ahead, counting each when the loop gets it.
 
-    The wrapper has fetched the next from the loader by then, which has counted that.
+    By then the wrapper has fetched the next batch from the loader, which has counted that one.
     """
     for num_received, batch in enumerate(batches, 1):
         begun = loader.feed.current
@@ -320,24 +334,24 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
         if not (order.deals_bins and feed.form.keep_bins):
             got = f"{order.algorithm}, with keep_bins={feed.form.keep_bins}"
             raise IndexPlanError(
-                f"a dataset of Bins needs a plan that deals bins, and keeps them; got {got}; leave "
-                "keep_bins out, or use the dataset inside"
+                f"a dataset of Bins needs a plan whose order deals bins, and keep_bins=True; got "
+                f"{got}; leave keep_bins out, or pass the dataset without Bins around it"
             )
         dataset = dataset.dataset
     check_by_index(dataset)
     if not hasattr(dataset, "__len__"):
-        return  # some datasets cannot tell
+        return  # some datasets do not know their length
     try:
         length = len(dataset)
     except Exception as error:  # whatever a dataset of somebody's raises
         raise IndexPlanError(
-            f"dataset must tell how many samples it has, if it has __len__; got {shown(error)} of "
-            f"{type(dataset).__name__}; mend that, or leave __len__ out"
+            f"dataset must return how many samples it has, if it has __len__; got {shown(error)} "
+            f"from {type(dataset).__name__}; correct its __len__, or remove it"
         ) from error
     if length != order.num_samples:
         raise IndexPlanError(
-            f"dataset must hold {order.num_samples} samples, as the plan's order; got {length}; "
-            f"use an order of {length} samples"
+            f"dataset must hold {order.num_samples} samples, as many as the plan's order; got "
+            f"{length}; make the plan with an order of {length} samples"
         )
 
 
@@ -349,6 +363,6 @@ def _ours(batch_sampler: Any) -> PlanBatchSampler:
     if inner is None:
         raise IndexPlanError(
             f"batch_sampler must be left out, as the plan makes it; got {shown(batch_sampler)}; "
-            "use torch's DataLoader for another one"
+            "use torch's DataLoader with a batch sampler of your own"
         )
     return inner

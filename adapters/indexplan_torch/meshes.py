@@ -1,7 +1,7 @@
 """Which ranks of a device mesh read different samples, and which are peers that read the same.
 
-Data is dealt out along a mesh's data-parallel dimensions. Peers along all others (tensor, context,
-pipeline) work on one and the same batch, so that they are one rank to a plan.
+Data is dealt out along a mesh's data-parallel dimensions. Peers along the other dimensions (tensor,
+context, pipeline) work on the same batch, so they are one rank to a plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from indexplan_torch.versions import private
 # words of which the names of dimensions are made: dp_replicate, data_parallel, tensor_parallel
 _DATA = {"dp", "ddp", "data", "fsdp", "hsdp", "replicate", "shard"}
 _PEERS = {"tp", "tensor", "cp", "context", "sp", "sequence", "pp", "pipeline", "mp", "model"}
-_WHOLE = {"dp", "data", "parallel"}  # nothing but these: all data-parallel ranks, not a part
+_WHOLE = {"dp", "data", "parallel"}  # a name of only these: all data-parallel ranks, not a part
 
 _CURE = (
     "pass mesh=, the data-parallel dimension such as mesh['dp'], or rank= and world_size= of the "
@@ -29,13 +29,13 @@ _CURE = (
 def ranks_in(mesh: Any) -> tuple[int, int]:
     """Return (rank, world_size) among the ranks of a mesh that read different samples.
 
-    A mesh of one dimension is the data-parallel one. Of several, the data-parallel ones are told
-    by name: dp, data_parallel, or dp_replicate and dp_shard, the first of which varies slowest.
+    The only dimension of a mesh is data-parallel. If there are several, their names tell which are:
+    dp, data_parallel, or dp_replicate and dp_shard, the first of which varies slowest.
 
     Raises
     ------
     IndexPlanError
-        If it is no mesh, this rank is not in it, or the names do not tell which dimensions are
+        If it is not a mesh, this rank is not in it, or the names do not tell which dimensions are
         data-parallel.
     """
     from torch.distributed.device_mesh import DeviceMesh  # which some builds of torch lack
@@ -43,7 +43,7 @@ def ranks_in(mesh: Any) -> tuple[int, int]:
     if not isinstance(mesh, DeviceMesh):
         raise IndexPlanError(
             f"mesh must be a torch DeviceMesh, or a dimension of one; got {shown(mesh)}; pass "
-            "init_device_mesh(...), or mesh['dp'] of it"
+            "what init_device_mesh(...) returns, or its mesh['dp']"
         )
     names, sizes, place = mesh.mesh_dim_names, tuple(mesh.shape), mesh.get_coordinate()
     if place is None:
@@ -64,15 +64,15 @@ def ranks_in(mesh: Any) -> tuple[int, int]:
 
 
 def ranks_of_meshes_that_run() -> tuple[int, int] | None:
-    """Return (rank, world_size) among the ranks that read different samples, as far as torch tells.
+    """Return (rank, world_size) among the ranks that read different samples, by torch's meshes.
 
     Each dimension of a named mesh has a process group that bears its name, if it does not span
-    all ranks. So the meshes of Lightning, Fabric, Accelerate and of a user's own are found here.
+    all ranks. So the meshes of Lightning, Fabric, Accelerate and of users are found here.
 
     Returns
     -------
     (int, int) or None
-        None if no mesh says otherwise than that each rank reads its own samples.
+        None if no mesh runs whose ranks share samples, so that each rank reads its own.
 
     Raises
     ------
@@ -100,19 +100,23 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
         return None
     sizes = {name: size for name, (_, size) in sorted(dims.items())}
     raise IndexPlanError(
-        _rule_of("told to a loader that runs in one", list(sizes), [*sizes.values()])
+        _rule_of(
+            "passed to the loader where its dimensions' names do not say which are data-parallel",
+            list(sizes),
+            [*sizes.values()],
+        )
     )
 
 
 def _dimensions() -> dict[str, tuple[int, int]]:
-    """Return this rank's place and the size of each dimension of the meshes that run, by name."""
+    """Return this rank's place in each dimension of the running meshes, and its size, by name."""
     groups = private("torch", torch.distributed.distributed_c10d, "_world", "pg_map")
     dims: dict[str, tuple[int, int]] = {}
     for group in groups:
         if not hasattr(group, "group_desc"):  # torch 2.2 and 2.3
             if len(groups) == 1:
                 return {}  # the default group alone: none is a mesh's
-            rule = "process groups beside the default one must tell whether they are a mesh's"
+            rule = "process groups beside the default one must say whether they are a mesh's"
             cure = "pass mesh=, or pip install 'torch>=2.4'"
             raise IndexPlanError(
                 f"{rule}; got torch {torch.__version__}, where they do not; {cure}"
@@ -122,13 +126,13 @@ def _dimensions() -> dict[str, tuple[int, int]]:
             continue
         place = group.rank(), group.size()
         while dims.get(name, place) != place:
-            name += "'"  # of another mesh; not a word that is known
+            name += "'"  # of another mesh; now a word that _kind does not know
         dims[name] = place
     return dims
 
 
 def _kind(name: str) -> str:
-    """Return what a dimension is by its name: data, peers, mixed or unknown."""
+    """Return what kind a dimension is, by its name: data, peers, mixed or unknown."""
     words = set(name.split("_"))
     if words & _DATA:
         return "mixed" if words & _PEERS else "data"

@@ -1,4 +1,4 @@
-"""Which rank is this, and of how many? Asked at first use, when the trainer has settled it."""
+"""Which rank is this, and of how many? Asked at first use, when the trainer has set it up."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from indexplan_torch.meshes import ranks_in, ranks_of_meshes_that_run
 def discover(
     rank: int | None = None, world_size: int | None = None, *, mesh: Any = None
 ) -> tuple[int, int]:
-    """Return (rank, world_size) of the running process, among those that read different samples.
+    """Return this process's rank and the world size, counting ranks that read different samples.
 
-    What is given wins; then torch.distributed, if its process group is up: its device meshes, by
-    the names of their dimensions, so that tensor-parallel peers read the same; without a mesh each
-    rank its own. Then the environment's RANK and WORLD_SIZE, as torchrun sets them; else this is
-    the only rank.
+    Loaders and samplers call it. Where it looks, in this order: the arguments; torch.distributed,
+    if its process group is initialized; the environment's RANK and WORLD_SIZE, which torchrun sets.
+    Without any of these, this is the only rank. In torch.distributed it goes by the names of the
+    running device meshes' dimensions, so that tensor-parallel peers count as one rank; without a
+    mesh each process is a rank.
 
     Parameters
     ----------
     rank, world_size : int, optional
         Both or none.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        A mesh, or its data-parallel dimension, such as `mesh["dp"]`.
+        Instead of rank and world_size: a mesh, or its data-parallel dimension, such as
+        `mesh["dp"]`.
 
     Raises
     ------
     IndexPlanError
-        If only one of the two is given, they are no rank and world size, several ranks run and none
-        says which one this is, or a mesh does not tell which of its dimensions is data-parallel.
+        If only one of rank and world_size is given, or a mesh beside them; if they are out of
+        range; if WORLD_SIZE is set without RANK; or if a mesh does not tell which of its dimensions
+        is data-parallel.
 
     Examples
     --------
@@ -49,8 +52,8 @@ def discover(
     if mesh is not None:
         if rank is not None:
             raise IndexPlanError(
-                f"mesh must be alone, as it tells the rank; got rank={shown(rank)} too; leave rank "
-                "and world_size out"
+                f"mesh must be passed alone, as it tells the rank; got rank={shown(rank)} too; "
+                "leave rank and world_size out"
             )
         return ranks_in(mesh)
     if rank is not None and world_size is not None:
@@ -63,14 +66,14 @@ def discover(
         return 0, 1
     if "RANK" not in os.environ:
         raise IndexPlanError(
-            f"rank must be known before batches are; got WORLD_SIZE={running} and no RANK; "
+            f"rank must be known before batches are read; got WORLD_SIZE={running} and no RANK; "
             "initialize torch.distributed first, or pass rank and world_size"
         )
     return int(os.environ["RANK"]), running
 
 
 def given(rank: Any, world_size: Any) -> tuple[int, int]:
-    """Return what somebody gave, if it is a rank of that many."""
+    """Return a rank and a world size that were passed, after checking them."""
     ranks = integer(world_size)
     if ranks is None or ranks < 1:
         raise IndexPlanError(
@@ -90,5 +93,5 @@ def refuse_num_replicas(number: Any) -> None:
     """Refuse DistributedSampler's word for the world size, with ours."""
     if number is not None:
         raise IndexPlanError(
-            f"num_replicas must be left out; got {shown(number)}; its name here is world_size="
+            f"num_replicas must be left out; got {shown(number)}; pass world_size= instead"
         )

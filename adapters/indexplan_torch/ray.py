@@ -1,4 +1,4 @@
-"""Plans under Ray Train: a PlanLoader in Ray's wrapper, counted where the loop receives."""
+"""Plans under Ray Train: a PlanLoader in Ray's wrapper, which counts what the loop has received."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from indexplan_torch.loader import PlanLoader, handed_over
 class PreparedLoader:
     """A PlanLoader in the wrapper that moves its batches to the device, one ahead of the loop.
 
-    What it lacks is the loader's own: `set_epoch`, `state_dict`, `step_size` and so on.
+    All other attributes are the loader's: `set_epoch`, `state_dict`, `step_size` and so on.
 
     Parameters
     ----------
     loader : PlanLoader
-        Its state, `step_size` and `cursor` are of what the loop has received, here and there.
+        Its state, `step_size` and `cursor` count what the loop has received from the wrapper.
     wrapped : iterable
-        What Ray made of it.
+        What `prepare_data_loader` made of the loader.
     """
 
     def __init__(self, loader: PlanLoader, wrapped: Any) -> None:
@@ -31,7 +31,7 @@ class PreparedLoader:
         self.wrapped = wrapped
 
     def __getattr__(self, name: str) -> Any:
-        if name in {"loader", "wrapped"}:  # asked for while unpickling, before they are there
+        if name in {"loader", "wrapped"}:  # asked for while unpickling, before they are set
             raise AttributeError(name)
         return getattr(self.loader, name)
 
@@ -47,14 +47,14 @@ class PreparedLoader:
 def prepare(loader: PlanLoader, **options: Any) -> Any:
     """Prepare a PlanLoader as `ray.train.torch.prepare_data_loader` does, and keep its state right.
 
-    Ray's wrapper fetches a batch before the loop asks for it, so that the state of the loader
-    inside is one batch ahead.
+    Ray's wrapper fetches each batch before the loop asks for it, so with `prepare_data_loader`
+    alone the loader's state is one batch ahead of the loop.
 
     Parameters
     ----------
     loader : PlanLoader
     **options
-        Those of `prepare_data_loader`.
+        As for `prepare_data_loader`.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def prepare(loader: PlanLoader, **options: Any) -> Any:
     Raises
     ------
     IndexPlanError
-        If it is another loader: Ray builds those anew, without their batch sampler.
+        If it is not a PlanLoader: Ray rebuilds other loaders, without their batch sampler.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def prepare(loader: PlanLoader, **options: Any) -> Any:
     """
     if not isinstance(loader, PlanLoader):
         raise IndexPlanError(
-            f"loader must be a PlanLoader; got {type(loader).__name__}, which Ray would build anew "
+            f"loader must be a PlanLoader; got {type(loader).__name__}, which Ray would rebuild "
             "without its batch sampler; use PlanLoader(dataset, plan)"
         )
     wrapped = prepare_data_loader(loader, **options)

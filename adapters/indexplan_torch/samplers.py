@@ -1,8 +1,8 @@
-"""Samplers that stream a plan, shaped so that trainers leave the plan as it is.
+"""Samplers that yield a plan's indices, shaped so that trainers leave the plan as it is.
 
-Trainers look for `DistributedSampler` to tell a sampler that knows its rank, call `set_epoch` on
-`loader.sampler` or `loader.batch_sampler`, and build batch samplers anew as
-`cls(sampler, batch_size=..., drop_last=...)`. All of them here share a `Feed`, which survives that.
+Trainers recognise a sampler that knows its rank by the type `DistributedSampler`, call `set_epoch`
+on `loader.sampler` or `loader.batch_sampler`, and rebuild batch samplers as
+`cls(sampler, batch_size=..., drop_last=...)`. The samplers here share a `Feed`, which survives it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _FeedSampler(DistributedSampler[Any]):
     """What all samplers of a feed have in common, towards users and trainers."""
 
     feed: Feed
-    shuffle = False  # the order is the plan's, and nobody else's to shuffle
+    shuffle = False  # the plan has shuffled already
     seed = 0
     drop_last = False
 
@@ -54,28 +54,30 @@ class _FeedSampler(DistributedSampler[Any]):
         return self.feed.number
 
     def set_epoch(self, epoch: int) -> None:
-        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        """Set the pass that comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
         self.feed.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set which pass comes next; `sub_epoch` counts modulo the plan's sub_epochs."""
+        """Set the pass that comes next; `sub_epoch` is taken modulo the plan's sub_epochs."""
         self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, counted in what was drawn; the same on all ranks.
+        """Return where the run stands, counted in batches drawn; the same on all ranks.
 
-        With DataLoader workers more is drawn than the loop has received: `PlanLoader` and
-        torchdata's StatefulDataLoader count what it received.
+        DataLoader workers draw more batches than the loop has received. `PlanLoader` and
+        torchdata's StatefulDataLoader count what the loop has received.
         """
         return self.feed.state_dict(drawn=True)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood, under whatever world_size and batch size are now."""
+        """Go on where a run stood; world size and batch size may differ now."""
         self.feed.load_state_dict(state)
 
 
 class PlanView(_FeedSampler):
-    """What `loader.sampler` is: a sign to trainers that ranks are taken care of; hears epochs.
+    """What `PlanLoader.sampler` returns: a DistributedSampler on which trainers set the epoch.
+
+    Its type tells them that ranks are taken care of.
 
     Examples
     --------
@@ -91,20 +93,20 @@ class PlanView(_FeedSampler):
         self.feed = feed
 
     def set_epoch(self, epoch: int) -> None:
-        """Set which pass comes next, as a trainer counts it."""
+        """Set the pass that comes next, by the number that a trainer gives it."""
         self.feed.set_epoch_from_trainer(epoch)
 
     @property
     def generator(self) -> None:
-        """What `accelerator.prepare` asks a sampler before it deals its batches out to ranks."""
+        """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
         raise IndexPlanError(
-            "batches must be all ranks' for accelerator.prepare, which deals them out; got this "
-            "rank's; use GlobalPlanBatchSampler, or a PlanLoader and "
-            "indexplan_torch.accelerate.prepare"
+            "batches must be those of all ranks for accelerator.prepare, which deals them out; got "
+            "those of this rank; use GlobalPlanBatchSampler, or "
+            "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))"
         )
 
     def __len__(self) -> int:
-        """Return the units of the rank's share of the sub-epoch that is set."""
+        """Return how many units the rank reads in the sub-epoch that is set, padding included."""
         plan, rank = self.feed.running()
         epoch, sub_epoch = self.feed.where
         if self.feed.over(self.feed.number):
@@ -112,7 +114,7 @@ class PlanView(_FeedSampler):
         return int(plan.batch_sizes(epoch, sub_epoch, rank=rank).sum())
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the rank's indices one by one; of a plan of bins, its bins."""
+        """Yield the rank's indices one by one; its bins, where the plan's order deals bins."""
         plan, rank = self.feed.running()
         if not self.feed.over(self.feed.number):
             for batch in asked(plan, *self.feed.where, rank, Form()):
@@ -120,7 +122,7 @@ class PlanView(_FeedSampler):
 
 
 class BatchSize(int):
-    """A batch size that brings its feed along when a trainer builds a batch sampler anew."""
+    """A batch size that brings its feed along when a trainer rebuilds a batch sampler."""
 
     feed: Feed
 
@@ -135,55 +137,61 @@ class BatchSize(int):
 
 
 class PlanBatchSampler(BatchSampler, _FeedSampler):
-    """A rank's batches of the sub-epoch that is set: `DataLoader(dataset, batch_sampler=...)`.
+    """A batch sampler that yields this rank's batches: `DataLoader(dataset, batch_sampler=...)`.
 
-    `PlanLoader` is the shorter way, and the one to take with trainers.
+    Use it with torchdata's StatefulDataLoader, or with a DataLoader that you configure yourself.
+    `PlanLoader` is shorter, and the one to use under trainers.
 
     Parameters
     ----------
     plan : Plan
-        With the running world_size, or an open one.
+        Without a world_size, or with the running one.
     rank, world_size : int, optional
-        Discovered at first use if left out.
+        If left out, found at first use, as `discover` finds them.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of these: a mesh, or its data-parallel dimension.
+        Instead of rank and world_size: a mesh, or its data-parallel dimension.
     nested : bool, default False
-        Yield a list of inner batches, for a dataset that takes lists of indices.
+        Yield each batch as a list of inner batches, for a dataset that takes lists of indices.
     item : callable, optional
-        item(index, phase) is what the dataset is asked for instead of the index; it brings a
-        phase's parameters to workers, persistent ones too. Of a plan that cuts samples, index is a
-        `Piece`, and the dataset has to cut what an item makes of it.
+        The dataset is asked for item(index, phase) instead of the index. This brings a phase's
+        parameters to workers, persistent ones too. Where the plan's order cuts samples, index is a
+        `Piece`, and the dataset itself has to cut the sample that an item stands for.
     as_array : bool, default False
         Yield int64 arrays, for datasets with `__getitems__` that take them.
     keep_bins : bool, default True
-        Of a plan whose order deals bins, yield a list of bins, each a list of indices (`Bins` is a
-        dataset that takes one), or an array under `as_array`. Where the order cuts samples, each is
-        a `Piece`, or a row of an array of shape (samples, 3). False: the samples of all bins in one
-        list, where a bin is a batch by itself, as those of `ClassBatches`, and batch_size is 1.
+        Where the plan's order deals bins, yield a list of bins, each a list of indices (wrap the
+        dataset in `Bins`), or an array under `as_array`. Where the order cuts samples, each index
+        is a `Piece`, or a row of an array of shape (samples, 3). False yields the samples of all
+        bins in one list: for bins that are whole batches, as those of `ClassBatches`, with
+        batch_size 1.
     partial : bool, default False
-        Say that the loop leaves passes before their end, on purpose: else a later pass after one
-        that was left is an error, as its samples are lost.
+        Whether the loop leaves passes before their end on purpose. If not, it is an error to begin
+        a later pass after one that was left, as the rest of its samples would be lost.
     compare : bool, default True
-        Compare the plan with that of the other ranks, when all begin their first pass, where a
-        process group runs. Switch it off for a loader that only some of them read.
+        Where a process group runs, check that all ranks have the same plan when they begin their
+        first pass. Pass False for a loader that only some ranks read.
 
     Other Parameters
     ----------------
     batch_size, drop_last, sampler
-        For trainers that build batch samplers anew. Leave them out.
+        For trainers that rebuild batch samplers. Leave them out.
     num_replicas
         Refused: its name here is world_size.
 
     Raises
     ------
     IndexPlanError
-        If an argument breaks its rule.
+        If an argument breaks its rule, or, at the latest at first use, the plan's world_size is not
+        the running one.
 
     Examples
     --------
     >>> import indexplan as ip
     >>> from indexplan_torch import PlanBatchSampler
-    >>> plan = ip.Plan(ip.Sequential(12), batch_size=(2, 3))
+    >>> plan = ip.Plan(ip.Sequential(12), batch_size=3)
+    >>> list(PlanBatchSampler(plan, rank=1, world_size=2))
+    [[3, 4, 5], [9, 10, 11]]
+    >>> plan = ip.Plan(ip.Sequential(12), batch_size=(2, 3))  # two inner batches of three
     >>> list(PlanBatchSampler(plan, rank=1, world_size=2, nested=True))
     [[[6, 7, 8], [9, 10, 11]]]
     """
@@ -242,7 +250,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         return len(self.feed)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield a batch a step; nothing happens before the first is asked for."""
+        """Yield one batch for each step; nothing happens before the first is asked for."""
         refuse_as_sampler(self)
         refuse_out_of_order()
         load_before_workers_start(self)
@@ -252,10 +260,10 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
 
 
 def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
-    """Refuse to stream to a batch sampler of torch's, which would make batches of batches.
+    """Refuse to be read by torch's own BatchSampler, which would make batches of batches.
 
-    `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given, and it asks for
-    nothing but `iter`: it is seen by who asks for that. Once a pass, so cheap enough.
+    `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given. It only calls
+    `iter`, so the calling frame is what shows it. One look per pass is cheap enough.
     """
     # not currentframe(): a frame that holds itself keeps its callers' loader and workers alive
     asking = sys._getframe(2).f_locals.get("self")  # noqa: SLF001
@@ -267,19 +275,21 @@ def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
 
 
 class PlanSampler(PlanView):
-    """A rank's indices, one by one, for `DataLoader(batch_size=...)`: full batches only.
+    """A sampler that yields this rank's indices one by one, for loaders that cut the batches.
 
-    The loader cuts the batches, so they are the plan's only where all of them are full and equal.
-    Where the plan's order deals bins, what it yields one by one are bins, each a list of indices.
+    Use it where code wants `DataLoader(sampler=..., batch_size=...)`, with the plan's batch_size;
+    otherwise use `PlanLoader`. The batches are the plan's only if all are full and equally large,
+    so plans of other batches are refused. Where the plan's order deals bins, it yields bins one by
+    one, each a list of indices.
 
     Parameters
     ----------
     plan : Plan
-        With remainder "drop", "pad" or "carry", and one batch size that is not nested.
+        With remainder "drop", "pad" or "carry", and one batch_size; a nested one is read flat.
     rank, world_size : int, optional
-        Discovered at first use if left out.
+        If left out, found at first use, as `discover` finds them.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of these: a mesh, or its data-parallel dimension.
+        Instead of rank and world_size: a mesh, or its data-parallel dimension.
     partial, compare : bool
         As for `PlanBatchSampler`.
 
@@ -291,7 +301,7 @@ class PlanSampler(PlanView):
     Raises
     ------
     IndexPlanError
-        If the plan has batches that a loader would cut in other places.
+        If not all of the plan's batches are full and equally large, or an argument breaks its rule.
 
     Examples
     --------
@@ -318,13 +328,14 @@ class PlanSampler(PlanView):
         super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
         if plan.remainder == "spread" or len(plan.phases) > 1 or plan.batch_size is None:
             raise IndexPlanError(
-                "plan must have batches that are all full, for PlanSampler; got remainder="
-                f"{plan.remainder!r}, {len(plan.phases)} phases, batch_size={plan.batch_size}; "
-                "use PlanLoader, or remainder='pad' and one batch_size"
+                "plan must have batches that are all full and equal, for PlanSampler; got "
+                f"remainder={plan.remainder!r}, {len(plan.phases)} phases, "
+                f"batch_size={plan.batch_size}; use PlanLoader, or remainder='pad' and one "
+                "batch_size"
             )
 
     def set_epoch(self, epoch: int) -> None:
-        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        """Set the pass that comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
         self.feed.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:

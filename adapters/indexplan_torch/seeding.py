@@ -1,4 +1,4 @@
-"""Random streams for augmentation: another one for every rank and worker, each from one seed."""
+"""Random streams for augmentation: one for every rank and worker, all from one seed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from indexplan_torch.feed import Feed
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded:
-    """What the random, NumPy and torch of a process were seeded with, and from what.
+    """The value that a process's `random`, NumPy and torch were seeded with, and its origin.
 
     Parameters
     ----------
     seed : int
         The order's `stream_key`: its seed, or 0 if it has none.
     epoch, sub_epoch, rank, worker : int
-        Whose stream it is.
+        Whose random stream it is.
     value : int
-        What they were hashed to, 0 <= value < 2**64.
+        The hash of all these that was the seed, 0 <= value < 2**64; for NumPy, modulo 2**32.
 
     Examples
     --------
@@ -49,7 +49,7 @@ _recorded: Seeded | None = None
 
 
 def recorded() -> Seeded | None:
-    """Return what this process was seeded with; None if it was not.
+    """Return what this process was seeded with, to log it; None if it was not seeded.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def recorded() -> Seeded | None:
 def _seed(feed: Feed, worker: int) -> Seeded:
     global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
     plan, rank = feed.running()
-    number = feed.coming  # a sampler begins a pass when workers draw, which start before that
+    number = feed.coming  # workers are seeded before their sampler begins the pass
     epoch, sub_epoch = divmod(number, plan.sub_epochs)
     seed = plan.order.stream_key
     # a pass is numbered through all sub-epochs, so that each has its own stream
@@ -81,15 +81,15 @@ def _seed(feed: Feed, worker: int) -> Seeded:
 
 
 class SeedWorker:
-    """A `worker_init_fn`: seeds a worker from (seed, pass, rank, worker).
+    """A `worker_init_fn` that seeds each worker from (seed, pass, rank, worker).
 
-    Persistent workers are seeded once, when they start, and draw on from there. `PlanLoader` takes
-    one by itself.
+    Pass it to a DataLoader of your own around a `PlanBatchSampler`; `PlanLoader` has it by default.
+    Persistent workers are seeded once, when they start, and go on from there.
 
     Parameters
     ----------
     feed : Feed
-        Of the sampler that is streamed.
+        `sampler.feed` of the sampler that the DataLoader reads.
 
     Examples
     --------
@@ -110,30 +110,36 @@ class SeedWorker:
         self.feed = feed
 
     def __call__(self, worker: int) -> None:
-        """Seed the process that this is."""
+        """Seed this process as a worker."""
         _seed(self.feed, worker)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Find out the rank before going to a spawned worker, which has no process group."""
-        with contextlib.suppress(IndexPlanError):  # said by the sampler, when it draws
+        """Find the rank before going to a spawned worker, which has no process group."""
+        with contextlib.suppress(IndexPlanError):  # the sampler raises it when it draws
             self.feed.running()
         return vars(self).copy()
 
 
 def seed_rank(loader: Any) -> Seeded:
-    """Seed the main process, for loaders without workers: as worker 0 of its rank.
+    """Seed this process as worker 0 of its rank, for augmentation by loaders without workers.
+
+    Call it after `set_epoch` and before the loop: in the last step of a pass it would already seed
+    for the next one.
 
     Parameters
     ----------
     loader : PlanLoader or PlanBatchSampler
-        Whose plan, rank and pass are taken: the pass that the loop is in, or the one that comes
-        next. So call it after `set_epoch` and before the loop: in the last step of a pass it is
-        already the next one's turn.
+        Its plan, its rank, and its pass (the one that the loop is in, or the next) give the seed.
 
     Returns
     -------
     Seeded
-        With what, and from what.
+        The value, and what it was made from.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is not such a loader or sampler.
 
     Examples
     --------

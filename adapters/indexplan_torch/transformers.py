@@ -36,15 +36,15 @@ _CHANGED = (
 
 
 class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Keeps a training's PlanLoader in its checkpoints: `trainer.add_callback(KeepState(trainer))`.
+    """Saves a PlanLoader's state in checkpoints: `trainer.add_callback(KeepState(trainer))`.
 
-    A resume goes on where the loop stood, under any world size, batch size, accumulation and number
-    of workers. Every pass has as many updates as the plan's steps make, so schedules and unequal
-    sub-epochs fit, and `num_train_epochs` ends with the last of them. In `compute_loss` and
-    `training_step`, `loader.step_size` and `loader.cursor` are those of the micro-batch at hand,
-    though Trainer fetches a whole group of them ahead.
+    A resumed run goes on where the loop stood, under any world size, batch size, accumulation and
+    number of workers. Every pass has as many updates as the plan's steps make, so that schedules
+    and unequal sub-epochs work, and `num_train_epochs` ends with the last of them. In
+    `compute_loss` and `training_step`, `loader.step_size` and `loader.cursor` are those of the
+    current micro-batch, though Trainer fetches a whole group of them ahead.
 
-    The state lies in the checkpoint's trainer_state.json, which one process writes.
+    The state is in the checkpoint's trainer_state.json, which one process writes.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     Raises
     ------
     IndexPlanError
-        If this version of transformers has other methods than these.
+        If this version of transformers lacks a method that this extends.
     """
 
     def __init__(self, trainer: Any) -> None:
@@ -70,7 +70,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
             trainer.__class__ = _kept(type(trainer))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Say how much of the plan's pass is done, where Trainer counts from a resume."""
+        """Set `state.epoch` to how much of the plan is done; Trainer counts from the resume."""
         done = self.trainer._plan_loader.feed.current  # noqa: SLF001 (our own)
         state.epoch = done.number + done.step / done.stop
 
@@ -115,7 +115,7 @@ class _Kept:
         return (stop, *others, max_steps)
 
     def _steps_left(self, number: int) -> int:
-        """Return the steps of a pass that are not done; a micro-batch each, to Trainer."""
+        """Return how many steps of a pass are left; to Trainer each is a micro-batch."""
         plan, _ = self._plan_loader.feed.running()
         where = divmod(number, plan.sub_epochs)
         return int(plan.num_steps(*where) - plan.first_step(*where))
@@ -125,7 +125,7 @@ class _Kept:
         return -(-self._steps_left(number) // size)
 
     def _end(self, args: Any, done: int) -> tuple[int, int]:
-        """Return before which pass the run ends, and after how many updates."""
+        """Return the pass before which the run ends, and after how many updates."""
         if args.max_steps > 0:
             number, left = self._plan_first, args.max_steps - done
             while left > 0:
@@ -156,7 +156,7 @@ class _Kept:
         return super()._run_epoch(epoch=epoch, **counts)  # type: ignore[misc]
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
-        """Return a group of micro-batches that counts those that the loop has received."""
+        """Return a group of micro-batches that counts those the loop has received."""
         batches, num_items = super().get_batch_samples(*args, **kwargs)  # type: ignore[misc]
         begun = self._plan_loader.feed.current
         return batches if begun is None else _Group(batches, begun), num_items
@@ -185,18 +185,18 @@ class _Group(list[Any]):
 
 
 def _saved(checkpoint: str | None) -> Any:
-    """Return what a checkpoint says of the trainer, or None where Trainer starts anew."""
+    """Return the trainer's state in a checkpoint, or None where Trainer starts from scratch."""
     file = None if checkpoint is None else Path(checkpoint) / _STATE
     return TrainerState.load_from_json(str(file)) if file is not None and file.is_file() else None
 
 
 def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, Any]:
-    """Return the state that Trainer would go on with, by counting the steps that were saved.
+    """Return the state that Trainer would resume with, which counts the steps that were saved.
 
     Raises
     ------
     IndexPlanError
-        If the run that saved had passes of other steps.
+        If passes had other steps in the run that saved.
     """
     plan, _ = feed.running()
     steps = plan.num_steps(*feed.where)
@@ -206,18 +206,19 @@ def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, An
     passes = saved.epoch or 0.0
     if abs(passes * steps - (number * steps + step)) > 0.5 or _of_other_world(args, checkpoint):
         raise IndexPlanError(
-            "a resume under transformers.Trainer must load the loader's state where the steps of a "
-            f"pass are others than those saved; got {Path(checkpoint).name} of {passes:g} passes, "
-            f"which Trainer would take for {number + step / max(1, steps):g} of {args.world_size} "
-            "ranks, by counting its steps; use trainer.add_callback("
-            "indexplan_torch.transformers.KeepState(trainer)), in the run that saves too"
+            "a resume under transformers.Trainer must load the loader's state where a pass has "
+            f"other steps than in the run that saved; got {Path(checkpoint).name} after "
+            f"{passes:g} passes, which Trainer, counting its steps, would take for "
+            f"{number + step / max(1, steps):g} on {args.world_size} ranks; use "
+            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run "
+            "that saves too"
         )
     cursor = plan.cursor(*divmod(number, plan.sub_epochs), step=step)
     return {"version": STATE_VERSION, "cursor": cursor.to_dict()}
 
 
 def _of_other_world(args: Any, checkpoint: str) -> bool:
-    """Return whether the ranks that left their random states there were others in number."""
+    """Return whether a checkpoint has the random states of another number of ranks."""
     files = [file.stem for file in Path(checkpoint).glob("rng_state*.pth")]
     ranks = {int(name.rpartition("_")[2]) for name in files if name != "rng_state"}
     if args.world_size == 1 or not ranks:
@@ -226,14 +227,14 @@ def _of_other_world(args: Any, checkpoint: str) -> bool:
 
 
 def refuse_counting(feed: Feed, frame: FrameType) -> None:
-    """Refuse a training that resumes without KeepState where that would read other data.
+    """Refuse to resume a training without KeepState where that would read other data.
 
     Parameters
     ----------
     feed : Feed
         Of the loader whose length is asked for.
     frame : types.FrameType
-        Of the function of transformers.trainer that does.
+        Of the function of transformers.trainer that asks.
     """
     trainer: Any = frame.f_locals.get("self")
     counts = "set_initial_training_values"

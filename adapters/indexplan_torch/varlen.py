@@ -1,4 +1,4 @@
-"""What attention over samples of several lengths in one row of tokens is told of them."""
+"""The arguments of attention over several samples in one row of tokens."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MOST = 2**31 - 1  # tokens, as attention counts in int32
 
 
 def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
-    """Return what flash-attention's varlen functions take of samples in one row of tokens.
+    """Return the arguments of flash-attention's varlen functions for samples in one row of tokens.
 
     Parameters
     ----------
     lengths : array_like of int or torch.Tensor, shape (samples,)
-        The tokens of each sample, in order: those of a bin, "seq_lens" of what `join` returns, or
-        of a whole batch, `lengths[plan.batch(...)]`, or, where samples are cut,
+        How many tokens each sample has, in order. For a bin, this is "seq_lens" of what `join`
+        returns; for a whole batch, `lengths[plan.batch(...)]`, or, where samples are cut,
         `numpy.diff(plan.spans(...))[:, 0]`. Attention need not know where bins end.
 
     Returns
@@ -28,14 +28,14 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     cu_seqlens : torch.Tensor
         int32, shape (samples + 1,): where each sample starts in the row, and the end.
     max_seqlen : int
-        The tokens of the longest sample.
+        How many tokens the longest sample has.
     position_ids : torch.Tensor
         int64, shape (tokens,): the place of each token in its sample.
 
     Raises
     ------
     IndexPlanError
-        If lengths are not integers from 0 in one dimension, at least one, that add up to less than
+        If lengths are not at least one integer from 0, in one dimension, that add up to less than
         2**31.
 
     Examples
@@ -58,7 +58,7 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
 
 
 def _integers(lengths: Any) -> torch.Tensor | None:
-    """Return integers of any type as int64, of which huge ones are negative; None of others."""
+    """Return integers of any type as int64 (too large ones become negative); else None."""
     if isinstance(lengths, torch.Tensor):
         others = lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool
         return None if others else lengths.to(torch.int64)

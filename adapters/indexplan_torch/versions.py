@@ -1,7 +1,7 @@
 """The versions of torch and of trainers that everything here was tested with.
 
-The adapters lean on some things that trainers keep to themselves. Where a version has them no
-more, the error says which versions have.
+The adapters rely on some private parts of torch and of trainers. Where a version lacks one, the
+error says which versions have it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from indexplan import IndexPlanError
 
-# package: (from which version on it is meant to work, what the tests run with)
+# package: (the lowest version that is meant to work, the one that the tests run with)
 TESTED = {
     "torch": ("2.2", "2.13.0"),
     "lightning": ("2.4", "2.6.6"),
@@ -25,12 +25,12 @@ TESTED = {
 
 
 def private(package: str, thing: Any, *names: str) -> Any:
-    """Return what a trainer keeps to itself: `thing.first.second`.
+    """Return a private part of a package: `thing.first.second`.
 
     Raises
     ------
     IndexPlanError
-        If this version of the trainer has it no more, with the versions that have.
+        If this version of the package lacks it; the message names the versions that have it.
     """
     for name in names:
         if not hasattr(thing, name):
@@ -41,13 +41,13 @@ def private(package: str, thing: Any, *names: str) -> Any:
 
 
 def lacking(package: str, what: str) -> IndexPlanError:
-    """Return the error of a version that has something no more, or does it in another way."""
+    """Return the error for a version that lacks something, or does it in another way."""
     floor, tested = TESTED[package]
     try:
         installed = version(package)
     except PackageNotFoundError:
         installed = "one that is not installed as a package"
     return IndexPlanError(
-        f"{package} must have {what}, which indexplan_torch leans on; got {package} {installed}, "
-        f"which has not; pip install '{package}>={floor},<={tested}', the versions that have"
+        f"{package} must have {what}, which indexplan_torch relies on; got {package} {installed}, "
+        f"which does not; pip install '{package}>={floor},<={tested}', the versions that do"
     )

@@ -20,7 +20,8 @@ CUT = (
     "a pass must be read whole before a later one begins; got {steps} of {all} steps of epoch 0, "
     "sub-epoch 1, and then epoch 0, sub-epoch 2; " + CURE
 )
-NEXT = "name the pass that comes next with set_epoch, or pass partial=True if this is meant"
+NEXT = "name the pass that comes next with set_epoch, or pass partial=True if this is intended"
+WHOLE = "read each pass to its end, or pass partial=True if this is intended"
 
 
 def sampler_of(plan: ip.Plan, **options: Any) -> PlanBatchSampler:
@@ -106,8 +107,8 @@ def test_a_pass_that_starts_again_warns_once(make: Callable[..., Any]) -> None:
     samples = make(PLAN)
     assert of_plan(PLAN, 0)[:2] == read(samples, 2)
     message = (
-        "epoch 0, sub-epoch 0: the loop received 2 of 4 steps, and it starts again from its first "
-        f"batch; {NEXT}"
+        "epoch 0, sub-epoch 0: the loop received 2 of 4 steps, and starts again from the first; "
+        f"{NEXT}"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
         again = [read(samples, 2) for _ in range(2)]
@@ -138,7 +139,9 @@ def test_a_look_at_the_first_batch_costs_nothing(make: Callable[..., Any]) -> No
         for _ in range(3):
             assert of_plan(PLAN, 0)[:1] == read(samples, 1)
     samples.set_epoch(1)
-    message = "epoch 0, sub-epoch 0: the loop received 1 of 4 steps, and the rest is left; " + NEXT
+    message = (
+        "epoch 0, sub-epoch 0: the loop received 1 of 4 steps, and the rest is never read; " + WHOLE
+    )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         assert of_plan(PLAN, 1) == read(samples)
 
@@ -158,8 +161,8 @@ def test_batches_that_are_dealt_out_again_are_an_error(times: int, got: str) -> 
     loader = loader_of(PLAN, batch_sampler=shard, dataset=Identity(), collate_fn=as_they_are)
     message = (
         f"a pass must give the loop the 4 batches that the plan deals to this rank; got {got}; "
-        "look for what stands between the plan and the loop, such as a wrapper of the batch "
-        "sampler that deals it out again"
+        "remove what changes batches between the plan and the loop, such as a wrapper that "
+        "deals the batch sampler out to ranks again"
     )
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         read(loader)

@@ -74,8 +74,9 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: PlanBatchSampler(OPEN, 4, drop_last=True),
     ),
     (
-        "plan must have batches that are all full, for PlanSampler; got remainder='pad', "
-        "1 phases, batch_size=None; use PlanLoader, or remainder='pad' and one batch_size",
+        "plan must have batches that are all full and equal, for PlanSampler; got "
+        "remainder='pad', 1 phases, batch_size=None; use PlanLoader, or remainder='pad' and one "
+        "batch_size",
         lambda: PlanSampler(OPEN.replace(global_batch_size=4, remainder="pad")),
     ),
     # ranks
@@ -92,7 +93,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: GlobalPlanBatchSampler(OPEN, world_size=0),
     ),
     *(
-        ("num_replicas must be left out; got 2; its name here is world_size=", make)
+        ("num_replicas must be left out; got 2; pass world_size= instead", make)
         for make in [
             lambda: PlanLoader(range(10), OPEN, rank=0, num_replicas=2),
             lambda: PlanBatchSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]

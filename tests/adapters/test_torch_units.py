@@ -253,8 +253,8 @@ def test_step_size_before_any_batch() -> None:
     with pytest.raises(ip.IndexPlanError) as error:
         _ = loader_of(PLAN, rank=0, world_size=2).step_size
     assert (
-        "step_size must be asked for inside the loop; got no batch before it; "
-        "plan.step_size(epoch, sub_epoch, step=...) tells of any step"
+        "step_size must be asked for inside the loop, after a batch; got none before it; use "
+        "plan.step_size(epoch, sub_epoch, step=...) for any step"
     ) == str(error.value)
     with pytest.raises(ip.IndexPlanError, match="step_total must be asked for inside the loop"):
         loader_of(PLAN, rank=0, world_size=2).step_total()

@@ -93,5 +93,5 @@ def test_a_torchdata_that_does_not_tell_its_snapshots_is_refused() -> None:
 def test_groups_without_names() -> None:
     """Torch 2.2 names no groups: the default one alone is no mesh's, of more nobody can tell."""
     assert {} == without_names(1)
-    with pytest.raises(ip.IndexPlanError, match="process groups beside the default one must tell"):
+    with pytest.raises(ip.IndexPlanError, match="process groups beside the default one must say"):
         without_names(2)

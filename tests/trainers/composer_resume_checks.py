@@ -24,17 +24,17 @@ RUNS = {
     "carry": (PLAN.replace(remainder="carry"), 0, ("1, 5", "2, 0")),
 }
 WITHOUT = (
-    "a resume under composer.Trainer must load the loader's state on another number of ranks; got "
-    "a checkpoint of 2 ranks on {world_size}, whose steps Composer would skip by counting; use "
-    "Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run that saves too"
+    "a resume under composer.Trainer on another number of ranks must load the loader's state; "
+    "got a checkpoint of 2 ranks on {world_size}, whose steps Composer would skip by counting; "
+    "use Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run that saves too"
 )
 IN_PARTS = (
     "an evaluation's plan must have sub_epochs=1 under Composer, as each evaluation is one pass; "
     "got sub_epochs=3; use plan.replace(sub_epochs=1)"
 )
 SHARED = (
-    "eval_dataloader must be a loader of its own; got the training's, whose pass it would break "
-    "off; use another PlanLoader(dataset, plan)"
+    "eval_dataloader must be a loader of its own; got the training's, whose pass it would "
+    "interrupt; use another PlanLoader(dataset, plan)"
 )
 NOT_OURS = (
     "train_dataloader must be a PlanLoader, for KeepState; got DataLoader; use PlanLoader(dataset, "

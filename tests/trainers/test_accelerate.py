@@ -10,14 +10,15 @@ from tests.trainers.ranks import run_ranks
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
 DEALT_TWICE = (
-    "batches must be all ranks' for accelerator.prepare, which deals them out; got this rank's; "
-    "use GlobalPlanBatchSampler, or a PlanLoader and indexplan_torch.accelerate.prepare"
+    "batches must be those of all ranks for accelerator.prepare, which deals them out; got "
+    "those of this rank; use GlobalPlanBatchSampler, or "
+    "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))"
 )
 ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
 NOT_OURS = (
-    "loader must be prepared by indexplan_torch.accelerate.prepare, as its batches are this "
-    "rank's already; got it in accelerator.prepare, which would deal them out again; use "
-    "prepare(accelerator, loader)"
+    "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "
+    "this rank's already; got accelerator.prepare, which would deal them out to the ranks "
+    "again; use indexplan_torch.accelerate.prepare(accelerator, loader)"
 )
 NOT_SKIPPED = (
     "a prepared PlanLoader must skip batches by its state, which accelerator.load_state loads; got "
@@ -25,9 +26,10 @@ NOT_SKIPPED = (
     "load_state_dict(state), or make the loader of plan.resume(cursor)"
 )
 NOT_COUNTED = (
-    "a loader must hand its batches to the loop itself, to tell its state, cursor and step_size; "
-    "got workers that draw ahead for another loader, such as that of skip_first_batches; use "
-    "load_state_dict(state) instead, or a loader of plan.resume(cursor)"
+    "a loader must hand its batches to the loop itself, to know its state, cursor and "
+    "step_size; got workers that draw ahead for another loader, such as that of "
+    "skip_first_batches; use load_state_dict(state) instead, or make the loader of "
+    "plan.resume(cursor)"
 )
 
 

@@ -16,9 +16,9 @@ REASONS = {
 }
 OPTIONS = ("none", *REASONS)
 PADDED = (
-    "plan must have one batch size that all ranks share, of samples that are neither nested nor in "
-    "bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts batches and "
-    "padding by it; got others; use indexplan_torch.accelerate.prepare(accelerator, "
+    "plan must have one batch size that all ranks share, of samples that are neither nested nor "
+    "in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts batches and "
+    "padding by it; got other batches; use indexplan_torch.accelerate.prepare(accelerator, "
     "PlanLoader(dataset, plan))"
 )
 PLAN = ip.Plan(ip.Shuffle(45, seed=5), batch_size=8)

@@ -9,7 +9,7 @@ import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
 SWITCH = "pass compare=False to a loader that not all ranks read"
-CURE = f"make the plan of the same arguments on every rank, or {SWITCH}"
+CURE = f"make the plan from the same arguments on every rank, or {SWITCH}"
 
 
 def order(seed: int) -> str:

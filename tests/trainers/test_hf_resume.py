@@ -33,11 +33,11 @@ RUNS = {
 }
 BUDGET = 55  # updates, however many passes those are
 WITHOUT = (
-    "a resume under transformers.Trainer must load the loader's state where the steps of a pass "
-    "are others than those saved; got checkpoint-15 of 1.5 passes, which Trainer would take for "
-    "{taken} of {world_size} ranks, by counting its steps; use "
-    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that saves "
-    "too"
+    "a resume under transformers.Trainer must load the loader's state where a pass has other "
+    "steps than in the run that saved; got checkpoint-15 after 1.5 passes, which Trainer, "
+    "counting its steps, would take for {taken} on {world_size} ranks; use "
+    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that "
+    "saves too"
 )
 
 

@@ -54,10 +54,10 @@ CURE = (
 REFUSED = {
     "peers": f"a mesh must be of the data-parallel dimension; got tp=2; {CURE}",
     "mixed": f"a mesh must be of the data-parallel dimension; got dp_tp=4; {CURE}",
-    "rank too": "mesh must be alone, as it tells the rank; got rank=0 too; leave rank and "
+    "rank too": "mesh must be passed alone, as it tells the rank; got rank=0 too; leave rank and "
     "world_size out",
-    "a name": "mesh must be a torch DeviceMesh, or a dimension of one; got 'dp'; pass "
-    "init_device_mesh(...), or mesh['dp'] of it",
+    "a name": "mesh must be a torch DeviceMesh, or a dimension of one; got 'dp'; pass what "
+    "init_device_mesh(...) returns, or its mesh['dp']",
 }
 
 
@@ -110,7 +110,10 @@ def test_a_mesh_that_does_not_tell_is_refused(told: dict[int, list[Any]], name: 
     for answers in told[mesh.num_ranks]:
         answer = answers["meshes"][name]
         assert f"{rule}; got {given}; {CURE}" == answer["mesh"]
-        expected = f"a mesh must be told to a loader that runs in one; got {running}; {CURE}"
+        expected = (
+            "a mesh must be passed to the loader where its dimensions' names do not say which "
+            f"are data-parallel; got {running}; {CURE}"
+        )
         assert [expected] * 2 == [answer["found"], answer["read"]]
 
 

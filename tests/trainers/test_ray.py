@@ -11,7 +11,7 @@ from tests.trainers.ranks import run_ranks
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
 REFUSED = (
-    "loader must be a PlanLoader; got DataLoader, which Ray would build anew without its batch "
+    "loader must be a PlanLoader; got DataLoader, which Ray would rebuild without its batch "
     "sampler; use PlanLoader(dataset, plan)"
 )
 

@@ -203,6 +203,7 @@ def test_another_number_of_workers_is_refused(before: int, now: int) -> None:
     with pytest.raises(ip.IndexPlanError) as caught:
         next(iter(loader))
     assert (
-        f"num_workers must be {before}, that of the state that StatefulDataLoader is to load; got "
-        f"{now}; keep the number, or use PlanLoader, whose state goes on under any"
+        f"num_workers must be {before}, that of the state that StatefulDataLoader is to load; "
+        f"got {now}; use num_workers={before}, or PlanLoader, whose state can be loaded under "
+        "any number"
     ) == str(caught.value)

@@ -98,7 +98,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             ("ranks_in", "raise IndexPlanError(_rule_of('of dimensions whose names say"),
             (
                 "ranks_of_meshes_that_run",
-                "raise IndexPlanError(_rule_of('told to a loader that runs in",
+                'raise IndexPlanError(_rule_of("passed to the loader where it',
             ),
         ]
     },
@@ -119,7 +119,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_torch/accelerate.py",
         "prepare",
-        "raise lacking('accelerate', 'prepare that leaves alone what ",
+        "raise lacking('accelerate', 'a prepare that leaves prepared ",
     ): "takes a release of Accelerate that prepares again what is prepared",
     **{
         ("adapters/indexplan_torch/shards/source.py", where, "raise LeftError"): (
@@ -210,7 +210,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_torch/composer.py",
         "refuse_counting",
-        'raise IndexPlanError(f"a resume under composer.Trainer must ',
+        'raise IndexPlanError(f"a resume under composer.Trainer on an',
     ): _IN_COMPOSER,
     (
         "adapters/indexplan_torch/composer.py",

@@ -38,8 +38,9 @@ CASES: list[Case] = [
     (
         "Bins of single samples",
         lambda: PlanLoader(Bins(range(10)), ip.Plan(ip.Sequential(10), batch_size=2)),
-        "a dataset of Bins needs a plan that deals bins, and keeps them; got sequential-v1, with "
-        "keep_bins=True; leave keep_bins out, or use the dataset inside",
+        "a dataset of Bins needs a plan whose order deals bins, and keep_bins=True; got "
+        "sequential-v1, with keep_bins=True; leave keep_bins out, or pass the dataset without "
+        "Bins around it",
     ),
     (
         "a dataset that takes no bin",
@@ -51,7 +52,8 @@ CASES: list[Case] = [
     (
         "Bins of other samples",
         lambda: PlanLoader(Bins(range(9)), PLAN),
-        "dataset must hold 10 samples, as the plan's order; got 9; use an order of 9 samples",
+        "dataset must hold 10 samples, as many as the plan's order; got 9; make the plan with "
+        "an order of 9 samples",
     ),
     (
         "a join that is none",
@@ -62,13 +64,13 @@ CASES: list[Case] = [
     (
         "a bin that is an index",
         lambda: Bins(range(10))[3],
-        "a bin must be a list of what the dataset is asked for; got 3; read Bins by a plan whose "
-        "order deals bins, through PlanLoader",
+        "a bin must be a list of what the dataset is asked for; got 3; read Bins through "
+        "PlanLoader, with a plan whose order deals bins",
     ),
     (
         "no samples to join",
         lambda: join([]),
-        f"samples must be a list of some, with fields, to be joined; got []; {OWN}",
+        f"samples must be a list of at least one, with fields, to be joined; got []; {OWN}",
     ),
     (
         "samples of other fields",
@@ -120,9 +122,9 @@ CASES: list[Case] = [
         "padded bins of all ranks",
         lambda: GlobalPlanBatchSampler(PLAN.replace(remainder="pad"), world_size=2).batch_size,
         "plan must have one batch size that all ranks share, of samples that are neither nested "
-        "nor in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts batches"
-        " and padding by it; got others; use indexplan_torch.accelerate.prepare(accelerator, "
-        "PlanLoader(dataset, plan))",
+        "nor in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts "
+        "batches and padding by it; got other batches; use "
+        "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
     ),
     (
         "pieces without their bins",

@@ -113,13 +113,14 @@ CASES: list[Case] = [
     (
         "batches that are not full",
         lambda: PlanSampler(OPEN),
-        "plan must have batches that are all full, for PlanSampler; got remainder='spread', 1 "
-        "phases, batch_size=2; use PlanLoader, or remainder='pad' and one batch_size",
+        "plan must have batches that are all full and equal, for PlanSampler; got "
+        "remainder='spread', 1 phases, batch_size=2; use PlanLoader, or remainder='pad' and one "
+        "batch_size",
     ),
     (
         "arrays that nest",
         lambda: PlanBatchSampler(OPEN, nested=True, as_array=True),
-        "as_array must be alone; got it with nested or item; leave those out",
+        "as_array must be used alone; got it with nested or item; leave those out",
     ),
     (
         "another running world",
@@ -147,19 +148,20 @@ CASES: list[Case] = [
     (
         "groups of an old torch",
         lambda: without_names(2),
-        "process groups beside the default one must tell whether they are a mesh's; got torch "
+        "process groups beside the default one must say whether they are a mesh's; got torch "
         f"{torch.__version__}, where they do not; pass mesh=, or pip install 'torch>=2.4'",
     ),
     (
         "the name of a mesh's dimension",
         lambda: loader(mesh="dp"),
-        "mesh must be a torch DeviceMesh, or a dimension of one; got 'dp'; pass "
-        "init_device_mesh(...), or mesh['dp'] of it",
+        "mesh must be a torch DeviceMesh, or a dimension of one; got 'dp'; pass what "
+        "init_device_mesh(...) returns, or its mesh['dp']",
     ),
     (
         "a rank beside a mesh",
         lambda: discover(0, 2, mesh="dp"),
-        "mesh must be alone, as it tells the rank; got rank=0 too; leave rank and world_size out",
+        "mesh must be passed alone, as it tells the rank; got rank=0 too; leave rank and "
+        "world_size out",
     ),
     (
         "a world without ranks",
@@ -169,12 +171,12 @@ CASES: list[Case] = [
     (
         "the world size by torch's name",
         lambda: PlanSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
-        "num_replicas must be left out; got 2; its name here is world_size=",
+        "num_replicas must be left out; got 2; pass world_size= instead",
     ),
     (
         "a world without a rank",
         no_rank,
-        "rank must be known before batches are; got WORLD_SIZE=2 and no RANK; initialize "
+        "rank must be known before batches are read; got WORLD_SIZE=2 and no RANK; initialize "
         "torch.distributed first, or pass rank and world_size",
     ),
     (
@@ -187,7 +189,7 @@ CASES: list[Case] = [
         "a batch sampler beside the plan",
         lambda: loader(batch_sampler=[[0, 1]]),
         "batch_sampler must be left out, as the plan makes it; got [[0, 1]]; use torch's "
-        "DataLoader for another one",
+        "DataLoader with a batch sampler of your own",
     ),
     (
         "a batch sampler of another plan",
@@ -235,7 +237,8 @@ CASES: list[Case] = [
     (
         "a dataset of another size",
         lambda: loader(9),
-        "dataset must hold 10 samples, as the plan's order; got 9; use an order of 9 samples",
+        "dataset must hold 10 samples, as many as the plan's order; got 9; make the plan with "
+        "an order of 9 samples",
     ),
     (
         "a dataset without indices",
@@ -252,8 +255,8 @@ CASES: list[Case] = [
     (
         "a dataset whose length fails",
         lambda: PlanLoader(np.array(3), OPEN),
-        "dataset must tell how many samples it has, if it has __len__; got TypeError('len() of "
-        "unsized object') of ndarray; mend that, or leave __len__ out",
+        "dataset must return how many samples it has, if it has __len__; got TypeError('len() "
+        "of unsized object') from ndarray; correct its __len__, or remove it",
     ),
     (
         "a flag that is text",
@@ -315,22 +318,22 @@ CASES: list[Case] = [
     (
         "batches that are dealt out again",
         lambda: list(loader(batch_sampler=Dealt())),
-        "a pass must give the loop the 5 batches that the plan deals to this rank; got 3; look "
-        "for what stands between the plan and the loop, such as a wrapper of the batch sampler "
-        "that deals it out again",
+        "a pass must give the loop the 5 batches that the plan deals to this rank; got 3; "
+        "remove what changes batches between the plan and the loop, such as a wrapper that "
+        "deals the batch sampler out to ranks again",
     ),
     (
         "a trainer that has lost what it kept to itself",
         lambda: private("torch", OPEN, "_lost"),
-        "torch must have Plan._lost, which indexplan_torch leans on; got torch "
-        f"{torch.__version__}, which has not; pip install 'torch>=2.2,<=2.13.0', the versions "
-        "that have",
+        "torch must have Plan._lost, which indexplan_torch relies on; got torch "
+        f"{torch.__version__}, which does not; pip install 'torch>=2.2,<=2.13.0', the versions "
+        "that do",
     ),
     (
         "a step's size before the first",
         lambda: loader().step_size,
-        "step_size must be asked for inside the loop; got no batch before it; "
-        "plan.step_size(epoch, sub_epoch, step=...) tells of any step",
+        "step_size must be asked for inside the loop, after a batch; got none before it; use "
+        "plan.step_size(epoch, sub_epoch, step=...) for any step",
     ),
     (
         "an item that cannot travel",
@@ -341,16 +344,16 @@ CASES: list[Case] = [
     (
         "a loader that is dealt out again",
         lambda: loader()._is_accelerate_prepared,
-        "loader must be prepared by indexplan_torch.accelerate.prepare, as its batches are this "
-        "rank's already; got it in accelerator.prepare, which would deal them out again; use "
-        "prepare(accelerator, loader)",
+        "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches "
+        "are this rank's already; got accelerator.prepare, which would deal them out to the "
+        "ranks again; use indexplan_torch.accelerate.prepare(accelerator, loader)",
     ),
     (
         "a sampler that is dealt out again",
         lambda: loader().sampler.generator,
-        "batches must be all ranks' for accelerator.prepare, which deals them out; got this "
-        "rank's; use GlobalPlanBatchSampler, or a PlanLoader and "
-        "indexplan_torch.accelerate.prepare",
+        "batches must be those of all ranks for accelerator.prepare, which deals them out; got "
+        "those of this rank; use GlobalPlanBatchSampler, or "
+        "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
     ),
     (
         "padding that metrics could not leave out",
@@ -360,8 +363,8 @@ CASES: list[Case] = [
             ).batch_size
         ),
         "plan must have one batch size that all ranks share, of samples that are neither nested "
-        "nor in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts batches"
-        " and padding by it; got others; use indexplan_torch.accelerate.prepare(accelerator, "
-        "PlanLoader(dataset, plan))",
+        "nor in bins, for GlobalPlanBatchSampler with remainder='pad', as Accelerate counts "
+        "batches and padding by it; got other batches; use "
+        "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
     ),
 ]

@@ -124,8 +124,8 @@ CASES: list[Case] = [
     (
         "a state of another number of workers",
         other_workers,
-        "num_workers must be 0, that of the state that StatefulDataLoader is to load; got 1; keep "
-        "the number, or use PlanLoader, whose state goes on under any",
+        "num_workers must be 0, that of the state that StatefulDataLoader is to load; got 1; "
+        "use num_workers=0, or PlanLoader, whose state can be loaded under any number",
     ),
     (
         "batches that are skipped once more",
@@ -137,18 +137,18 @@ CASES: list[Case] = [
     (
         "batches that nobody counts",
         counted_by_nobody,
-        "a loader must hand its batches to the loop itself, to tell its state, cursor and "
+        "a loader must hand its batches to the loop itself, to know its state, cursor and "
         "step_size; got workers that draw ahead for another loader, such as that of "
-        "skip_first_batches; use load_state_dict(state) instead, or a loader of "
+        "skip_first_batches; use load_state_dict(state) instead, or make the loader of "
         "plan.resume(cursor)",
     ),
     (
         "a resume of a Trainer that does not tell of what",
         resumed_by_nobody,
         "transformers must have a caller of Trainer.set_initial_training_values with "
-        "resume_from_checkpoint, which indexplan_torch leans on; got transformers "
-        f"{version('transformers')}, which has not; pip install 'transformers>=4.45,<=5.23.0', the "
-        "versions that have",
+        "resume_from_checkpoint, which indexplan_torch relies on; got transformers "
+        f"{version('transformers')}, which does not; pip install 'transformers>=4.45,<=5.23.0', "
+        "the versions that do",
     ),
     (
         "batches that are cut once more",
@@ -172,15 +172,16 @@ CASES: list[Case] = [
     (
         "a trainer that counts steps of other passes",
         counted_by_steps,
-        "a resume under transformers.Trainer must load the loader's state where the steps of a "
-        "pass are others than those saved; got checkpoint-7 of 3.5 passes, which Trainer would "
-        "take for 1.4 of 1 ranks, by counting its steps; use trainer.add_callback("
-        "indexplan_torch.transformers.KeepState(trainer)), in the run that saves too",
+        "a resume under transformers.Trainer must load the loader's state where a pass has "
+        "other steps than in the run that saved; got checkpoint-7 after 3.5 passes, which "
+        "Trainer, counting its steps, would take for 1.4 on 1 ranks; use "
+        "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that "
+        "saves too",
     ),
     (
         "another loader for Ray",
         on_ray,
-        "loader must be a PlanLoader; got DataLoader, which Ray would build anew without its "
-        "batch sampler; use PlanLoader(dataset, plan)",
+        "loader must be a PlanLoader; got DataLoader, which Ray would rebuild without its batch "
+        "sampler; use PlanLoader(dataset, plan)",
     ),
 ]
