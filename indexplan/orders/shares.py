@@ -18,7 +18,7 @@ CURE = 'pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]'
 Phase = tuple[int, tuple[int, ...]]  # where it begins, and its shares
 
 
-def integers(weights: Sequence[Fraction]) -> list[int]:
+def integers(weights: Sequence[int | Fraction]) -> list[int]:
     """Return weights as the smallest integers in the same proportions; not all are 0."""
     scale = math.lcm(*(weight.denominator for weight in weights))
     scaled = [weight.numerator * (scale // weight.denominator) for weight in weights]
@@ -35,7 +35,7 @@ def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
     return [size + (i in more) for i, size in enumerate(sizes)]
 
 
-def shares_of(weights: Sequence[Fraction], period: int | None) -> tuple[int, ...]:
+def shares_of(weights: Sequence[int | Fraction], period: int | None) -> tuple[int, ...]:
     """Return weights, which are not all 0, as integers that add up to a period.
 
     Without a period, they are exact where the least that allows it is at most 2**16. Else what
@@ -108,8 +108,10 @@ def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, .
     return shares_of(fractions, period)
 
 
-def _weight(name: str, weight: Any) -> Fraction:
+def _weight(name: str, weight: Any) -> int | Fraction:
     """Return a weight as it is written: 0.1 is a tenth."""
+    if type(weight) is int and weight >= 0:  # which is quicker to work with
+        return weight
     try:
         whole = isinstance(weight, int | Fraction | Decimal)
         exact = weight if whole else Decimal(repr(float(weight)))  # quicker to read than a Fraction
