@@ -12,7 +12,7 @@ LIMIT = 10**11  # bytes that are written without a question
 
 
 def add_force(command: argparse.ArgumentParser) -> None:
-    """Let a verb write whatever is asked of it."""
+    """Add the option that lets a verb write any number of bytes."""
     words = "write more than 100 GB without asking"
     command.add_argument("--force", action="store_true", help=words)
 
@@ -33,5 +33,5 @@ def check_size(options: Any, path: str, num_bytes: int) -> None:
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    cure = "give it, or write fewer epochs"
+    cure = "add --force, or write fewer epochs"
     raise wrong("--force", "given to write more than 100 GB", f"{size} for {path}", cure)

@@ -16,16 +16,16 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     bench = add_verb(verbs, "bench", run, "time a plan of your size on this machine")
     bench.description = (
-        "Time a plan of your size on this machine, in some seconds: the first batch of a new "
-        "process and of an epoch, one rank's share, a batch at a random step, a resume, a "
-        "sample's place; and torch's DistributedSampler, where it is installed, fits in memory "
-        "and is expected to take less than 10 seconds. The batch size is 256 if none is given, "
-        "the world size 1. Times are medians; rank 0 is asked."
+        "Time a plan of your size on this machine, in a few seconds: the first batch of a new "
+        "process and of an epoch, one rank's share, a batch at a random step, a resume, and "
+        "finding a sample; and torch's DistributedSampler, if it is installed, fits in memory and "
+        "is expected to take less than 10 seconds. Without a batch size it takes 256, without a "
+        "world size 1. Times are medians, for rank 0."
     )
-    words = "samples in the dataset; 1e9 will do; --order as in Python says it itself"
+    words = "how many samples the dataset has, such as 1e9; not needed for --order as in Python"
     bench.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_spec(bench)
-    words = "draw the times, too, to a new .png, .svg or .pdf file"
+    words = "also draw the times, to a new .png, .svg or .pdf file"
     bench.add_argument("--plot", metavar="FILE", help=words)
 
 
@@ -36,7 +36,7 @@ def run(options: Any) -> int:
     if options.num_samples is None and needs_num_samples(options):
         raise IndexPlanError("--num-samples must be given; got none; pass len(dataset)")
     plan = plan_of(options, options.num_samples)
-    if options.plot is not None:  # said before seconds are spent
+    if options.plot is not None:  # checked before seconds are spent
         _check_path(options.plot)
     with Progress("measuring", " rows") as progress:
         result = ip.bench(plan, progress=progress)

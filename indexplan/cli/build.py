@@ -27,15 +27,15 @@ def add(verbs: Any) -> None:
     words = "write the order of some epochs to a plan directory"
     build = add_verb(verbs, "build", run, words)
     add_plan(build)
-    words = "samples in the dataset; 1e9 will do; --order as in Python says it itself"
+    words = "how many samples the dataset has, such as 1e9; not needed for --order as in Python"
     build.add_argument("--num-samples", type=number, metavar="N", help=words)
-    add_dataset(build, "take the number of samples from it, and remember its identity")
+    add_dataset(build, "count its samples, and remember its identity in the plan")
     add_spec(build)
-    words = "epochs to write, from 0 on (1)"
+    words = "how many epochs to write, from epoch 0 on (1)"
     build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
-    words = "build this part only, from 1/N to N/N; the last of them finishes the plan"
+    words = "build only part I of N, from 1/N to N/N; the part that ends last finishes the plan"
     build.add_argument("--part", metavar="I/N", help=words)
-    words = "units in a chunk file, the least that a core or part builds (2**26)"
+    words = "units in a chunk file; a core or part builds whole chunks (2**26)"
     build.add_argument("--units-per-chunk", type=number, metavar="N", help=words)
     add_engine(build)
     add_force(build)
@@ -48,7 +48,7 @@ def run(options: Any) -> int:
     if (unsized and needs_num_samples(options)) or None not in (options.num_samples, dataset):
         got = "none" if dataset is None else "two"
         rule = "exactly one of --num-samples, --dataset and --shards must be given"
-        cure = "samples of a dataset and of shards are counted for you"
+        cure = "give --dataset or --shards to have samples counted, or else --num-samples"
         raise IndexPlanError(f"{rule}; got {got}; {cure}")
     known = {"sizes": dataset.sizes} if isinstance(dataset, ip.Shards) else {}
     num_samples = options.num_samples if dataset is None else dataset.num_samples
@@ -74,7 +74,7 @@ def run(options: Any) -> int:
 
 
 def _size(plan: ip.Plan, epochs: int) -> int:
-    """Return about how many bytes some epochs take, by the first of them."""
+    """Return about how many bytes some epochs take, judging by the first of them."""
     order, size = plan.order, 4 if plan.order.num_samples <= 2**32 else 8
     units = order.num_units(0)
     return epochs * (8 * units + size * order.num_samples if order.deals_bins else size * units)

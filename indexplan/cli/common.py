@@ -1,4 +1,4 @@
-"""What verbs share: how numbers are read, a plan is opened, results and progress are shown."""
+"""What verbs share: reading numbers, opening a plan, and showing results and progress."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ OK, WRONG_PLAN, WRONG_COMMAND = 0, 1, 2
 def add_verb(
     verbs: Any, name: str, run: Callable[[Any], int], words: str
 ) -> argparse.ArgumentParser:
-    """Add a verb, which every verb's `add` begins with; `run` returns the exit code."""
+    """Add a verb to the parser, with the options that all have; `run` returns the exit code."""
     command: argparse.ArgumentParser = verbs.add_parser(
         name, help=words, description=words[0].upper() + words[1:] + "."
     )
     command.set_defaults(run=run)
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
-    words = "import a module first, which registers orders of your own"
+    words = "first import this module, which registers orders of your own"
     command.add_argument(
         "--import", dest="modules", action="append", default=[], metavar="MODULE", help=words
     )
@@ -40,24 +40,23 @@ def add_verb(
 
 
 def add_plan(command: argparse.ArgumentParser) -> None:
-    """Let a verb name a plan directory."""
+    """Add the argument that names a plan directory."""
     command.add_argument("plan", metavar="PLAN", help="the plan directory, or its URL")
 
 
 def add_plan_or_spec(
     command: argparse.ArgumentParser, name: str = "plan", metavar: str = "PLAN"
 ) -> None:
-    """Let a verb name a plan directory, or a file with the plan alone."""
+    """Add the argument that names a plan directory, or a file with the plan alone."""
     words = "a plan directory, or a .json file that holds what plan.to_json() returns"
     command.add_argument(name, metavar=metavar, help=words)
 
 
 def add_columns(command: argparse.ArgumentParser) -> None:
-    """Let a verb that reads a plan from a .json file name the columns of its order."""
+    """Add the option that names the columns of the order of a plan in a .json file."""
     words = (
-        "a .npy file with a column of the order of a plan in a .json file, or a folder that has "
-        "such a file; columns are known by their numbers, so NAME= is only for the reader; may "
-        "be repeated"
+        "for a plan in a .json file: a .npy file with a column of its order, or a folder with such "
+        "files; columns are recognised by their content, so NAME= changes nothing; may be repeated"
     )
     command.add_argument(
         "--column",
@@ -71,37 +70,37 @@ def add_columns(command: argparse.ArgumentParser) -> None:
 
 
 def column_or_folder(text: str) -> str:
-    """Read the path of a column or a folder of columns, with or without a field's name before."""
+    """Return the path of a column or of a folder of columns, without a field's name before it."""
     name, _, path = text.partition("=")
     return path if name.isidentifier() else text
 
 
 def add_epochs(command: argparse.ArgumentParser) -> None:
-    """Let a verb look at more or fewer epochs."""
-    words = "how many epochs to look at, from 0 on; left out, those where it matters"
+    """Add the option that chooses the number of epochs."""
+    words = "how many epochs to look at, from epoch 0 on (those that matter to the answer)"
     command.add_argument("--epochs", type=number, metavar="N", help=words)
 
 
 def epochs_of(options: Any) -> range | None:
-    """Return the epochs that a verb looks at; None leaves the choice to what it calls."""
+    """Return the epochs that a verb looks at; None leaves the choice to the function it calls."""
     if options.epochs is None:
         return None
     return range(integer("--epochs", options.epochs, 1, EPOCH_STOP + 1, "leave it out"))
 
 
 def add_world_size(command: argparse.ArgumentParser) -> None:
-    """Let a verb look at a stored plan as other numbers of ranks would."""
-    words = "ranks, instead of the plan's"
+    """Add the option that replaces the plan's number of ranks."""
+    words = "how many ranks, instead of the plan's number"
     command.add_argument("--world-size", type=number, metavar="N", help=words)
 
 
 def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
-    """Let a verb name a dataset; `words` say what for."""
+    """Add the options that name a dataset; `words` say what for."""
     command.add_argument("--dataset", metavar="PATH", help=f"a folder or a .npy file: {words}")
     command.add_argument("--pattern", metavar="GLOB", help="which files of the folder (**/*)")
     words = (
-        "the same of a dataset in shards: a glob, folder, index or URL, as `indexplan shards` "
-        "takes it, or the .json file that this has written"
+        "the same for a dataset in shards: a glob, folder, index or URL, as `indexplan shards` "
+        "takes it, or the .json file that `indexplan shards --output` writes"
     )
     command.add_argument("--shards", metavar="PATH", help=words)
 
@@ -114,19 +113,19 @@ def number(text: str) -> int:
 
 
 def emit(options: Any, answer: Answer) -> None:
-    """Print an answer, for programs or for people; what is in it is no command to a terminal."""
+    """Print an answer, for programs or for people, with terminals' control characters escaped."""
     text = json.dumps(answer.to_dict(), indent=2) if options.json else str(answer)
     text = printable_lines(text)
     if not options.json:
         text = for_terminal(text, sys.stdout)
-    known = sys.stdout.encoding or "utf-8"  # of a terminal that has no more than ASCII, say
+    known = sys.stdout.encoding or "utf-8"  # which may have no more than ASCII
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 
 
 def scan_dataset(
     options: Any, built_for: ip.Dataset | None = None
 ) -> ip.Dataset | ip.Shards | None:
-    """Scan the dataset that the command names, by its plan's pattern if it names none."""
+    """Scan the dataset that the command names, with the plan's pattern unless it gives one."""
     if options.shards is not None:
         if options.dataset is not None:
             raise IndexPlanError(
@@ -136,7 +135,7 @@ def scan_dataset(
             return ip.shard_sizes(options.shards, progress=progress)
     if options.dataset is None:
         if options.pattern is not None:
-            raise IndexPlanError("--pattern needs --dataset; name the folder it is about, too")
+            raise IndexPlanError("--pattern needs --dataset; add --dataset with a folder")
         return None
     pattern = options.pattern or (built_for and built_for.pattern) or "**/*"
     return ip.Dataset.scan(options.dataset, pattern)
@@ -145,10 +144,10 @@ def scan_dataset(
 def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manifest | None]:
     """Open a plan directory, or read a plan from a .json file, which has no manifest.
 
-    The columns of a plan in a .json file are looked for in some files and folders of files.
+    `columns` are the files, and folders of files, with the columns of a plan in a .json file.
     """
     if path.endswith(".json") and Path(path).is_file():
-        # opened once, so that a file is hashed once, whatever number of fields looks at it
+        # opened once, so that a file is hashed once, however many fields look at it
         given = [each if Path(each).is_dir() else ip.Column(each) for each in columns]
         try:
             return ip.Plan.from_json(Path(path).read_bytes(), columns=given), None
@@ -180,7 +179,7 @@ def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | ip.S
 
 
 class Progress:
-    """A bar with rate and remaining time on stderr, where somebody is looking."""
+    """A bar with rate and remaining time on stderr, if that is a terminal."""
 
     def __init__(self, words: str, unit: str) -> None:
         self.words, self.unit = words, unit

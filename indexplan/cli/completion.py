@@ -1,4 +1,4 @@
-"""`indexplan completion`: a script by which a shell completes verbs, options and choices."""
+"""`indexplan completion`: a script that lets a shell complete verbs, options and choices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE", "[NAME=]PATH"}  # what is comp
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "print a script by which your shell completes verbs, options and choices"
+    words = "print a script that lets your shell complete verbs, options and choices"
     completion = add_verb(verbs, "completion", run, words)
     completion.description = (
-        "Print a script by which your shell completes verbs, options, choices and paths; pressing "
+        "Print a script that lets your shell complete verbs, options, choices and paths; pressing "
         "TAB starts no Python. bash: indexplan completion bash > "
         "~/.local/share/bash-completion/completions/indexplan; zsh: indexplan completion zsh > "
         "DIRECTORY/_indexplan, for a directory of fpath; fish: indexplan completion fish > "

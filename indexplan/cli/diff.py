@@ -20,7 +20,7 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "tell from which step on two plans read other samples, or on other ranks"
+    words = "tell from which step on two plans read different samples, or on different ranks"
     diff = add_verb(verbs, "diff", run, words)
     add_plan_or_spec(diff, "a", "A")
     add_plan_or_spec(diff, "b", "B")
@@ -30,7 +30,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: Any) -> int:
-    """Compare the plans; that they differ is an answer, not a failure."""
+    """Compare the plans; a difference is an answer, not a failure."""
     (a, _), (b, _) = (open_either(path, options.columns) for path in (options.a, options.b))
     if options.world_size is not None:
         a, b = (plan.replace(world_size=options.world_size) for plan in (a, b))

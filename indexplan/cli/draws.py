@@ -19,7 +19,7 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "count how often the steps draw each class or source, beside the shares aimed at"
+    words = "count how often each class or source is drawn, and compare with the shares aimed at"
     draws = add_verb(verbs, "draws", run, words)
     add_plan_or_spec(draws)
     add_columns(draws)

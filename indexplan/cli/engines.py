@@ -14,19 +14,19 @@ from indexplan.machine import num_cores
 
 
 def add_engine(command: argparse.ArgumentParser) -> None:
-    """Let a verb run its tasks elsewhere."""
-    words = "run on the Dask cluster of this scheduler, tcp://HOST:8786, or on a process per core"
+    """Add the option that runs a verb's tasks on Dask."""
+    words = "run on the Dask cluster of this scheduler, tcp://HOST:8786; local: a process per core"
     command.add_argument("--dask", metavar="ADDRESS|local", help=words)
 
 
 @contextlib.contextmanager
 def engine(options: Any) -> Iterator[Executor | None]:
-    """Connect to the executor that the command names; None is the threads of this process.
+    """Connect to the executor that the command names; None means threads of this process.
 
     Raises
     ------
     IndexPlanError
-        If Dask is not installed, nobody answers at the address within the time that Dask's
+        If Dask is not installed, no scheduler answers at the address within the time that Dask's
         `distributed.comm.timeouts.connect` gives, or workers die again and again.
     """
     if options.dask is None:
@@ -53,7 +53,7 @@ def engine(options: Any) -> Iterator[Executor | None]:
         try:
             yield client.get_executor()
         except KilledWorker as error:
-            rule = "the workers of the Dask cluster must live"
+            rule = "the workers of the Dask cluster must stay alive"
             cure = "give them more memory or time, then run the same build again"
             raise IndexPlanError(f"{rule}; got {_first_line(error)!r}; {cure}") from error
 
@@ -85,7 +85,7 @@ def part_named(text: str) -> tuple[int, int]:
     """Read a part such as 2/4."""
     number, slash, of = text.partition("/")
     if not (slash and number.isdecimal() and of.isdecimal()):
-        cure = "write it so, or leave it out to build all"
+        cure = "write it as I/N, or leave it out to build all of it"
         raise wrong("--part", "a part and how many there are, such as 1/4", text, cure)
     return int(number), int(of)
 

@@ -1,4 +1,4 @@
-"""`indexplan explain`: the life of a sample."""
+"""`indexplan explain`: where each epoch reads a sample, or why it does not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "tell what every epoch does with a sample: who reads it, or why nobody does"
+    words = "tell which step and rank read a sample in each epoch, or why none does"
     explain = add_verb(verbs, "explain", run, words)
     add_plan_or_spec(explain)
     add_columns(explain)

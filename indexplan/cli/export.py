@@ -33,12 +33,12 @@ def add(verbs: Any) -> None:
     words = "files for each rank: its indices in order of reading, and where its steps start"
     export.add_argument("--per-rank", action="store_true", help=f"{words} (the default)")
     words = (
-        "npy: arrays for each rank; parquet or arrow: a table for each epoch, with a row a sample"
+        "npy: arrays for each rank; parquet or arrow: a table for each epoch, a row for each sample"
     )
     export.add_argument("--format", choices=FORMATS, default="npy", help=f"{words} (npy)")
-    words = "one epoch (all that the plan directory holds, or 0)"
+    words = "export this epoch only (all in the plan directory; epoch 0 of a .json file)"
     export.add_argument("--epoch", type=number, metavar="N", help=words)
-    add_dataset(export, "complain if the dataset has changed")
+    add_dataset(export, "check that the dataset has not changed")
     add_world_size(export)
     add_force(export)
 

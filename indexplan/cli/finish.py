@@ -1,4 +1,4 @@
-"""`indexplan finish`: make a plan of what the parts of a build have left."""
+"""`indexplan finish`: make a plan of the parts that a build has written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from indexplan.cli.common import OK, Progress, add_plan, add_verb, emit
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "finish a plan whose parts were built, or name what is missing"
+    words = "finish a plan whose parts have been built, or tell what is missing"
     add_plan(add_verb(verbs, "finish", run, words))
 
 

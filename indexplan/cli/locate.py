@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
     add_columns(locate)
     locate.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
     locate.add_argument("--epoch", type=number, required=True, metavar="N", help="the epoch")
-    add_dataset(locate, "complain if the dataset has changed")
+    add_dataset(locate, "check that the dataset has not changed")
     add_world_size(locate)
 
 

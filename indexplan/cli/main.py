@@ -1,4 +1,4 @@
-"""Every verb calls one public function, and says what it did.
+"""Run a command: every verb calls one public function, and prints its answer.
 
 Exit codes: 0, all is well; 1, a plan or file is wrong; 2, the command is wrong.
 """
@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # the command itself: Ctrl-C ends it at once, as it may be killed anyhow
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     parser, verbs = parser_of_verbs()
-    if not words:  # help, and no success: a script that has lost its verb should hear of it
+    if not words:  # help, but an error code: a script may have lost its verb
         parser.print_help()
         return WRONG_COMMAND
-    as_json = "--json" in words  # for what is wrong with the other words, too
+    as_json = "--json" in words  # errors in the other words are reported as JSON, too
     known = None
     try:
         options = options_in(words, parser, verbs)
@@ -79,18 +79,18 @@ def parser_of_verbs() -> tuple[Parser, Any]:
 
 
 def _import(name: str) -> None:
-    """Import a module, which may be anything that somebody has written."""
+    """Import a user's module, which may raise anything."""
     try:
         import_module(name)
     except Exception as error:
         got = f"{name!r} ({type(error).__name__}: {error})"
         rule = "--import must name a module that Python can import"
-        cure = "set PYTHONPATH to the folder that it lies in"
+        cure = "set PYTHONPATH to the folder that it is in"
         raise IndexPlanError(f"{rule}; got {got}; {cure}") from error
 
 
 def _complain(error: IndexPlanError, message: str, as_json: bool) -> int:
-    """Say what is wrong to people on stderr, and to programs on stdout, where they read JSON."""
+    """Print what is wrong to stderr, and as JSON to stdout if that was asked for."""
     about_files = isinstance(error, PlanFileError)
     code = WRONG_PLAN if about_files else WRONG_COMMAND
     if as_json:

@@ -13,9 +13,9 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     orders = add_verb(verbs, "orders", run, "list the kinds of orders, and the fields of each")
     orders.description = (
-        "List the kinds of orders that --order takes, and of each its fields with their types and "
-        "defaults: --order 'block-shuffle block_size=4096 window=8'. The number of samples is that "
-        "of --num-samples or --dataset. Orders inside orders are written as in Python, with their "
+        "List the kinds of orders that --order takes, with the types and defaults of their fields: "
+        "--order 'block-shuffle block_size=4096 window=8'. The number of samples comes from "
+        "--num-samples or --dataset. Orders inside orders are written as in Python, with their "
         "numbers of samples: --order 'Epochs(Shuffle(1000000), epoch_size=50000)'."
     )
 

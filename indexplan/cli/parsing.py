@@ -1,4 +1,4 @@
-"""What is typed: the options of a verb, and what is said where a word is wrong, in one line."""
+"""Parse what is typed: the options of a verb, and one line of error where a word is wrong."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import indexplan as ip
 from indexplan.errors import IndexPlanError, did_you_mean, wrong
 
-# what argparse says of a word, and how it is said here; {0} is the option or argument
+# argparse's words, and ours for the same; {0} is the option or argument
 REASONS = (
     (r"argument (.*?): (must be .*)", "{0} {1}"),  # by `number`, and other readers
     (r"argument (.*?): expected .*", "{0} needs a value"),
     (r"argument (.*?): ignored explicit argument (.*)", "{0} must have no value; got {1}"),
     (r"the following arguments are required: (.*)", "`{prog}` needs {0}"),
-    (r"unrecognized arguments: (.*)", "`{prog}` must have no more words; got {0!r}"),
+    (r"unrecognized arguments: (.*)", "`{prog}` must have no more arguments; got {0!r}"),
 )
 
 
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         raise IndexPlanError(f"{message}; see `{self.prog} --help`")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Raise unless the value of an option is one of its choices: argparse asks this."""
+        """Raise unless the value of an option is one of its choices; argparse calls this."""
         if action.choices is not None and value not in action.choices:
             known = list(action.choices)
             what = "/".join(action.option_strings) or str(action.metavar)
@@ -46,16 +46,16 @@ def options_in(words: Sequence[str], parser: argparse.ArgumentParser, verbs: Any
     Raises
     ------
     IndexPlanError
-        If a word is none of those that the parser and the verb's own parser know.
+        If the parser or the verb's own parser does not know a word.
     SystemExit
-        With 0, where help or the version is asked for.
+        With 0, if help or the version is asked for.
     """
     place = next((i for i, word in enumerate(words) if not word.startswith("-")), len(words))
     _check_names(parser, words[:place])
     if place < len(words):
         known = list(verbs.choices)
         if words[place] not in known:
-            cure = did_you_mean(words[place], known) + "`indexplan` alone says what they do"
+            cure = did_you_mean(words[place], known) + "see `indexplan --help`"
             raise wrong("the verb", f"one of {', '.join(known)}", words[place], cure)
         _check_names(verbs.choices[words[place]], words[place + 1 :])
     options, more = parser.parse_known_args(words)
@@ -67,7 +67,7 @@ def options_in(words: Sequence[str], parser: argparse.ArgumentParser, verbs: Any
 def _check_names(parser: argparse.ArgumentParser, words: Iterable[str]) -> None:
     """Raise unless each option among the words is one of the parser's, or begins one of them.
 
-    Before argparse looks: that says first what else is missing, such as the option misspelt.
+    Before argparse looks, as that would first complain that a misspelt option is missing.
     """
     known = [name for name in parser._option_string_actions if name.startswith("--")]  # noqa: SLF001
     for word in words:
@@ -79,14 +79,14 @@ def _check_names(parser: argparse.ArgumentParser, words: Iterable[str]) -> None:
         meant = [each for each in known if each.startswith(name)]
         if not meant:
             cure = did_you_mean(name, known) + f"see `{parser.prog} --help`"
-            raise wrong("an option", f"one of `{parser.prog}`", name, cure)
+            raise wrong("an option", f"one that `{parser.prog}` has", name, cure)
         if len(meant) > 1:
             rule = f"the beginning of one option, not of {' and '.join(meant)}"
-            raise wrong("an option", rule, name, "write all of it")
+            raise wrong("an option", rule, name, "write it in full")
 
 
 def new_parser() -> Parser:
-    """Return the parser of all commands, as yet without verbs."""
+    """Return the parser of all commands, still without verbs."""
     parser = Parser(
         prog="indexplan",
         description="Which dataset index does rank r read at step t of epoch e?",

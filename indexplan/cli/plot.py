@@ -21,9 +21,9 @@ KINDS = {
     "reading": "who reads what, when: steps across, ranks down, colour is the index",
     "batch-sizes": "the last batch sizes under each remainder policy",
     "schedule": "the size of steps and the parameters over the run",
-    "mixing": "how evenly the quarters of the dataset are read, window of steps by window",
+    "mixing": "how evenly each window of steps reads from the quarters of the dataset",
     "coverage": "how often each region of the dataset is read",
-    "draws": "how often each class or source is drawn, beside the shares aimed at",
+    "draws": "how often each class or source is drawn, and the shares aimed at",
     "padding": "how much of each step is padding, and how full its bins are",
     "work": "how much work each rank has in a step, without balance and with it",
 }
@@ -45,9 +45,9 @@ def add(verbs: Any) -> None:
     plot.add_argument("--kind", choices=KINDS, default="reading", help="which picture (reading)")
     plot.add_argument("--epoch", type=number, metavar="N", help="which epoch (the first stored)")
     plot.add_argument("--sub-epoch", type=number, metavar="N", help="which sub-epoch (0)")
-    words = "how many epochs of a schedule (to one past its last phase)"
+    words = "how many epochs of a schedule to draw (to one past its last phase)"
     plot.add_argument("--epochs", type=number, metavar="N", help=words)
-    words = "steps in a window of mixing (what reads some 2,048 units)"
+    words = "how many steps make a window of mixing (as many as read some 2,048 units)"
     plot.add_argument("--window", type=number, metavar="N", help=words)
     add_world_size(plot)
 
@@ -60,7 +60,7 @@ def run(options: Any) -> int:
     for name, kinds in KINDS_WITH.items():
         if getattr(options, name) is not None and kind not in kinds:
             option = f"--{name.replace('_', '-')}"
-            cure = f"name that kind, or leave {option} out"
+            cure = f"use that kind, or leave {option} out"
             raise IndexPlanError(f"{option} needs --kind {' or '.join(kinds)}; got {kind}; {cure}")
     plan, manifest = open_either(options.plan, options.columns)
     if options.world_size is not None:

@@ -15,17 +15,17 @@ def add(verbs: Any) -> None:
     words = "count the samples in each shard of a dataset, from footers and indexes"
     shards = add_verb(verbs, "shards", run, words)
     words = (
-        "files, as 's3://bucket/**/*.parquet', or a folder: Parquet, Arrow, .npy, a saved Hugging "
-        "Face dataset, MDS, the index of WebDataset's wids, zarr or Lance"
+        "a glob such as 's3://bucket/**/*.parquet', or a folder: Parquet, Arrow, .npy, a saved "
+        "Hugging Face dataset, MDS, the index of WebDataset's wids, zarr or Lance"
     )
     shards.add_argument("path", metavar="PATH", help=words)
-    words = "the format of files whose names do not tell: parquet, arrow or npy"
+    words = "the format, if the files' names do not tell it: parquet, arrow or npy"
     shards.add_argument("--kind", metavar="KIND", help=words)
-    words = "a file is a shard, not each of its row groups or record batches"
+    words = "take each file as one shard, not each of its row groups or record batches"
     shards.add_argument("--whole-files", action="store_true", help=words)
-    words = "count what an index says again, in the shards of MDS and wids"
+    words = "count the samples in shards of MDS and wids, and compare with their index"
     shards.add_argument("--count", action="store_true", help=words)
-    words = "save the answer as a .json file, which --shards takes, so that no shard is read twice"
+    words = "save the answer to a .json file that --shards takes, so that no shard is read twice"
     shards.add_argument("--output", metavar="FILE", help=words)
 
 
@@ -48,7 +48,7 @@ def run(options: Any) -> int:
         except OSError as error:
             cure = cure_of(error, "choose another path")
             raise wrong(
-                "--output", "a file to write", f"{output} ({error.strerror})", cure
+                "--output", "a file that can be written", f"{output} ({error.strerror})", cure
             ) from error
     emit(options, found)
     return OK

@@ -28,7 +28,7 @@ def add(verbs: Any) -> None:
     add_columns(show)
     for name in ("epoch", "sub-epoch", "step", "rank"):
         show.add_argument(f"--{name}", type=number, metavar="N", help=f"show this {name} only")
-    add_dataset(show, "name the files of a batch; complain if the dataset has changed")
+    add_dataset(show, "show the file names of a batch, and check that the dataset has not changed")
     add_world_size(show)
 
 

@@ -1,4 +1,4 @@
-"""The options that spell out a plan, as `indexplan.Plan` takes it: for verbs that need no file."""
+"""The options that describe a plan, as `indexplan.Plan` takes it, for verbs that need no file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHORT = ("seed", "block_size", "window")  # fields that have an option of their 
 
 
 def add_spec(command: argparse.ArgumentParser) -> None:
-    """Add the options of an order and a partition; the number of samples is the verb's own."""
+    """Add the options of an order and a partition; the verb adds the number of samples."""
     add = command.add_argument
     words = (
         "how an epoch is ordered: a kind and its fields, such as 'block-shuffle block_size=4096', "
-        "or as in Python, such as 'Epochs(Shuffle(1000000), 50000)'; `indexplan orders` lists them "
-        "(shuffle)"
+        "or as in Python, such as 'Epochs(Shuffle(1000000), 50000)'; `indexplan orders` lists the "
+        "kinds (shuffle)"
     )
     add("--order", default="shuffle", metavar="'KIND NAME=VALUE ...'", help=words)
     for name in SHORT:
@@ -35,30 +35,31 @@ def add_spec(command: argparse.ArgumentParser) -> None:
         "may be repeated"
     )
     add("--column", action="append", default=[], metavar="NAME=PATH", help=words)
-    add("--world-size", type=number, metavar="N", help="ranks; left out, the plan leaves it open")
+    words = "how many ranks; left out, the plan can be used with any number"
+    add("--world-size", type=number, metavar="N", help=words)
     sizes = "units per rank and step: 256, nested 5x3, or phases '0:512 250000:768'"
     add("--batch-size", metavar="SIZE", help=sizes)
     add("--global-batch-size", metavar="SIZE", help="the same, over all ranks")
-    words = "intervals that each epoch is cut into (1)"
+    words = "how many parts each epoch is cut into (1)"
     add("--sub-epochs", type=number, default=1, metavar="N", help=words)
     words = (
-        "deal units of equal work to the ranks of a step: a .npy file with the length of each "
-        "sample, and what it costs if not that, such as 'lengths.npy linear=24576 quadratic=1'"
+        "give the ranks of a step equal work: a .npy file with the length of each sample, and "
+        "weights if its cost is not the length, such as 'lengths.npy linear=24576 quadratic=1'"
     )
     add("--balance", metavar="'PATH NAME=N ...'", help=words)
-    words = "what becomes of units that do not fill a global batch (spread)"
+    words = "what to do with units that do not fill a global batch (spread)"
     add("--remainder", choices=sorted(REMAINDERS), default="spread", help=words)
 
 
 def needs_num_samples(options: Any) -> bool:
-    """Return whether the order that the options name leaves it to them to say of how many."""
+    """Return whether the number of samples has to be given beside the order."""
     return not is_written(options.order)
 
 
 def plan_of(
     options: Any, num_samples: int | None, known: Mapping[str, Any] | None = None
 ) -> ip.Plan:
-    """Return the plan that the options spell out; `known` are fields that its order may need."""
+    """Return the plan that the options describe; `known` are fields that its order may need."""
     sizes: dict[str, Any] = {
         name: ip.parse_schedule(text)
         for name in ("batch_size", "global_batch_size")
@@ -66,7 +67,7 @@ def plan_of(
     }
     if not sizes:
         rule = "one of --batch-size and --global-batch-size must be given; got neither"
-        cure = "--batch-size counts a rank's units, --global-batch-size all ranks'"
+        cure = "give --batch-size, for each rank, or --global-batch-size, for all ranks together"
         raise IndexPlanError(f"{rule}; {cure}")
     return ip.Plan(
         order_of(options, num_samples, known or {}),
@@ -97,7 +98,7 @@ def balance_of(text: str) -> ip.Balance:
 
 
 def order_of(options: Any, num_samples: int | None, known: Mapping[str, Any]) -> ip.Order:
-    """Return the order that the options spell out, of a number of samples where that is known."""
+    """Return the order that the options describe; num_samples is None if the order tells it."""
     try:
         return _order_of(options, num_samples, known)
     except IndexPlanError as error:  # about a field of the order, or about an option for it
@@ -117,6 +118,7 @@ def _order_of(options: Any, num_samples: int | None, known: Mapping[str, Any]) -
         raise wrong("fields beside an order written as in Python", "left out", more[0], cure)
     order = order_as_written(options.order)
     if num_samples not in (None, order.num_samples):
-        rule = f"{num_samples}, as counted or said beside it"
-        raise wrong("the samples of --order", rule, order.num_samples, "change one of them")
+        rule = f"{num_samples}, as the other options say"
+        cure = "change one of the two"
+        raise wrong("the number of samples in --order", rule, order.num_samples, cure)
     return order

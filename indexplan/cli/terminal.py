@@ -1,6 +1,6 @@
-"""What a terminal adds: lines that end between words, and a little colour.
+"""Write for a terminal: break lines between words, and add a little colour.
 
-Text that goes to a file or to another program has neither, so that a line stays a line.
+Text that goes to a file or to another program gets neither, so that a line stays a line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import textwrap
 from typing import TextIO
 
 GREEN, RED, BOLD = "32", "1;31", "1"
-# what stands out, at the start of a line: results of checks, errors, and headings of tables
+# what is coloured at the start of a line: results of checks, errors, and headings of tables
 PAINTED = (
     (r"^ok(?=  )", GREEN),
     (r"^BAD(?= )", RED),
@@ -22,7 +22,7 @@ PAINTED = (
 
 
 def for_terminal(text: str, stream: TextIO) -> str:
-    """Return a text as it is written to a stream: as it is, unless that is a terminal."""
+    """Return a text as it is to be written to a stream: changed only for a terminal."""
     if not stream.isatty():
         return text
     columns = shutil.get_terminal_size((80, 24)).columns
@@ -38,7 +38,7 @@ def for_terminal(text: str, stream: TextIO) -> str:
 def fitted(line: str, columns: int) -> str:
     """Break a line between words where it is longer than a terminal is wide.
 
-    What goes on stands below its first words: behind a label and two spaces, if there is one. A
+    The rest is indented: below the text after a label and two spaces, if the line has a label. A
     word that is longer than a line, such as a path, stays whole.
     """
     label = re.match(r" *\S+(?: \S+)*? {2,}(?=\S)", line)

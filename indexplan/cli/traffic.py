@@ -27,17 +27,17 @@ def add(verbs: Any) -> None:
     add_plan_or_spec(traffic)
     add_columns(traffic)
     words = (
-        "a .npy file of samples in each shard; or the shards, as `indexplan shards` takes them "
-        "(those of a shard-shuffle)"
+        "a .npy file with the number of samples in each shard, or the shards themselves, as for "
+        "`indexplan shards` (those of the plan's shard-shuffle)"
     )
     traffic.add_argument("--shards", metavar="PATH", help=words)
-    words = "ranks that share what they download (8)"
+    words = "how many ranks share what their node downloads (8)"
     traffic.add_argument("--ranks-per-node", type=number, default=8, metavar="N", help=words)
-    words = "samples that a node can keep beside what it is reading (none)"
+    words = "how many samples a node can keep besides what it is reading (none)"
     traffic.add_argument("--cache", type=number, metavar="N", help=words)
-    words = "how many epochs, from the plan's first on (1)"
+    words = "how many epochs to count, from the plan's first on (1)"
     traffic.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
-    words = "draw live shards step by step, to a new .png, .svg or .pdf file"
+    words = "also draw the live shards of each step, to a new .png, .svg or .pdf file"
     traffic.add_argument("--plot", metavar="FILE", help=words)
     add_world_size(traffic)
 

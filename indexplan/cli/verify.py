@@ -24,7 +24,7 @@ def add(verbs: Any) -> None:
     verify = add_verb(verbs, "verify", run, "check a plan's laws, and every byte of its files")
     add_plan(verify)
     add_columns(verify)
-    add_dataset(verify, "complain if the dataset has changed")
+    add_dataset(verify, "check that the dataset has not changed")
     add_world_size(verify)
 
 

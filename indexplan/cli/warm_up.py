@@ -14,10 +14,11 @@ def add(verbs: Any) -> None:
     words = "compile every kernel into numba's cache, so that first batches come sooner"
     command = add_verb(verbs, "warm-up", run, words)
     command.description = (
-        "Compile every kernel into numba's cache, or load those that lie there, and tell where it "
-        "lies. Run it once where an image is built, and before many processes start at once. The "
-        "cache is for one CPU type, the path of the installed package, and the versions of Python "
-        "and numba; NUMBA_CACHE_DIR chooses the folder. Exits with 1 if a kernel cannot be saved."
+        "Compile every kernel into numba's cache, or load those already there, and print where the "
+        "cache is. Run it once where an image is built, and before many processes start at once. "
+        "The cache is for one CPU type, one path of the installed package, and one version each of "
+        "Python and numba; NUMBA_CACHE_DIR chooses the folder. Exits with 1 if a kernel cannot be "
+        "saved."
     )
 
 

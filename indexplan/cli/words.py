@@ -1,4 +1,4 @@
-"""What the library says is wrong, in the command's words: --world-size, not plan.replace."""
+"""Turn the library's error messages into the command's words: --world-size, not plan.replace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CURES = (
 
 
 class OrderError(IndexPlanError):
-    """What is wrong with an order: it has fields with the names of options, such as batch_size."""
+    """An error about an order, whose fields may have names of options, such as batch_size."""
 
 
 def said(error: IndexPlanError, parser: argparse.ArgumentParser | None) -> str:
@@ -44,7 +44,7 @@ def said(error: IndexPlanError, parser: argparse.ArgumentParser | None) -> str:
 def in_options(message: str, options: Collection[str]) -> str:
     """Write the fields that a message is about, and those of its cure, as options.
 
-    What the message quotes, after "got", stays as it is, and so does its rule.
+    What the message quotes after "got" stays as it is, and so does its rule.
     """
     what, must, rest = re.split(r"( (?:must|needs?) |$)", message, maxsplit=1)
     rule, last, cure = rest.rpartition("; ")

@@ -304,17 +304,17 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     [
         (
             ["--batch-size", "2"],
-            "exactly one of --num-samples, --dataset and --shards must be given; got none; "
-            "samples of a dataset and of shards are counted for you",
+            "exactly one of --num-samples, --dataset and --shards must be given; got none; give "
+            "--dataset or --shards to have samples counted, or else --num-samples",
         ),
         (
             ["--num-samples", "9"],
-            "one of --batch-size and --global-batch-size must be given; got neither; "
-            "--batch-size counts a rank's units, --global-batch-size all ranks'",
+            "one of --batch-size and --global-batch-size must be given; got neither; give "
+            "--batch-size, for each rank, or --global-batch-size, for all ranks together",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--pattern", "*"],
-            "--pattern needs --dataset; name the folder it is about, too",
+            "--pattern needs --dataset; add --dataset with a folder",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--window", "2"],

@@ -309,8 +309,8 @@ def test_what_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[s
     said = fails(capsys, 2, "orders", "--import", "not_there")
     assert (
         "--import must name a module that Python can import; got 'not_there' "
-        "(ModuleNotFoundError: No module named 'not_there'); set PYTHONPATH to the folder that it "
-        "lies in"
+        "(ModuleNotFoundError: No module named 'not_there'); set PYTHONPATH to the folder that "
+        "it is in"
     ) == said
     (tmp_path / "broken_orders.py").write_text("1 / 0")
     with pytest.MonkeyPatch.context() as patch:

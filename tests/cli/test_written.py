@@ -17,10 +17,10 @@ def test_as_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "only").write_text("x")
     more = {
-        "--num-samples=99": "the samples of --order must be 99, as counted or said beside it; got "
-        "100; change one of them",
-        f"--dataset={tmp_path / 'data'}": "the samples of --order must be 1, as counted or said "
-        "beside it; got 100; change one of them",
+        "--num-samples=99": "the number of samples in --order must be 99, as the other options "
+        "say; got 100; change one of the two",
+        f"--dataset={tmp_path / 'data'}": "the number of samples in --order must be 1, as "
+        "the other options say; got 100; change one of the two",
         "--seed=3": "fields beside an order written as in Python must be left out; got 'seed=3'; "
         "write them inside it, such as Shuffle(100, seed=1)",
     }

@@ -108,7 +108,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "a picture's path must end with .png or .svg or .pdf; got 'a.gif'; end it with one of these"
         == (fails(capsys, 2, *words[:3], "a.gif"))
     )
-    expected = "--window needs --kind mixing; got reading; name that kind, or leave --window out"
+    expected = "--window needs --kind mixing; got reading; use that kind, or leave --window out"
     assert expected == fails(capsys, 2, *words, "--window", "3")
 
 
@@ -133,7 +133,7 @@ def test_options_of_other_kinds(
     (tmp_path / "a.json").write_text(PLAN.to_json())
     words = ["plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"), "--kind", kind]
     said = fails(capsys, 2, *words, option, "5")
-    cure = f"name that kind, or leave {option} out"
+    cure = f"use that kind, or leave {option} out"
     assert f"{option} needs --kind {kinds}; got {kind}; {cure}" == said
     assert not (tmp_path / "a.png").exists()
 

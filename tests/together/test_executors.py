@@ -189,7 +189,7 @@ def test_dask_loses_worker_after_worker(
     ):
         ip.save(ip.Plan(Deadly(), batch_size=2), tmp_path / "a.plan", executor=pool)
     said = str(error.value)
-    start = "the workers of the Dask cluster must live; got \"Attempted to run task '"
+    start = "the workers of the Dask cluster must stay alive; got \"Attempted to run task '"
     assert said.startswith(start)
     assert said.endswith("; give them more memory or time, then run the same build again")
     client.wait_for_workers(2, timeout=60)

@@ -479,10 +479,10 @@ def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     [
         ("0/4", "--part must be from 1/4 to 4/4; got '0/4'; count from 1, in a job array with "
                 "--array=1-4"),
-        ("/", "--part must be a part and how many there are, such as 1/4; got '/'; write it so, "
-              "or leave it out to build all"),
-        ("2", "--part must be a part and how many there are, such as 1/4; got '2'; write it so, "
-              "or leave it out to build all"),
+        ("/", "--part must be a part and how many there are, such as 1/4; got '/'; write it as "
+              "I/N, or leave it out to build all of it"),
+        ("2", "--part must be a part and how many there are, such as 1/4; got '2'; write it as "
+              "I/N, or leave it out to build all of it"),
     ],
 )  # fmt: skip
 def test_wrong_part_options(

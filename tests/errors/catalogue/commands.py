@@ -21,7 +21,8 @@ COMMANDS: list[Command] = [
     (
         "--quiet",
         2,
-        "indexplan: an option must be one of `indexplan`; got '--quiet'; see `indexplan --help`",
+        "indexplan: an option must be one that `indexplan` has; got '--quiet'; see `indexplan "
+        "--help`",
         nothing,
     ),
     (
@@ -29,14 +30,14 @@ COMMANDS: list[Command] = [
         2,
         "indexplan: the verb must be one of build, orders, finish, show, plot, draws, shards, "
         "traffic, locate, explain, diff, verify, export, bench, warm-up, completion; got "
-        "'frobnicate'; did you mean locate? `indexplan` alone says what they do",
+        "'frobnicate'; did you mean locate? see `indexplan --help`",
         nothing,
     ),
     (
         "show a.plan --colour red",
         2,
-        "indexplan: an option must be one of `indexplan show`; got '--colour'; did you mean "
-        "--column? see `indexplan show --help`",
+        "indexplan: an option must be one that `indexplan show` has; got '--colour'; did you "
+        "mean --column? see `indexplan show --help`",
         nothing,
     ),
     (
@@ -51,15 +52,15 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --batch-size 2",
         2,
-        "indexplan: exactly one of --num-samples, --dataset and --shards must be given; got none; "
-        "samples of a dataset and of shards are counted for you",
+        "indexplan: exactly one of --num-samples, --dataset and --shards must be given; got "
+        "none; give --dataset or --shards to have samples counted, or else --num-samples",
         nothing,
     ),
     (
         f"{BUILD} --dataset data",
         2,
-        "indexplan: exactly one of --num-samples, --dataset and --shards must be given; got two; "
-        "samples of a dataset and of shards are counted for you",
+        "indexplan: exactly one of --num-samples, --dataset and --shards must be given; got "
+        "two; give --dataset or --shards to have samples counted, or else --num-samples",
         lambda: written("data/a.txt"),
     ),
     (
@@ -79,8 +80,8 @@ COMMANDS: list[Command] = [
     (
         "shards a.npy --output nowhere/sizes.json",
         2,
-        "indexplan: --output must be a file to write; got 'nowhere/sizes.json (No such file or "
-        "directory)'; choose another path",
+        "indexplan: --output must be a file that can be written; got 'nowhere/sizes.json (No "
+        "such file or directory)'; choose another path",
         lambda: np.save("a.npy", [1, 2]),
     ),
     (
@@ -153,8 +154,8 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --batch-size 2 --order 'Shuffle(10)' --num-samples 9",
         2,
-        "indexplan: the samples of --order must be 9, as counted or said beside it; got 10; "
-        "change one of them",
+        "indexplan: the number of samples in --order must be 9, as the other options say; got "
+        "10; change one of the two",
         nothing,
     ),
     (
@@ -168,7 +169,7 @@ COMMANDS: list[Command] = [
         "build a.plan --num-samples 9",
         2,
         "indexplan: one of --batch-size and --global-batch-size must be given; got neither; "
-        "--batch-size counts a rank's units, --global-batch-size all ranks'",
+        "give --batch-size, for each rank, or --global-batch-size, for all ranks together",
         nothing,
     ),
     (
@@ -207,14 +208,14 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --pattern *.jpg",
         2,
-        "indexplan: --pattern needs --dataset; name the folder it is about, too",
+        "indexplan: --pattern needs --dataset; add --dataset with a folder",
         nothing,
     ),
     (
         f"{BUILD} --global-batch-size 2",
         2,
-        "indexplan: exactly one of --batch-size and --global-batch-size must be given; got both; "
-        "--batch-size counts a rank's units, --global-batch-size all ranks'",
+        "indexplan: exactly one of --batch-size and --global-batch-size must be given; got "
+        "both; --batch-size counts a rank's units, --global-batch-size all ranks'",
         nothing,
     ),
     (
@@ -303,8 +304,8 @@ COMMANDS: list[Command] = [
         f"{BUILD} --import not_there",
         2,
         "indexplan: --import must name a module that Python can import; got 'not_there' "
-        "(ModuleNotFoundError: No module named 'not_there'); set PYTHONPATH to the folder that it "
-        "lies in",
+        "(ModuleNotFoundError: No module named 'not_there'); set PYTHONPATH to the folder that "
+        "it is in",
         nothing,
     ),
     (
@@ -351,8 +352,8 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --num-samples 1e12 --batch-size 2",
         2,
-        "indexplan: --force must be given to write more than 100 GB; got '8.0 TB for a.plan'; give "
-        "it, or write fewer epochs",
+        "indexplan: --force must be given to write more than 100 GB; got '8.0 TB for a.plan'; "
+        "add --force, or write fewer epochs",
         nothing,
     ),
     (
@@ -371,7 +372,7 @@ COMMANDS: list[Command] = [
         f"{BUILD} --part 2",
         2,
         "indexplan: --part must be a part and how many there are, such as 1/4; got '2'; write "
-        "it so, or leave it out to build all",
+        "it as I/N, or leave it out to build all of it",
         nothing,
     ),
     (

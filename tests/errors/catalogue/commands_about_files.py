@@ -147,7 +147,7 @@ COMMANDS: list[Command] = [
     (
         "warm-up now",
         2,
-        "indexplan: `indexplan warm-up` must have no more words; got 'now'; see `indexplan "
+        "indexplan: `indexplan warm-up` must have no more arguments; got 'now'; see `indexplan "
         "warm-up --help`",
         nothing,
     ),
@@ -161,7 +161,7 @@ COMMANDS: list[Command] = [
         "build a.plan --s=1",
         2,
         "indexplan: an option must be the beginning of one option, not of --shards and --seed "
-        "and --sub-epochs; got '--s'; write all of it",
+        "and --sub-epochs; got '--s'; write it in full",
         nothing,
     ),
 ]

@@ -138,7 +138,7 @@ COMMANDS: list[Command] = [
     (
         "show plan.json --pattern *.jpg",
         2,
-        "indexplan: --pattern needs --dataset; name the folder it is about, too",
+        "indexplan: --pattern needs --dataset; add --dataset with a folder",
         spec_file,
     ),
     (
@@ -180,8 +180,8 @@ COMMANDS: list[Command] = [
     (
         "plot plan.json -o a.png --window 3",
         2,
-        "indexplan: --window needs --kind mixing; got reading; name that kind, or leave "
-        "--window out",
+        "indexplan: --window needs --kind mixing; got reading; use that kind, or leave --window "
+        "out",
         spec_file,
     ),
     (
