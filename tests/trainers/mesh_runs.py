@@ -40,6 +40,12 @@ def started(folder: str, name: str) -> None:
     )
 
 
+def ended() -> None:
+    """Leave the process group once all ranks are done: one may still be connecting to this one."""
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def said(ask: Any) -> Any:
     """What is answered, or the error's words."""
     try:
@@ -84,7 +90,7 @@ def meshes(folder: str) -> dict[str, Any]:
             made["single"] = [read(flat), discover(flat.rank, flat.num_replicas)]
             made["all"] = read(GlobalPlanBatchSampler(plan, mesh=mesh))
         told[name] = made
-        dist.destroy_process_group()
+        ended()
     return told
 
 
@@ -188,5 +194,5 @@ def everything(folder: str) -> dict[str, Any]:
     told: dict[str, Any] = {"meshes": meshes(folder)}
     for each in (sharded, refused):
         told[each.__name__] = each(folder)
-        dist.destroy_process_group()
+        ended()
     return {**told, "trainers": trainers(folder)}
