@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,7 @@ import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
 
 BLOCK = 4096
+ROOT = Path(__file__).parents[2]
 
 
 def write_shards(folder: Path, num: int = 30, rows: int = 60, width: int = 8) -> ip.Shards:
@@ -106,3 +112,30 @@ def read_alone(text: str, path: str, cache_dir: str, rank: int, world_size: int,
         for batch in loader:
             file.write(f"{batch['id'].tolist()}\n")
             file.flush()
+
+
+def run(*arguments: Any) -> subprocess.Popen[bytes]:
+    """Start a rank that reads on, whatever becomes of others."""
+    code = "import sys\nfrom tests.together.sharded_runs import read_alone\n"
+    code += "text, path, cache, rank, size, said = sys.argv[1:]\n"
+    code += "read_alone(open(text).read(), path, cache, int(rank), int(size), said)\n"
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT)
+
+
+def expected(plan: ip.Plan, rank: int) -> list[list[int]]:
+    """What a rank reads in the first epoch."""
+    return [plan.batch(0, step=step, rank=rank).tolist() for step in range(plan.num_steps(0))]
+
+
+def lines(path: Path) -> list[list[int]]:
+    """The batches that a rank wrote."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def until(found: Callable[[], Any], process: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait until something is so, which a process sees to that has to live."""
+    end = time.monotonic() + 120
+    while not found():
+        assert process is None or process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.002)

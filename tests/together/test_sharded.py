@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +13,17 @@ import pytest
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
-from tests.together.sharded_runs import at, live_bytes, plan_of, write_shards
-from tests.together.test_remote import ROOT, server, store
+from tests.together.sharded_runs import (
+    at,
+    expected,
+    lines,
+    live_bytes,
+    plan_of,
+    run,
+    until,
+    write_shards,
+)
+from tests.together.test_remote import server, store
 from tests.trainers.ranks import run_ranks
 
 __all__ = ["server"]  # a fixture
@@ -45,11 +51,6 @@ def sent(server: str, place: str) -> int:
         found = json.load(answer)
     name = place.removeprefix("s3:/")
     return sum(n for path, n in found.items() if name in path and path.endswith(".parquet"))
-
-
-def expected(plan: ip.Plan, rank: int) -> list[list[int]]:
-    """What a rank reads in the first epoch."""
-    return [plan.batch(0, step=step, rank=rank).tolist() for step in range(plan.num_steps(0))]
 
 
 def refused(function: Any, *arguments: Any) -> str:
@@ -80,26 +81,6 @@ def test_two_ranks_of_a_node(
     num_bytes = sum(shards.num_bytes[shard] for shard in read)
     assert num_bytes == sent(server, place) == sum(each["num_bytes"] for each in found)
     assert 0 < max(each["most"] for each in found) <= live
-
-
-def run(*arguments: Any) -> subprocess.Popen[bytes]:
-    """Start a rank that reads on, whatever becomes of others."""
-    code = "import sys\nfrom tests.together.sharded_runs import read_alone\n"
-    code += "text, path, cache, rank, size, said = sys.argv[1:]\n"
-    code += "read_alone(open(text).read(), path, cache, int(rank), int(size), said)\n"
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT)
-
-
-def lines(path: Path) -> list[list[int]]:
-    """The batches that a rank wrote."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def until(found: Any, process: subprocess.Popen[bytes]) -> None:
-    """Wait until something is so, which a process sees to that has to live."""
-    while not found():
-        assert process.poll() is None
-        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("place", ["gated"], indirect=True)

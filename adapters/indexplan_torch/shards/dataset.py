@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 import time
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -20,11 +21,13 @@ from torch.utils.data import Dataset, get_worker_info
 from indexplan import IndexPlanError, Plan, Shards
 from indexplan_torch.arguments import integer, shown
 from indexplan_torch.feed import Feed
-from indexplan_torch.shards.fetcher import ALL, Fetcher, Settings
+from indexplan_torch.shards.fetch import Clock, Settings
+from indexplan_torch.shards.fetcher import ALL, Fetcher
 from indexplan_torch.shards.folder import Failure, Folder
 from indexplan_torch.shards.locks import is_held
 from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.source import FETCHED
+from indexplan_torch.shards.stalls import warning
 
 POLL = 0.005  # seconds between looks whether a shard is there
 PATIENCE = 0.05  # seconds before those who fetch are told that somebody waits
@@ -236,6 +239,10 @@ class ShardedDataset(Dataset[Any]):
             weakref.finalize(self, self._fetcher.stop)
         return self._fetcher
 
+    def _has_fetcher(self) -> bool:
+        """Return whether a thread of this process fetches, or waits for its turn."""
+        return self._fetcher is not None and self._fetcher.alive
+
     def _open(self, shard: int) -> Any:
         """Return the rows of a shard, which is waited for."""
         if shard in self._rows:
@@ -277,21 +284,25 @@ class ShardedDataset(Dataset[Any]):
             return
         self.folder.make()
         begun, told, worker = time.monotonic(), False, get_worker_info()
+        clock, waited, warn_at = Clock(), 0.0, self.settings.warn_after
         before = self.folder.failures()
         while not path.exists():
             self._raise_failures(shard, begun, before)
-            waited = time.monotonic() - begun
             if waited > PATIENCE and not told:
                 stack.enter_context(self.folder.waiting(shard))
                 told = True
             # the loader of a worker fetches, or that of another rank
-            alone = worker is None or waited > ALONE
-            if alone and self._fetcher is None and not is_held(self.folder.fetcher):
+            alone = (worker is None or waited > ALONE) and not self._has_fetcher()
+            if alone and not is_held(self.folder.fetcher):
                 self._fetching()
             parent = multiprocessing.parent_process()
             if worker is not None and parent is not None and not parent.is_alive():
                 sys.exit(1)
             time.sleep(POLL)
+            waited += clock.lived()
+            if waited >= warn_at:
+                warnings.warn(warning(self.folder, self.shards, shard, waited), stacklevel=2)
+                warn_at *= 2
         self._waited[WORKERS if worker is None else worker.id % WORKERS] += time.monotonic() - begun
 
     def _raise_failures(self, shard: int, since: float, before: list[Failure]) -> None:
@@ -299,10 +310,15 @@ class ShardedDataset(Dataset[Any]):
 
         What was told before may be later by the clock, which begins anew when the machine does.
         """
+        here = self._fetcher if self._has_fetcher() else None
+        found = [None if here is None else here.broken]
         for failure in self.folder.failures():
             new = failure.time >= since and failure not in before
             if failure.shard in {shard, ALL} and new:
-                raise IndexPlanError(failure.message)
+                found.append(failure.message)
+        for message in found:
+            if message:
+                raise IndexPlanError(message)
 
 
 def _shared(size: int) -> torch.Tensor:

@@ -7,19 +7,22 @@ import os
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from indexplan import Shards
 from indexplan_torch.arguments import shown
 from indexplan_torch.feed import Feed
-from indexplan_torch.shards.folder import FAILURES, LOCAL, Failure, Folder, RankNote, disk_message
+from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
+from indexplan_torch.shards.folder import FAILURES, Failure, Folder, RankNote, disk_message
 from indexplan_torch.shards.future import NEVER, Epoch, Future, offsets
-from indexplan_torch.shards.locks import hold
+from indexplan_torch.shards.locks import hold, make_room_for_notes, write_note
 from indexplan_torch.shards.source import Source
+from indexplan_torch.shards.stalls import BEAT, NOTE, TOLD, Beat, Coming
 
 TICK = 0.01  # seconds between looks at how far the ranks are
 TURN = 0.2  # seconds between attempts to become the one that fetches
@@ -28,33 +31,14 @@ GRACE = 5.0  # seconds that a process waits at its end for fetches to be left
 ALL = -1  # the shard of a failure of the thread itself
 
 
-class Settings(NamedTuple):
-    """What a ShardedDataset was told."""
-
-    cache_bytes: int
-    ahead: int
-    num_threads: int
-    tries: int
-    num_epochs: int | None
-    pause: float = 0.5  # seconds before a second try; twice as many before the next, and so on
-
-
-class _Task:
-    """A fetch in a thread of its own; of size None, a look at how large it is."""
-
-    def __init__(self, shard: int, size: int | None) -> None:
-        self.shard, self.size = shard, size
-        self.num_bytes, self.failed, self.done = 0, "", False
-
-
 class _Reader:
     """The rank of this process: whose loop is followed, and where it tells how far it is."""
 
     def __init__(self, folder: Folder, feed: Feed, ranks: range) -> None:
         self.feed, self.ranks = feed, ranks
-        self.plan, rank = feed.running()
+        self.plan, self.rank = feed.running()
         self.name = self.plan.fingerprint.rpartition(":")[2][:16]
-        self.note = RankNote(folder, self.name, rank)
+        self.note = RankNote(folder, self.name, self.rank)
         self._offsets: tuple[int, list[int]] = (-1, [])
         self.said = (0, 0)
 
@@ -89,12 +73,17 @@ class Fetcher:
         self._position: tuple[int, int] | None = None
         self._moved = 0.0  # when that was another one, or something was being fetched
         self._still = False  # whether somebody waits beside loops that stand still
+        self.broken: str | None = None  # why it cannot go on, for who waits in this process
         self._future: Future | None = None
         self._source: Source | None = None
         self._lock: FileIO | None = None
         self._next_turn = 0.0
         self._whole: dict[int, int] = {}  # shards that are there, and their bytes on disk
-        self._tasks: dict[int, _Task] = {}
+        self._fetches: dict[int, Fetch] = {}
+        self._full = False  # whether what comes next has to wait for room
+        self._clock = Clock()
+        self._counts = threading.Lock()
+        self._beaten = 0.0  # when it last noted that it lives
         self._failures: dict[int, Failure] = {}
         self._answered: set[str] = set()  # notes of those who wait, and were told of a failure
         self._thread = threading.Thread(target=self._run, name="indexplan-shards", daemon=True)
@@ -134,15 +123,18 @@ class Fetcher:
         while not self._stop.is_set():
             try:
                 self._tick()
+                self.broken = None
             except Exception as error:  # whatever it is, those who wait have to hear of it
                 self._break(error)
                 self._stop.wait(TURN)
             self._wake.wait(TICK)
             self._wake.clear()
+        running = [fetch.attempt for fetch in self._fetches.values() if fetch.attempt is not None]
+        for attempt in running:
+            attempt.leave()
         deadline = time.monotonic() + GRACE
-        while self._tasks and time.monotonic() < deadline:
+        while not all(attempt.done for attempt in running) and time.monotonic() < deadline:
             time.sleep(TICK)
-            self._reap()
         for reader in (*self._left, self._reader):
             if reader is not None:
                 with suppress(OSError):
@@ -158,31 +150,39 @@ class Fetcher:
                 f"shards must be fetched by a thread that goes on; got {shown(error)}; run again, "
                 "and report it if it comes back"
             )
+        self.broken = message
         try:
             self.folder.tell_failures([Failure(ALL, time.monotonic(), message)])
         except OSError:  # then it is told by its lack
-            self.folder.failed.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.folder.failed.unlink(missing_ok=True)
 
     def _tick(self) -> None:
         while self._left:
             self._left.pop().note.close()
         if self._reader is not None:
             self._reader.tell()
-        if self._lock is None and not self._take_turn():
+        if self._lock is None:
+            self._lock = self._take_turn()
+        if self._lock is None:
             return
+        self._beat(self._lock)
         self._reap()
         self._drop_to_fit()
         self._schedule()
 
-    def _take_turn(self) -> bool:
+    def _take_turn(self) -> FileIO | None:
         """Become the one that fetches, if nobody else is."""
         if time.monotonic() < self._next_turn:
-            return False
+            return None
         self._next_turn = time.monotonic() + TURN
         lock = hold(self.folder.fetcher, wait=False)
         if lock is None:
-            return False
-        self._source = Source(self.shards, self.folder.place, self._goes_on)
+            return None
+        with suppress(OSError):  # of a full disk: then those who wait hear less
+            make_room_for_notes(lock, NOTE)
+        self._beat(lock, first=True)
+        self._source = Source(self.shards, self.folder.place)
         self._whole = {}
         for shard, path in self.folder.there().items():
             status = path.stat()
@@ -190,24 +190,34 @@ class Fetcher:
                 path.unlink()
                 continue
             self._whole[shard] = self._source.bytes_on_disk(shard) or status.st_blocks * 512
-        self._lock = lock
-        return True
+        return lock
 
-    def _goes_on(self) -> bool:
-        return not self._stop.is_set()
+    def _beat(self, lock: FileIO, *, first: bool = False) -> None:
+        """Note that this process runs, and how far its fetches are: those who wait read it."""
+        now = time.monotonic()
+        if not first and now - self._beaten < BEAT:
+            return
+        self._beaten = now
+        coming = [
+            Coming(each.shard, each.num_bytes, each.idle, each.num_tries)
+            for each in list(self._fetches.values())[:TOLD]
+        ]
+        rank = None if self._reader is None else self._reader.rank
+        with suppress(OSError):
+            write_note(lock, Beat(os.getpid(), rank, now, self._full, coming), NOTE)
 
     def _reap(self) -> None:
-        for task in [task for task in self._tasks.values() if task.done]:
-            del self._tasks[task.shard]
-            self.num_bytes += task.num_bytes
-            if self._stop.is_set():
-                continue  # whatever failed, failed for that
-            if task.failed:
-                self._fail(task.shard, task.failed)
-            elif task.size is not None:
-                self._whole[task.shard] = task.size
-                self.num_fetches += 1
-                self.num_samples += int(self.shards.sizes.array[task.shard])
+        """Look after what is being fetched."""
+        lived = self._clock.lived()
+        for fetch in [fetch for fetch in self._fetches.values() if fetch.over(lived)]:
+            del self._fetches[fetch.shard]
+            if fetch.failed:
+                self._fail(fetch.shard, fetch.failed)
+            elif fetch.size is not None:
+                self._whole[fetch.shard] = fetch.size
+            else:
+                with self._counts:
+                    self.num_bytes += fetch.num_bytes
 
     def _fail(self, shard: int, message: str) -> None:
         self._failures[shard] = Failure(shard, time.monotonic(), message)
@@ -241,22 +251,23 @@ class Fetcher:
                 del self._whole[shard]
         position = self._find_position()
         self._notice(position, wanted)
-        blocked = False  # by a shard of which nobody knows yet how large it is
+        self._full = blocked = False  # by a shard of which nobody knows yet how large it is
         for shard, use in self._queue(wanted, position):
-            if shard in self._whole or shard in self._tasks:
+            if shard in self._whole or shard in self._fetches:
                 continue
             if shard in self._failures and shard not in wanted:
                 continue
-            if len(self._tasks) >= self.settings.num_threads:
+            if len(self._fetches) >= self.settings.num_threads:
                 return
             size = self._source.bytes_on_disk(shard)
             if size is not None:
-                if blocked or not self._make_room(size, shard, use, position, wanted):
+                self._full = not blocked and not self._make_room(size, shard, use, position, wanted)
+                if blocked or self._full:
                     break
             else:
                 blocked = True
             self._failures.pop(shard, None)
-            self._begin(_Task(shard, size))
+            self._begin(shard, size)
         if position is not None and self._future is not None and self._future.look(*position):
             self._wake.set()
 
@@ -265,7 +276,10 @@ class Fetcher:
         now = time.monotonic()
         if position != self._position:
             self._position, self._moved, self._still = position, now, False
-        elif self._tasks or not wanted - self._whole.keys():
+        elif (
+            any(each.idle < STILL for each in self._fetches.values())
+            or not wanted - self._whole.keys()
+        ):
             self._moved = now
         elif now - self._moved > STILL:
             self._still = True
@@ -292,7 +306,7 @@ class Fetcher:
                 upcoming += [(shard, now.stop + int(then.first[shard])) for shard in rest]
         beside = self._still or step >= now.stop
         urgent, later = [], []
-        for shard in sorted(wanted - self._whole.keys() - self._tasks.keys()):
+        for shard in sorted(wanted - self._whole.keys() - self._fetches.keys()):
             use = int(now.first[shard])
             if use < step <= now.last[shard]:
                 (use,) = now.next_uses(np.array([shard]), step).tolist()
@@ -314,7 +328,7 @@ class Fetcher:
     ) -> bool:
         """Drop what is needed last, if that is later than the shard; False if it has to wait."""
         most = self.settings.cache_bytes
-        used = sum(self._whole.values()) + sum(task.size or 0 for task in self._tasks.values())
+        used = sum(self._whole.values()) + sum(fetch.size or 0 for fetch in self._fetches.values())
         short = used + size - most
         if short <= 0:
             return True
@@ -329,8 +343,9 @@ class Fetcher:
             now = self._future.epoch(*position)
             if not now.complete and not urgent:
                 return False
-            while not now.complete and not self._stop.is_set():
+            while not now.complete and not self._stop.is_set() and self._lock is not None:
                 now.look()
+                self._beat(self._lock)
             uses = self._uses(ids, now, position[1], exact=urgent)
         out, freed = [], 0
         for at in np.argsort(-uses, kind="stable").tolist():
@@ -389,54 +404,17 @@ class Fetcher:
             f"{self.settings.cache_bytes}; pass more, or an order that reads fewer shards at a time"
         )
 
-    def _begin(self, task: _Task) -> None:
-        self._tasks[task.shard] = task
-        name = f"indexplan-shard-{task.shard}"
-        threading.Thread(target=self._work, args=(task,), name=name, daemon=True).start()
-
-    def _work(self, task: _Task) -> None:
-        """Fetch a shard, or look at it; a bounded number of times."""
+    def _begin(self, shard: int, size: int | None) -> None:
+        """Begin to fetch a shard, or to find out how many bytes it takes."""
         assert self._source is not None  # noqa: S101 (of the one that fetches)
-        try:
-            for attempt in range(self.settings.tries):
-                if attempt and self._stop.wait(self.settings.pause * 2 ** (attempt - 1)):
-                    return
-                try:
-                    task.failed = self._attempt(task, self._source) or ""
-                except Exception as error:  # whatever a store raises
-                    if isinstance(error, OSError) and error.errno in LOCAL:
-                        task.failed = disk_message(self.folder.path, error)
-                        return
-                    task.failed = self._source.fetch_message(task.shard, error, attempt + 1)
-                if not task.failed:
-                    return
-        finally:
-            task.done = True
-            self._wake.set()
+        path = None if size is None else self.path(shard)
+        attempt = partial(Attempt, shard, path, self._source, self._count, self._wake)
+        self._fetches[shard] = Fetch(shard, size, attempt, self._source, self.settings)
 
-    def _attempt(self, task: _Task, source: Source) -> str | None:
-        """Put a shard in its place, whole and synced; return what is wrong with what came."""
-        if task.size is None:
-            task.num_bytes += source.look(task.shard)
-            return None
-        path = self.path(task.shard)
-        temporary = path.with_name(f"{path.name}.tmp")
-        try:
-            task.num_bytes += source.fetch(task.shard, temporary)
-            problem = source.problem(task.shard, temporary)
-            if problem is None:
-                problem = self._publish(temporary, path)
-            return problem
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-    def _publish(self, temporary: Path, path: Path) -> str | None:
-        """Give a file that was fetched its name, once its bytes are on the disk."""
-        try:
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError as error:
-            return disk_message(self.folder.path, error)
-        return None
+    def _count(self, shard: int, num_bytes: int) -> None:
+        """Count a shard that is about to get its name; of negative bytes, that it did not."""
+        sign = 1 if num_bytes > 0 else -1
+        with self._counts:
+            self.num_fetches += sign
+            self.num_samples += sign * int(self.shards.sizes.array[shard])
+            self.num_bytes += num_bytes

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fsspec import AbstractFileSystem
 from fsspec.callbacks import Callback
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from indexplan import IndexPlanError, Shards, shard_sizes
 
@@ -24,7 +26,11 @@ RESTORE = "restore it, or read the sizes again with shard_sizes and build a new 
 
 
 class LeftError(Exception):
-    """A fetch that was left: the process ends, or more came than there should be."""
+    """A fetch that was left, or of which more came than there should be."""
+
+
+class StalledError(Exception):
+    """A fetch of which nothing comes any more; it says for how long."""
 
 
 class Footer(NamedTuple):
@@ -42,12 +48,10 @@ class Source:
     shards : Shards
     place : str
         Where they lie, whatever the working directory has become.
-    go_on : callable
-        Asked as go_on() between pieces; False leaves a fetch.
     """
 
-    def __init__(self, shards: Shards, place: str, go_on: Callable[[], bool]) -> None:
-        self.shards, self.go_on = shards, go_on
+    def __init__(self, shards: Shards, place: str) -> None:
+        self.shards = shards
         self.store, self.root = url_to_fs(place)
         self._files = {name: number for number, name in enumerate(shards.files)}
         self._footers: OrderedDict[str, Footer] = OrderedDict()
@@ -94,13 +98,17 @@ class Source:
         found = pq.read_metadata(pa.BufferReader(footer))
         return Footer(footer, [_extent(found.row_group(i)) for i in range(found.num_row_groups)])
 
-    def fetch(self, shard: int, path: Path) -> int:
-        """Write a shard to a file; return how many bytes were fetched."""
+    def fetch(self, shard: int, path: Path, tell: Callable[[int], None]) -> int:
+        """Write a shard to a file; tell of bytes as they come, and return how many were fetched."""
         name, _, num_bytes = self.file(shard)
         source = f"{self.root}/{name}"
         if self.shards.whole_files:
             # no more than there should be, or a file that has grown would fill the disk
-            self.store.get_file(source, str(path), callback=_Watch(self.go_on, num_bytes))
+            watch = _Watch(tell, num_bytes)
+            if isinstance(self.store, LocalFileSystem):  # whose own way tells of nothing
+                AbstractFileSystem.get_file(self.store, source, str(path), callback=watch)
+            else:
+                self.store.get_file(source, str(path), callback=watch)
             return path.stat().st_size
         fetched = self.look(shard)
         _, part = self.shards.part(shard)
@@ -109,9 +117,8 @@ class Source:
         with path.open("wb") as file:  # with holes where the other row groups are
             file.write(b"PAR1")
             for at in range(start, stop, PIECE):
-                if not self.go_on():
-                    raise LeftError
                 data = self.store.cat_file(source, start=at, end=min(at + PIECE, stop))
+                tell(len(data))
                 fetched += len(data)
                 file.seek(at)
                 file.write(data)
@@ -152,26 +159,31 @@ class Source:
         where = f"{self.shards.path}/{name}"
         if isinstance(error, LeftError):
             return f"{where} must hold {num_bytes} bytes, as shards says; got more; {RESTORE}"
+        got = str(error) if isinstance(error, StalledError) else type(error).__name__
         times = f"{tries} time{'s' * (tries != 1)}"
         return (
-            f"shard {shard}, {where}, must be fetched before its batch; got "
-            f"{type(error).__name__}, {times}; check the store and the credentials, then run "
-            "again: whole shards are kept"
+            f"shard {shard}, {where}, must be fetched before its batch; got {got}, {times}; "
+            "check the store and the credentials, then run again: whole shards are kept"
         )
 
 
 class _Watch(Callback):  # type: ignore[misc]  # fsspec is not typed
-    """Leaves a download that should not go on."""
+    """Tells of what a download brings, and leaves one that brings too much."""
 
-    def __init__(self, go_on: Callable[[], bool], most: int) -> None:
+    def __init__(self, tell: Callable[[int], None], most: int) -> None:
         super().__init__()
-        self.go_on, self.most, self.done = go_on, most, 0
+        self.tell, self.most, self.done = tell, most, 0
 
     def relative_update(self, inc: int = 1) -> None:
         """Hear of some bytes that were written."""
         self.done += inc
-        if self.done > self.most or not self.go_on():
+        self.tell(inc)
+        if self.done > self.most:
             raise LeftError
+
+    def absolute_update(self, value: int) -> None:
+        """Hear of all bytes that were written until now, as of Azure."""
+        self.relative_update(value - self.done)
 
 
 def _extent(group: Any) -> tuple[int, int]:

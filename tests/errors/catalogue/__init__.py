@@ -122,10 +122,10 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise lacking('accelerate', 'a prepare that leaves prepared ",
     ): "takes a release of Accelerate that prepares again what is prepared",
     **{
-        ("adapters/indexplan_torch/shards/source.py", where, "raise LeftError"): (
+        (f"adapters/indexplan_torch/shards/{file}.py", where, "raise LeftError"): (
             "ends a fetch, which says why: tests/together/test_sharded.py"
         )
-        for where in ["Source.fetch", "_Watch.relative_update"]
+        for file, where in [("fetch", "Attempt._hear"), ("source", "_Watch.relative_update")]
     },
     (
         "indexplan/files/stores/publish.py",

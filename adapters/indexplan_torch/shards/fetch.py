@@ -1,0 +1,204 @@
+"""A fetch of a shard: attempts, each in a thread of its own, and left if nothing comes any more."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from indexplan_torch.shards.folder import LOCAL, disk_message
+from indexplan_torch.shards.source import LeftError, Source, StalledError
+
+
+class Settings(NamedTuple):
+    """What a ShardedDataset was told; times are in seconds."""
+
+    cache_bytes: int
+    ahead: int
+    num_threads: int
+    tries: int
+    num_epochs: int | None
+    pause: float = 0.5  # before a second attempt; twice as long before the next, and so on
+    warn_after: float = 60.0  # of waiting for a shard; twice as long before the next warning
+    leave_after: float = 300.0  # without a byte; stores that have timeouts have shorter ones
+
+
+class Clock:
+    """Seconds that this process has run: while it was stopped, nothing is late."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def lived(self) -> float:
+        """Return the seconds since the last call; at most one, as nobody sleeps longer here."""
+        last, self._last = self._last, time.monotonic()
+        return min(self._last - last, 1.0)
+
+
+class Attempt:
+    """One attempt, in a thread; without a path, a look at how many bytes the shard takes.
+
+    A read that never returns cannot be ended, but left: the attempt has a temporary file that no
+    other one writes to, and that does not get the shard's name any more.
+
+    Parameters
+    ----------
+    shard : int
+    path : Path or None
+        Where the shard lies once it is whole.
+    source : Source
+    count : callable
+        Told count(shard, num_bytes) of what came whole, before anybody can see it.
+    wake : threading.Event
+        Set at the end.
+    """
+
+    def __init__(
+        self,
+        shard: int,
+        path: Path | None,
+        source: Source,
+        count: Callable[[int, int], None],
+        wake: threading.Event,
+    ) -> None:
+        self.shard, self.path, self.source, self.count, self.wake = shard, path, source, count, wake
+        self.num_bytes = 0  # that have come
+        self.fetched = self.left = self.done = False
+        self.failed: str | Exception | None = None
+        self.final = False  # whether it would fail again
+        self.temporary: Path | None = None
+        if path is not None:
+            self.temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+        name = f"indexplan-shard-{shard}"
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            if self.path is None or self.temporary is None:
+                self.num_bytes = self.source.look(self.shard)
+            else:
+                self._fetch(self.path, self.temporary)
+        except Exception as error:  # whatever a store raises
+            self.failed = error
+        finally:
+            self._remove()
+            self.done = True
+            self.wake.set()
+
+    def _fetch(self, path: Path, temporary: Path) -> None:
+        """Put the shard in its place, whole and synced."""
+        try:
+            num_bytes = self.source.fetch(self.shard, temporary, self._hear)
+        except OSError as error:
+            if error.errno not in LOCAL:
+                raise
+            self.failed, self.final = disk_message(path.parents[1], error), True
+            return
+        self.fetched = True
+        self.failed = self.source.problem(self.shard, temporary)
+        if self.failed is not None:
+            return
+        try:
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            if self.left:
+                return
+            self.count(self.shard, num_bytes)
+            try:
+                temporary.replace(path)
+            except OSError:
+                self.count(self.shard, -num_bytes)
+                raise
+        except OSError as error:
+            self.failed = disk_message(path.parents[1], error)
+
+    def _hear(self, num_bytes: int) -> None:
+        """Hear of some bytes that came."""
+        self.num_bytes += num_bytes
+        if self.left:
+            raise LeftError
+
+    def _remove(self) -> None:
+        """Remove the temporary file; its disk is free at once, though a thread has it open."""
+        if self.temporary is None:
+            return
+        with suppress(OSError), self.temporary.open("rb+") as file:
+            self.temporary.unlink()  # raises if the shard has got its name meanwhile
+            file.truncate(0)
+
+    def leave(self) -> None:
+        """Let it end by itself, or never: nothing of it is used."""
+        self.left = True  # first: a file that its thread makes after this is not published
+        self._remove()
+
+    def came(self) -> int:
+        """Return how many bytes have come; not every store tells, but files show."""
+        if self.num_bytes == 0 and self.temporary is not None:
+            with suppress(OSError):
+                return self.temporary.stat().st_size
+        return self.num_bytes
+
+
+class Fetch:
+    """The attempts to fetch a shard; of size None, to find out how many bytes it takes.
+
+    Parameters
+    ----------
+    shard : int
+    size : int or None
+    begin : callable
+        Returns an Attempt that has begun.
+    source : Source
+    settings : Settings
+    """
+
+    def __init__(
+        self,
+        shard: int,
+        size: int | None,
+        begin: Callable[[], Attempt],
+        source: Source,
+        settings: Settings,
+    ) -> None:
+        self.shard, self.size, self.source, self.settings = shard, size, source, settings
+        self.failed = ""
+        self.num_bytes = 0  # that have come in this attempt
+        self.idle = 0.0  # seconds since something came
+        self.num_tries = 1
+        self._begin = begin
+        self._pause = 0.0
+        self.attempt: Attempt | None = begin()
+
+    def over(self, lived: float) -> bool:
+        """Look after it, some seconds later; return whether it came, or failed for good."""
+        attempt = self.attempt
+        if attempt is None:
+            self._pause -= lived
+            if self._pause <= 0:
+                self.num_tries, self.idle = self.num_tries + 1, 0.0
+                self.attempt = self._begin()
+            return False
+        before, self.num_bytes = self.num_bytes, attempt.came()
+        failed: str | Exception | None
+        if attempt.done:
+            failed = attempt.failed
+        else:
+            going = attempt.fetched or before != self.num_bytes
+            self.idle = 0.0 if going else self.idle + lived
+            if self.idle < self.settings.leave_after:
+                return False
+            attempt.leave()
+            failed = StalledError(f"no byte in {self.settings.leave_after:g} seconds")
+        if isinstance(failed, Exception):
+            failed = self.source.fetch_message(self.shard, failed, self.num_tries)
+        self.failed = failed or ""
+        if not self.failed or attempt.final or self.num_tries == self.settings.tries:
+            return True
+        self.attempt = None
+        self._pause = self.settings.pause * 2 ** (self.num_tries - 1)
+        return False

@@ -1,0 +1,78 @@
+"""What those are told who wait long for a shard: who fetches, and how far that has come."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from indexplan import IndexPlanError, Shards
+from indexplan_torch.shards.folder import Folder
+from indexplan_torch.shards.locks import is_held, read_note
+
+BEAT = 1.0  # seconds between notes of the process that fetches
+GONE = 10.0  # seconds without a note after which it is said not to run
+NOTE = 8192  # bytes of a note
+TOLD = 64  # fetches that it tells of
+
+
+class Coming(NamedTuple):
+    """How far a fetch is."""
+
+    shard: int
+    num_bytes: int
+    idle: float
+    """Seconds since something came."""
+    num_tries: int
+
+
+class Beat(NamedTuple):
+    """What the process that fetches for a node notes each second."""
+
+    pid: int
+    rank: int | None
+    time: float
+    """By the machine's monotonic clock."""
+    full: bool
+    """Whether what comes next has to wait for room."""
+    coming: list[Coming]
+
+
+def warning(folder: Folder, shards: Shards, shard: int, waited: float) -> str:
+    """Return what somebody is told who has waited for a shard for so many seconds."""
+    name, _ = shards.part(shard)
+    text = f"a batch has waited {waited:.0f} seconds for shard {shard}, {shards.path}/{name}: "
+    return str(IndexPlanError(text + _why(folder, shards, shard)))  # one line, whatever the names
+
+
+def _why(folder: Folder, shards: Shards, shard: int) -> str:
+    note = read_note(folder.fetcher) if is_held(folder.fetcher) else None
+    if note is None:
+        return f"no process says that it fetches; end those that `fuser {folder.fetcher}` shows"
+    pid, rank, noted, full, coming = Beat(*note)
+    who = f"process {pid}" if rank is None else f"rank {rank} (process {pid})"
+    gone = time.monotonic() - noted
+    if gone > GONE:
+        return (
+            f"{who}, which fetches for this node, has not run for {gone:.0f} seconds; continue it "
+            f"(kill -CONT {pid}), or end it, and another process fetches"
+        )
+    idle = 0.0
+    for each in (Coming(*fields) for fields in coming):
+        if each.shard == shard:
+            num_bytes = f"{each.num_bytes} bytes"
+            if shards.whole_files:
+                num_bytes = f"{each.num_bytes} of {shards.num_bytes[shard]} bytes"
+            return (
+                f"{who} fetches it, and {num_bytes} have come in attempt {each.num_tries}, none "
+                f"of them in the last {each.idle:.0f} seconds; check the store and the network"
+            )
+        idle = max(idle, each.idle)
+    if full:
+        return (
+            f"{who} has no room for it beside what is needed earlier; pass more cache_bytes, or "
+            "a cache_dir of its own to each run"
+        )
+    return (
+        f"{who} fetches {len(coming)} others before it, of one of which nothing came in the last "
+        f"{idle:.0f} seconds; check the store and the network, or pass more num_threads"
+    )

@@ -1,0 +1,287 @@
+"""Who waits for a shard that does not come hears why; a read that hangs holds up nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from indexplan_torch import ShardedDataset, open_parquet
+from indexplan_torch.shards import stalls
+from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
+from indexplan_torch.shards.folder import Folder
+from indexplan_torch.shards.locks import hold, write_note
+from indexplan_torch.shards.source import Source
+from tests.together.sharded_runs import at, expected, lines, plan_of, run, until, write_shards
+
+PIECE = 1000  # bytes that come of an answer that is held
+LONG = 60.0  # seconds after which a test goes on, to fail
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves files; the body of a held answer comes in two pieces."""
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        """Send a file's bytes."""
+        store, data = self.server, source.read()
+        assert isinstance(store, Store)
+        with store.changed:
+            store.asked[self.path] += 1
+            number = store.asked[self.path]
+            store.changed.notify_all()
+        if number > store.num_held:
+            outputfile.write(data)
+            return
+        outputfile.write(data[:PIECE])
+        with store.changed:
+            store.changed.wait_for(lambda: number in store.let_go)
+        try:
+            outputfile.write(
+                data[PIECE:] if number not in store.spoilt else bytes(len(data) - PIECE)
+            )
+        except OSError:  # nobody reads it any more
+            self.close_connection = True
+
+
+class Store(ThreadingHTTPServer):
+    """Files over HTTP on loopback, of which the first answers stop until they are let go."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: str, num_held: int) -> None:
+        super().__init__(("127.0.0.1", 0), partial(Handler, directory=folder))
+        self.num_held = num_held  # of each file
+        self.changed = threading.Condition()
+        self.asked: Counter[str] = Counter()
+        self.let_go: set[int] = set()  # first answers, second ones, ...
+        self.spoilt: set[int] = set()  # those that go on with other bytes
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def wait_for(self, name: str, number: int) -> None:
+        """Wait until somebody has asked for a file so many times."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.asked[f"/{name}"] >= number, LONG)
+
+    def release(self, *numbers: int) -> None:
+        """Let answers go on."""
+        with self.changed:
+            self.let_go.update(numbers)
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """End, and let all go on."""
+        self.release(*range(100))
+        self.shutdown()
+        self.server_close()
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> ip.Shards:
+    """Eight files of Parquet, in a folder."""
+    return write_shards(tmp_path_factory.mktemp("shards") / "data", num=8)
+
+
+@pytest.fixture
+def store_of(shards: ip.Shards) -> Iterator[Callable[[int], Store]]:
+    """Makes a store, whose first answers for each file are held."""
+    made: list[Store] = []
+
+    def make(num_held: int) -> Store:
+        made.append(Store(shards.path, num_held))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def dataset_of(shards: ip.Shards, cache: Path, **changes: float) -> ShardedDataset:
+    """Make a dataset with other times."""
+    made = ShardedDataset(shards, open_parquet, cache_dir=cache, cache_bytes=10**9, tries=2)
+    made.settings = made.settings._replace(pause=0.01, **changes)
+    return made
+
+
+def test_stopped_process(
+    shards: ip.Shards,
+    store_of: Callable[[int], Store],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While the process that fetches is stopped, who waits hears which; continued, all goes on."""
+    store = store_of(1)
+    text, cache = tmp_path / "shards.json", tmp_path / "cache"
+    text.write_text(shards.to_json())
+    plan = plan_of(shards, 2)
+    index = int(plan.batch(0, step=0, rank=0)[0])
+    shard = int(shards.locate([index])[0][0])
+    said: list[str] = []
+
+    def hear(message: Warning | str, *_: Any) -> None:
+        stopped = "has not run" in str(message)
+        if stopped or said:  # else its last note is younger than that
+            said.append(str(message))
+        if stopped:
+            other.send_signal(signal.SIGCONT)
+        if len(said) > 3 or (said and not stopped):
+            store.release(1)
+
+    def go_on() -> None:
+        store.release(1)
+        other.send_signal(signal.SIGCONT)
+
+    monkeypatch.setattr(stalls, "GONE", 1.5)
+    with run(text, store.url, cache, 0, 2, tmp_path / "0") as other:
+        store.wait_for(shards.files[shard], 1)
+        other.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
+        data = dataset_of(at(shards, store.url), cache, warn_after=0.05)
+        guard = threading.Timer(LONG, go_on)
+        guard.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = hear
+            assert index == data[index]["id"]
+        guard.cancel()
+        assert 0 == other.wait()
+    assert expected(plan, 0) == lines(tmp_path / "0")
+    where = re.escape(f"shard {shard}, {store.url}/{shards.files[shard]}")
+    begin = rf"a batch has waited \d+ seconds for {where}: rank 0 \(process {other.pid}\)"
+    assert re.fullmatch(
+        rf"{begin}, which fetches for this node, has not run for \d+ seconds; continue it "
+        rf"\(kill -CONT {other.pid}\), or end it, and another process fetches",
+        said[0],
+    )
+    assert re.fullmatch(
+        rf"{begin} fetches it, and {PIECE} of {shards.num_bytes[shard]} bytes have come in attempt "
+        r"1, none of them in the last \d+ seconds; check the store and the network",
+        said[-1],
+    )
+
+
+def test_read_that_hangs(
+    shards: ip.Shards, store_of: Callable[[int], Store], tmp_path: Path
+) -> None:
+    """A read is left when nothing comes of it; what comes after all goes nowhere."""
+    store = store_of(2)
+    store.spoilt = {1}
+    source, path = Source(at(shards, store.url), store.url), tmp_path / "shards" / "0.parquet"
+    path.parent.mkdir()
+    counted: list[int] = []
+    begin = partial(Attempt, 0, path, source, lambda *of: counted.append(of[1]), threading.Event())
+    fetch = Fetch(0, 8192, begin, source, Settings(10**9, 16, 1, 2, None))
+    first = fetch.attempt
+    assert first is not None
+    until(lambda: first.came() == PIECE)
+    for lived in (299.0, 299.0, 1.0):  # the first finds that something came
+        assert not first.left
+        assert not fetch.over(lived)
+    assert first.left
+    assert not fetch.over(0.5)
+    second = fetch.attempt
+    assert second is not None
+    until(lambda: second.came() == PIECE)
+    assert 1 == len([*path.parent.iterdir()])  # the file of the second
+    store.release(1)
+    until(lambda: first.done)
+    store.release(2)
+    until(lambda: second.done)
+    assert fetch.over(0.0)
+    assert ("", [shards.num_bytes[0]]) == (fetch.failed, counted)
+    assert [path] == [*path.parent.iterdir()]
+    assert (Path(shards.path) / shards.files[0]).read_bytes() == path.read_bytes()
+
+
+def test_hanging_reads_hold_up_nothing(
+    shards: ip.Shards, store_of: Callable[[int], Store], tmp_path: Path
+) -> None:
+    """One at a time, all shards come at their second attempt; where that hangs, too, it raises."""
+    store = store_of(1)
+    data = dataset_of(at(shards, store.url), tmp_path, leave_after=0.1)
+    data.settings = data.settings._replace(num_threads=1)
+    indices = [int(shards.index(shard, 0)) for shard in range(4)]
+    assert indices == [data[index]["id"] for index in indices]
+    assert {2} == {store.asked[f"/{name}"] for name in shards.files[:4]}
+    store.num_held = 2
+    with pytest.raises(ip.IndexPlanError) as error:
+        data[int(shards.index(4, 0))]
+    assert str(error.value) == (
+        f"shard 4, {store.url}/{shards.files[4]}, must be fetched before its batch; got no byte in "
+        "0.1 seconds, 2 times; check the store and the credentials, then run again: whole shards "
+        "are kept"
+    )
+    assert 0 == data[0]["id"]
+    assert [] == [*tmp_path.glob("*/shards/*.tmp")]
+    store.release(1, 2)
+    assert data._fetcher is not None
+    data._fetcher.stop()
+
+
+WHO = "rank 3 (process 42)"
+
+
+@pytest.mark.parametrize(
+    ("full", "coming", "why"),
+    [
+        (
+            False,
+            [(1, 9, 2.0, 1), (5, 9, 70.4, 2)],
+            f"{WHO} fetches 2 others before it, of one of which nothing came in the last 70 "
+            "seconds; check the store and the network, or pass more num_threads",
+        ),
+        (
+            True,
+            [(1, 9, 2.0, 1)],
+            f"{WHO} has no room for it beside what is needed earlier; pass more cache_bytes, or a "
+            "cache_dir of its own to each run",
+        ),
+        (
+            True,
+            [(1, 9, 2.0, 1), (0, 9, 70.4, 2)],
+            f"{WHO} fetches it, and 9 bytes have come in attempt 2, none of them in the last 70 "
+            "seconds; check the store and the network",
+        ),
+    ],
+)
+def test_what_is_told(
+    shards: ip.Shards, tmp_path: Path, full: bool, coming: list[Any], why: str
+) -> None:
+    """What the process that fetches does instead, or how far it is."""
+    parts = ip.shard_sizes(f"{shards.path}/*.parquet")
+    folder = Folder(tmp_path, parts)
+    folder.make()
+    lock = hold(folder.fetcher, wait=False)
+    assert lock is not None
+    with closing(lock):
+        write_note(lock, stalls.Beat(42, 3, time.monotonic(), full, coming), stalls.NOTE)
+        said = stalls.warning(folder, parts, 0, 60.0)
+    assert f"a batch has waited 60 seconds for shard 0, {parts.path}/0000.parquet: {why}" == said
+    nobody = f"no process says that it fetches; end those that `fuser {folder.fetcher}` shows"
+    assert stalls.warning(folder, parts, 0, 60.0).endswith(f": {nobody}")
+
+
+def test_time_of_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped for an hour has lived a second of it."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    clock, found = Clock(), []
+    for now[0] in (100.25, 3700.25, 3700.5):
+        found.append(clock.lived())
+    assert [0.25, 1.0, 0.25] == found
