@@ -18,7 +18,7 @@ CURES = (
     (r"pass len\(dataset\)", "pass how many samples there are"),
     (r"pass len\(tokens\)", "pass how many tokens there are"),
     (r"read it with plan\.batch and plan\.offsets", "see its batches with `indexplan show`"),
-    (r"ask for plan\.locate_all, or for plan\.order\.count", "count them by `indexplan draws`"),
+    (r"call plan\.locate_all or plan\.order\.count", "count them by `indexplan draws`"),
     (r", or ip\.reads for some steps", ""),
     (r"ask ip\.reads for some ranks at a time", "raise ranks_per_node"),
     (r"use indexplan\.verify", "use `indexplan verify`"),

@@ -1,1 +1,1 @@
-"""Answers that print: what a plan promises, holds, costs and changes."""
+"""Reports on a plan, which print for people: what it holds, promises, costs and changes."""

@@ -1,4 +1,4 @@
-"""What a change of a plan's fields does to the data order: compared by arithmetic, in words."""
+"""diff: what a change of a plan's fields does to the data order, by arithmetic alone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SHOWN = 12  # epochs whose counts are put into words
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Answer):
-    """How the data order of a second plan differs from a first one's, in the epochs compared.
+    """What `diff` found: from which step on a second plan reads other samples than a first.
 
-    A step is named by its (epoch, sub_epoch, step) in the first plan, or in the second where the
+    A step is named by its (epoch, sub_epoch, step) in the first plan, or in the second plan if the
     first has no more steps in that epoch.
 
     Parameters
@@ -33,19 +33,19 @@ class Difference(Answer):
     epochs : tuple of int
         The epochs compared.
     same_order : bool
-        Whether every epoch's row of units is the same.
+        Whether the orders are the same, so that each epoch has the same sequence of units.
     steps_from : (int, int, int) or None
-        The first step that reads other positions of the order; None where all read the same.
+        The first step that reads other positions of the order; None if all read the same.
     ranks_from : (int, int, int) or None
-        The first step that deals its units to the ranks in another way.
+        The first step that deals its units to the ranks in another way; None if none does.
     phases_from : (int, int, int) or None
-        The first step with other parameters of the schedule, or other inner batches; steps are
-        compared up to `steps_from` in each epoch.
+        The first step with other parameters of the schedule, or other inner batches; None if none
+        has. In each epoch, steps are compared until they read other positions.
     resumable : bool
-        Whether the second plan can go on from a cursor of the first: the order and the
-        sub-epochs are the same.
+        Whether the second plan can go on from a cursor of the first: it can if the order and
+        sub_epochs are the same.
     words : tuple of str
-        The same in sentences.
+        The same in words, a line each.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Difference(Answer):
 
     @property
     def same(self) -> bool:
-        """Whether every rank reads the same in every step, under whatever parameters."""
+        """Whether every rank reads the same in every step; parameters may differ."""
         return self.same_order and self.steps_from is None and self.ranks_from is None
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,10 +78,12 @@ class Difference(Answer):
 
 
 def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
-    """Compare the data order of two plans, from the later of their starts on.
+    """Tell from which step on two plans read different samples, or on different ranks.
 
-    Nothing is shuffled: steps are compared as intervals of the order, many at once, so that a
-    plan of any number of samples takes milliseconds for each thousand sub-epochs.
+    Use it before you change a plan in the middle of a run, or to find out why two runs differ.
+    Epochs are compared from the later of the plans' starts on. Nothing is shuffled: steps are
+    compared as intervals of the order, many at once, so that a plan of any number of samples takes
+    milliseconds for each thousand sub-epochs.
 
     Parameters
     ----------
@@ -89,17 +91,18 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
         With a world_size, or a global_batch_size.
     epochs : iterable of int, optional
         The epochs whose steps are compared, 0 <= epoch < 2**32. By default those in which
-        something can change: three from the later start on, and around every phase's start.
+        something can change: three from the later start on, and those around each phase's start.
 
     Returns
     -------
     Difference
-        `print(...)` it for people.
+        `print(...)` it to read it.
 
     Raises
     ------
     IndexPlanError
-        If there is no epoch, one is out of range, or a plan has no global batch size yet.
+        If a or b is not a plan, or has neither a world_size nor a global_batch_size; if an epoch is
+        out of range; or if none is from the later start on.
 
     Examples
     --------
@@ -108,8 +111,8 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     >>> print(ip.diff(a, a.replace(remainder="drop"), epochs=[0]))
     order            the same
     compared         epoch 0
-    global batches   other from epoch 0, sub-epoch 0, step 0 on
-    ranks            other from epoch 0, sub-epoch 0, step 0 on
+    global batches   different from epoch 0, sub-epoch 0, step 0 on
+    ranks            different from epoch 0, sub-epoch 0, step 0 on
     phases           the same parameters and inner batches, as far as steps are the same
     epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
     resume           the second goes on from any cursor of the first
@@ -122,7 +125,7 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     compared = _changing(a, b, started) if epochs is None else sorted(set(check_epochs(epochs)))
     if not compared or compared[-1] < started:
         rule = f"at least one epoch from {started} on, where the later plan starts"
-        raise wrong("epochs", rule, compared[:8], "leave it out for those that tell")
+        raise wrong("epochs", rule, compared[:8], "leave it out for those that can differ")
     first: dict[str, Step] = {}
     for epoch in compared:
         _compare(a, b, epoch, first)
@@ -134,7 +137,7 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
         ranks = ": {} instead of {}".format(*(plan.world_size or "open" for plan in (b, a)))
     elif a.balance != b.balance:
         ranks = ": with another balance, or none"
-    again = "; steps are numbered otherwise" if a.sub_epochs != b.sub_epochs else ""
+    again = "; steps have other numbers" if a.sub_epochs != b.sub_epochs else ""
     sentences = {
         "order": _order_in_words(a, b),
         "compared": f"{'epoch' if len(compared) == 1 else 'epochs'} {_listed(compared)}",
@@ -158,7 +161,7 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
 
 
 def _changing(a: Plan, b: Plan, started: int) -> list[int]:
-    """Return the epochs in which plans can begin to differ: the first, and around each phase."""
+    """Return the epochs where plans can begin to differ: the first ones, and around each phase."""
     epochs = {started, started + 1, started + 2}
     for plan in (a, b):
         for phase in plan.phases:
@@ -180,7 +183,7 @@ def _listed(epochs: list[int]) -> str:
 class _Row(NamedTuple):
     """Equal steps in a row: `num` of `size` places each, from `start` on.
 
-    A padded one `wraps` past the second position to the first.
+    A padded step `wraps`: past the second of these positions it goes on at the first.
     """
 
     where: Step
@@ -199,7 +202,7 @@ class _Row(NamedTuple):
 
 
 def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
-    """Yield the steps of an epoch that start at or past a position, as rows of equal ones."""
+    """Yield the steps of an epoch that start at or past a position, as rows of equal steps."""
     num_units = plan.order.num_units(epoch)
     for sub_epoch in range(plan.sub_epochs):
         if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
@@ -238,7 +241,7 @@ def _compare(a: Plan, b: Plan, epoch: int, first: dict[str, Step]) -> None:
         if a.world_size != b.world_size or otherwise or _dealt_otherwise(one, other, a.world_size):
             first.setdefault("ranks", one.where)
         if a.balance is not None and one.phase.inner_counts != other.phase.inner_counts:
-            first.setdefault("ranks", one.where)  # as it evens out inner batches, too
+            first.setdefault("ranks", one.where)  # balance evens out inner batches, too
         if _inner(one.phase) != _inner(other.phase):
             first.setdefault("phases", one.where)
         num = min(one.num, other.num)
@@ -253,7 +256,7 @@ def _compare(a: Plan, b: Plan, epoch: int, first: dict[str, Step]) -> None:
 
 
 def _dealt_otherwise(one: _Row, other: _Row, world_size: int | None) -> bool:
-    """Return whether ranks count places from elsewhere, in steps where that matters."""
+    """Return whether ranks count places from another origin, in steps where that matters."""
     ranks = world_size or 1
     return one.size % ranks > 0 and (one.origin - other.origin) % ranks > 0
 
@@ -266,7 +269,7 @@ def _since(step: Step | None, same: str) -> str:
     if step is None:
         return same
     epoch, sub_epoch, number = step
-    return f"other from epoch {epoch}, sub-epoch {sub_epoch}, step {number} on"
+    return f"different from epoch {epoch}, sub-epoch {sub_epoch}, step {number} on"
 
 
 def _order_in_words(a: Plan, b: Plan) -> str:
@@ -275,7 +278,7 @@ def _order_in_words(a: Plan, b: Plan) -> str:
     one, other = a.order.to_dict(), b.order.to_dict()
     names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
     changes = (f"{name} {other.get(name)} instead of {one.get(name)}" for name in names)
-    return f"another one: {', '.join(changes)}"
+    return f"different: {', '.join(changes)}"
 
 
 def _account_in_words(a: Plan, b: Plan, epoch: int) -> str:

@@ -1,4 +1,4 @@
-"""The life of a sample: what each epoch of a plan does with it, and why."""
+"""explain: where each epoch of a plan reads a sample, or why it does not."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ MOST_READINGS = 2**16
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Answer):
-    """One read of a sample in an epoch, or that there is none.
+    """What `explain` found for an epoch: one read of the sample, or why there is none.
 
     Parameters
     ----------
     epoch : int
         The order's epoch.
     position : int
-        Where in the epoch's order the sample's unit is; -1 where no unit holds it.
+        The position of the sample's unit in the epoch's order; -1 if no unit holds it.
     where : Location or None
-        The step, rank and slot that read it; None where none does. Under "carry" the step may
-        belong to the epoch before.
+        The step, rank and slot that read it; None if none does. Under "carry" the step may belong
+        to the epoch before.
     repeats : tuple of Location
         The padded slots that read it once more; only under "pad".
     words : str
-        The same, as a sentence, with the reason where nobody reads it.
+        The same in words, with the reason if no step reads it.
     group : str or None
-        The class or source that the sample belongs to, where the order has such groups.
+        The class or source that the sample belongs to, if the order has such groups.
     span : (int, int) or None
-        Which part of it is read, [start, stop), where the order cuts samples.
+        Which part of the sample is read, [start, stop), if the order cuts samples.
 
     Examples
     --------
@@ -67,7 +67,10 @@ class Reading(Answer):
 
 
 def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tuple[Reading, ...]:
-    """Return what some epochs of a plan do with a sample, and why.
+    """Tell which step and rank read a sample in each of some epochs, or why none does.
+
+    Use it to find out who has trained on a sample, and why a sample was left out.
+    `Plan.locate` answers for many samples at once, without reasons.
 
     Parameters
     ----------
@@ -76,26 +79,27 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     index : int
         The sample, 0 <= index < num_samples.
     epochs : iterable of int, optional
-        The order's epochs, 0 <= epoch < 2**32. By default those that are stored, if the order
-        is, else three from the plan's start on.
+        The order's epochs, 0 <= epoch < 2**32. By default those in the plan directory, if the
+        plan was loaded from one, else three from the plan's start on.
 
     Returns
     -------
     tuple of Reading
-        One for each epoch; for each read where the order repeats samples.
+        One for each epoch; if an epoch reads the sample several times, one for each read.
 
     Raises
     ------
     IndexPlanError
-        If the index or an epoch is out of range, or world_size is open, or an epoch reads the
+        If the index or an epoch is out of range, world_size is not set, or an epoch reads the
         sample more than 2**16 times.
 
     Examples
     --------
     >>> import indexplan as ip
     >>> plan = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="drop")
-    >>> for reading in ip.explain(plan, 9, epochs=[0]):
-    ...     print(reading.words)
+    >>> print(ip.explain(plan, 3, epochs=[0])[0])
+    epoch 0, position 3: step 0, rank 1, slot 1
+    >>> print(ip.explain(plan, 9, epochs=[0])[0].words)
     dropped: the last 3 of 11 units do not fill a global batch, and remainder is "drop"
     """
     check_plan("plan", plan)
@@ -115,7 +119,7 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
     if plan.order.traits.reads == "any":
         reads = int(plan.order.count(epoch, index))
         if reads > MOST_READINGS:
-            cure = "ask for plan.locate_all, or for plan.order.count"
+            cure = "call plan.locate_all or plan.order.count"
             rule = f"at most {MOST_READINGS} in an epoch, to be explained"
             raise wrong(f"reads of sample {index}", rule, reads, cure)
     positions = plan.order.locate_all(epoch, index)[0].tolist() or [-1]
@@ -135,7 +139,7 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
 
 
 def _span(plan: Plan, epoch: int, position: int, index: int, nth: int) -> tuple[int, int]:
-    """Return which part of a sample is read by a unit that reads it."""
+    """Return which part of a sample its unit reads."""
     read = np.flatnonzero(plan.order.take(epoch, position) == index)[nth]
     start, stop = plan.order.spans(epoch, position)[read].tolist()
     return start, stop

@@ -1,4 +1,4 @@
-"""A plan in words, and as JSON types: whole, a step of it, or a batch."""
+"""Describe a plan, a step of it or a batch: in words, and as JSON types."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many
 
 
 def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | Shards | None) -> Shown:
-    """Return a batch's indices, and the names of its files where the dataset has names.
+    """Return a batch's indices, and the names of its files if the dataset has names.
 
-    Where the order deals bins, a line or, with names, a paragraph for each; where it cuts samples,
-    each with the part that is read of it.
+    Where the order deals bins, each has a line, or with names a paragraph; where it cuts samples,
+    each index comes with the part that is read.
     """
     indices = plan.batch(**where).tolist()
     data: dict[str, Any] = {"indices": indices, "num_valid": plan.num_valid(**where)}
@@ -84,9 +84,9 @@ def show_plan(
     sub_epoch: int | None,
     path: str = "run.plan",
 ) -> Shown:
-    """Return a plan's spec in words, what becomes of its epochs, its first batches, how to resume.
+    """Return a plan's fields in words, counts of its epochs, its first batches, how to resume.
 
-    Without a manifest, the plan is not stored, and its first epochs are shown.
+    Without a manifest the plan is not stored, and its first epochs are shown.
     """
     build = manifest.build if manifest else None
     start = plan.start.epoch
@@ -151,7 +151,7 @@ def show_plan(
 
 
 def _draws_of(plan: Plan, epoch: int) -> Answer | None:
-    """Return the draws of an epoch, where the order has groups and the epoch is soon counted."""
+    """Return the draws of an epoch, if the order has groups and the epoch is counted quickly."""
     if not plan.order.group_names or plan.order.num_units(epoch) > COUNTED:
         return None
     if plan.world_size is None and plan.batch_size is not None:
@@ -163,13 +163,13 @@ def _draws_of(plan: Plan, epoch: int) -> Answer | None:
 
 
 def _locality_of(plan: Plan, epochs: tuple[int, ...]) -> list[str]:
-    """Return why nodes of 8 ranks do not keep their lanes, of an order that has some."""
+    """Return why nodes of 8 ranks do not keep their lanes, if the order has lanes."""
     left = [epoch for epoch in epochs if epoch >= plan.start.epoch]
     return [] if plan.world_size is None else list(locality(plan, RANKS, left[:LOOKED_AT]))
 
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:
-    """Return the start of the first ranks' first batches of a sub-epoch, if there are any."""
+    """Return the first indices of the first ranks' first batches of a sub-epoch, if any."""
     if plan.resumed is not None:
         epoch, sub_epoch = plan.resumed[:2]
     sub_epoch = sub_epoch or 0
@@ -200,13 +200,13 @@ def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]
     start, stop = share(steps, plan.world_size or 1, rank, step)
     if start == stop:
         return []
-    # under "carry" a batch may be of as many epochs as there are: only its beginning is cut out
+    # under "carry" a batch may have parts of any number of epochs: only the first is needed
     epoch, low, high = steps.pieces(start, min(stop, start + FIRST_INDICES))[0]
     return [int(index) for index in plan.order.take(epoch, low, high)[:FIRST_INDICES]]
 
 
 def _how_to_resume(plan: Plan, path: str) -> list[str]:
-    """Return the code that goes on with a run, to be copied."""
+    """Return the code that resumes a run, to be copied."""
     opened = f"indexplan.load({path!r})"
     if path.endswith(".json"):
         opened = f"indexplan.Plan.from_json(pathlib.Path({path!r}).read_text())"
@@ -225,7 +225,7 @@ def _order_in_words(order: Order) -> str:
 
 
 def _in_words(value: Any) -> str:
-    """Write a field of an order: one of numbers, a column, an order inside, or a list of them."""
+    """Write a field of an order: a number, a column, an order inside, or a list of these."""
     if is_identity(value):
         return f"{counted(value['length'], 'number')} of sha256 {value['sha256'][:12]}"
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Verification: that a plan keeps its laws, and a plan directory every byte.
+"""verify: check that a plan keeps its laws, and that no byte of a plan directory has changed.
 
 The laws are checked on the plan's own arithmetic, at the edges of sub-epochs and at places between
-them, so that it takes seconds for any number of samples, and of sub-epochs. A stored order is
+them, so that it takes seconds for any number of samples and of sub-epochs. A stored order is
 generated again and compared with every byte of its files.
 """
 
@@ -35,17 +35,17 @@ TILE = "sub-epochs tile the epoch"
 INVERSE = "locate is the inverse of batch"
 COUNTS = "counts of samples add up to the reads"
 MOST_COUNTED = 2**22  # samples whose counts are added up
-FEW = 256  # sub-epochs that are all looked at, and more between the edges of more
+FEW = 256  # sub-epochs that are all looked at; of more, as many between the edges
 SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
 MOST_LISTED = 2**12  # reads of a sample that are looked at one by one
 MOST_STEPS = 512  # of an epoch that are looked at
-MOST_BALANCED = 2**20  # units in these, under a plan with balance, or of two steps
+MOST_BALANCED = 2**20  # units in these steps, if the plan has balance; at least two steps
 MOST_SLOTS = 2**12  # of a batch that are looked at: its first ones, and as many last ones
 
 
 @dataclass(frozen=True)
 class Check(Answer):
-    """One law: what was looked at, and what is wrong, if anything; or why it was not looked at.
+    """One check of a report: how much was looked at and what is wrong, or why it was skipped.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Check(Answer):
 
 @dataclass(frozen=True)
 class Report(Answer):
-    """What `verify` found.
+    """What `verify` or `testing.check_order` found, check by check.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Report(Answer):
 
     @property
     def ok(self) -> bool:
-        """Whether every check that could be made passed; `skipped` says of others why not."""
+        """Whether every check that was made passed; `skipped` says why others were not made."""
         return all(check.ok for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,12 +115,16 @@ def verify(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Check a plan's laws, and, if its order is stored, every byte and index of its files.
+    """Check that a plan reads what it promises, and that each byte of a plan directory is right.
+
+    Call it on a plan directory that was built elsewhere, copied or kept for long, and on plans with
+    an order of your own. It checks laws such as "steps tile their sub-epoch"; if the order is
+    stored, it generates it again, and compares every byte of its files.
 
     Parameters
     ----------
     plan : Plan
-        Where it leaves world_size open, its laws are checked for one rank, as the report says.
+        If its world_size is not set, its laws are checked for one rank, as the report says.
     epochs : iterable of int, optional
         The epochs whose steps are checked; by default those that are stored, or else epoch 0.
         Files are always checked whole.
@@ -131,32 +135,35 @@ def verify(
     Returns
     -------
     Report
-        `report.ok`, and the problems by check; `print(report)` for people.
+        `report.ok`, and the problems by check; `print(report)` to read it.
 
     Raises
     ------
     IndexPlanError
-        If plan is not a plan, or an epoch is not one.
+        If plan is not a plan, progress is not a function, or an epoch is out of range.
     PlanFileError
         If a file of a stored plan cannot be read.
 
     Notes
     -----
-    Of an epoch with more than 256 sub-epochs, those are checked at which size or phase change, or
-    where the plan was resumed, those beside them, and some between: the report says how many. Of an
-    epoch, up to 512 steps are looked at, and of a batch up to 4,096 slots; so that a schedule of
-    thousands of phases takes seconds, and a batch of any size little memory.
+    If an epoch has more than 256 sub-epochs, only some are checked: those where size or phase
+    change or where the plan was resumed, their neighbours, and some between; the report says how
+    many. At most 512 steps of an epoch and 4,096 slots of a batch are looked at, so that a schedule
+    of thousands of phases takes seconds, and a batch of any size takes little memory.
 
-    The files of a stored order whose algorithm is not known here are compared with their hashes,
-    and its samples are counted, but it cannot be generated: the report says so, in `skipped`. Of
-    orders that claim to read every sample once, those of this library are one-to-one by
-    construction; the samples of others are counted, which takes a bit of memory for each.
+    If the algorithm of a stored order is not known here, its files are compared with their hashes
+    and its samples are counted, but it cannot be generated again: the report says so, in `skipped`.
+    This library's orders that read every sample once do so by construction; for other orders that
+    claim it, samples are counted, which takes one bit of memory for each.
 
     Examples
     --------
     >>> import indexplan as ip
-    >>> ip.verify(ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256)).ok
+    >>> report = ip.verify(ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256))
+    >>> report.ok
     True
+    >>> print(report.checks[1])
+    ok  steps tile their sub-epoch (953,675)
     """
     check_plan("plan", plan)
     check_callable("progress", progress)
@@ -166,7 +173,7 @@ def verify(
     checked = sorted(set(check_epochs(epochs)))
     unchecked = []
     if plan.world_size is None:
-        why = "the plan leaves world_size open; ask plan.replace(world_size=...), or --world-size"
+        why = "the plan's world_size is open; pass plan.replace(world_size=...), or --world-size"
         unchecked.append(Check("laws of more than one rank", 0, skipped=why))
         plan = dataclasses.replace(plan, world_size=1)
     source, unknown = stored.known if stored is not None else (plan.order, "")
@@ -184,7 +191,7 @@ def verify(
     checks = [Check(law, sum(counts), tuple(found)) for law, (counts, found) in laws.items()]
     num_seen, in_all = sum(laws[TILE][0]) if laws else 0, len(checked) * plan.sub_epochs
     if num_seen < in_all:
-        why = f"{num_seen:,} of {in_all:,} were: where something changes, and some between"
+        why = f"{num_seen:,} of {in_all:,} were: those where something changes, and some between"
         unchecked.append(Check("all other sub-epochs", 0, skipped=why))
     checks.extend(unchecked)
     if unlocated:
@@ -229,7 +236,7 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
         yield "steps tile their sub-epoch", steps.num_steps - steps.first_step, _tiling(plan, steps)
         sampled += [(steps, step) for step in _sampled_steps(steps)]
     most = MOST_STEPS
-    if plan.balance is not None:  # which draws the whole step, whatever is asked of it
+    if plan.balance is not None:  # which draws the whole step for any question about it
         most = max(2, min(most, MOST_BALANCED // max(plan.partition.sizes)))
     for steps, step in _thinned(sampled, most):
         yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
@@ -295,7 +302,7 @@ def _last_phase(partition: Partition, steps: Steps, place: int) -> int:
 
 
 def _sampled_sub_epochs(partition: Partition, num_units: int, epoch: int) -> list[int]:
-    """Return sub-epochs worth looking at: beside each change, and some between; all of a few."""
+    """Return sub-epochs worth looking at: all if few, else around each change and some between."""
     total = partition.sub_epochs
     if total <= FEW:
         return list(range(total))
@@ -306,7 +313,7 @@ def _sampled_sub_epochs(partition: Partition, num_units: int, epoch: int) -> lis
 
 
 def _thinned(row: list[T], most: int) -> list[T]:
-    """Return at most so many of a row, evenly spread, the first and the last among them."""
+    """Return at most `most` of a list, evenly spread, with its first and its last."""
     if len(row) <= most:
         return row
     return [row[(len(row) - 1) * i // (most - 1)] for i in range(most)]
@@ -335,7 +342,7 @@ def _sampled_ranks(world_size: int) -> list[int]:
 
 
 def _slots(valid: int) -> Int64:
-    """Return slots of a batch worth looking at: all of a small one, else the first and the last."""
+    """Return slots of a batch worth looking at: all if few, else the first and the last ones."""
     if valid <= MOST_SLOTS:
         return np.arange(valid)
     half = MOST_SLOTS // 2
@@ -343,7 +350,7 @@ def _slots(valid: int) -> Int64:
 
 
 def _slots_of(plan: Plan, steps: Steps, step: int, rank: int, valid: int) -> tuple[Int64, Int64]:
-    """Return some slots of a batch that are no padding and of the steps' epoch; their positions."""
+    """Return some slots of a batch that are not padding, and their positions in the epoch."""
     if plan.balance is None:
         start, _ = share(steps, plan.world_size or 1, rank, step)
         slots = _slots(max(0, min(valid, steps.num_units - start)))
@@ -405,7 +412,7 @@ def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
             problems.append(f"{_where(steps)}, step {step}: {said}")
             continue
         samples = batch[: len(slots)]
-        if plan.order.traits.reads == "any":  # those read very often have too many to be listed
+        if plan.order.traits.reads == "any":  # samples read very often have too many reads to list
             few = plan.order.count(steps.epoch, samples) <= MOST_LISTED
             samples, slots = samples[few], slots[few]
         found, offsets = plan.locate_all(samples, steps.epoch)

@@ -23,7 +23,7 @@ _WORDS = {"loaded": "loaded", "saved": "compiled", "unsaved": "compiled, not sav
 
 @dataclass(frozen=True)
 class WarmKernel:
-    """One kernel: where its machine code came from, and where it lies for later processes.
+    """One kernel: where its machine code came from, and where later processes find it.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class WarmKernel:
     origin : {"loaded", "saved", "unsaved"}
         Found in numba's cache; compiled and saved there; or compiled for this process alone.
     seconds : float
-        What that took, in seconds; 0 if this process had the kernel already.
+        How long that took, in seconds; 0 if this process had the kernel already.
     folder : str or None
-        The folder in numba's cache; None where no folder could be written to.
+        The folder in numba's cache; None if no folder could be written to.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Warmth(Answer):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders where the kernels lie, sorted."""
+        """The folders of the cache that hold the kernels, sorted."""
         saved = {kernel.folder for kernel in self.kernels if kernel.origin != "unsaved"}
         return tuple(sorted(folder for folder in saved if folder))
 
@@ -97,7 +97,7 @@ class Warmth(Answer):
         }
 
     def __str__(self) -> str:
-        """Return a table of the kernels, and where they lie."""
+        """Return a table of the kernels, and the folders of the cache."""
         lines = [
             f"{kernel.name:<20}{_WORDS[kernel.origin]:<20}{kernel.seconds:>7.2f} s"
             for kernel in self.kernels
@@ -108,15 +108,16 @@ class Warmth(Answer):
 
 
 def warm_up() -> Warmth:
-    """Compile every kernel into numba's disk cache, or load those that lie there.
+    """Compile every kernel into numba's disk cache, or load those already there.
 
-    A process whose kernels are cached has its first batch in half a second instead of seconds, and
-    processes forked from one that has called this need not even load them.
+    Call it once where an image is built, or before many processes start at once. A process whose
+    kernels are cached has its first batch in half a second instead of seconds, and processes forked
+    from one that has called this need not even load them.
 
     Returns
     -------
     Warmth
-        Its `ok` is False if a kernel could not be saved: `problem` then has the rule and the cure.
+        Its `ok` is False if a kernel could not be saved; `problem` then says why, and what to do.
         The kernels work in this process all the same.
 
     Raises

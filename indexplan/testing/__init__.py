@@ -1,4 +1,4 @@
-"""For the tests of orders of your own: one call that holds an order to all that plans rely on.
+"""Test an order of your own: `check_order` checks everything that plans rely on.
 
 Examples
 --------

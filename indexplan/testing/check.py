@@ -1,4 +1,4 @@
-"""Holding an order to its laws."""
+"""check_order: check that an order keeps its laws."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ EPOCHS = (0, 1, 2, 2**31, 2**32 - 1)
 def check_order(
     order: Order, *, epochs: Iterable[int] = EPOCHS, fresh_process: bool = True
 ) -> Report:
-    """Check that an order keeps the laws that plans, plan directories and resuming rely on.
+    """Check that an order of your own keeps every law that plans and plan directories rely on.
+
+    Call it in the tests of an `Order` class that you have written. It raises at the first law that
+    is broken, and says what to change.
 
     Parameters
     ----------
     order : Order
-        Of a small dataset: up to 4,096 units of an epoch are all looked at, and of more some
-        3,000, so that any size takes seconds.
+        Best one of a small dataset: if an epoch has up to 4,096 units, all are looked at; if it has
+        more, some 3,000 are, so that any size takes seconds.
     epochs : iterable of int, optional
         The epochs that are looked at; by default 0, 1, 2, 2**31 and 2**32 - 1. From 2**31 on an
-        order may refuse with an `IndexPlanError`, which the report then tells.
+        order may refuse with an `IndexPlanError`, which is reported, and not an error.
     fresh_process : bool, default True
-        Whether to ask a new Python process too, about a second. It has to be able to import the
-        module of the order's class, as workers of a DataLoader do.
+        Whether to ask a new Python process too, which takes about a second. It must be able to
+        import the module of the order's class, as workers of a DataLoader must.
 
     Returns
     -------
@@ -40,13 +43,16 @@ def check_order(
     Raises
     ------
     IndexPlanError
-        If a law is broken: names the law, the order, the epoch and an example. If order is not an
-        order, or an epoch is not one.
+        If a law is broken: the message has the order, the law, an example with its epoch, and the
+        cure. Also if order is not an order, or epochs has none that the order reads.
 
     Examples
     --------
     >>> import indexplan as ip
-    >>> print(check_order(ip.Shuffle(100), epochs=[0], fresh_process=False).checks[4])
+    >>> report = check_order(ip.Shuffle(100), epochs=[0], fresh_process=False)
+    >>> report.ok
+    True
+    >>> print(report.checks[4])
     ok  read samples from 0 to num_samples - 1 (100)
     """
     if not isinstance(order, Order):
@@ -55,7 +61,7 @@ def check_order(
     refused = {row.epoch: said for row in rows if (said := row.ask()) and row.epoch >= FAR}
     left = [row for row in rows if row.epoch not in refused]
     if not left:
-        rule = "some that the order reads"
+        rule = "at least one that the order reads"
         raise wrong("epochs", rule, [row.epoch for row in rows], "leave it out")
     look = Look(order, left)
     checks = []
@@ -70,7 +76,7 @@ def check_order(
 
 
 def _checked(law: Law, look: Look) -> Check:
-    """Return what was looked at for a law, or raise `IndexPlanError` where it is broken."""
+    """Return how much was looked at for a law, or raise `IndexPlanError` if it is broken."""
     total, problem = 0, ""
     cause: Exception | None = None
     try:

@@ -1,4 +1,4 @@
-"""The laws of what stands for an order: its dict form, copies, plan directories and plans."""
+"""The laws of what is made from an order: its dict form, copies, plan directories and plans."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _fresh(look: Look) -> Found:
 
 
 def answer(file: IO[bytes], answered: str) -> None:
-    """Answer in a new process what an order is asked there."""
+    """Answer a parent's questions to an order, in a new process."""
     order, asked = pickle.load(file)  # noqa: S301 (what our parent wrote)
     Path(answered).write_bytes(pickle.dumps(answers(order, asked)))
 
@@ -136,7 +136,7 @@ def _plans(look: Look) -> Found:
 
 
 def _dealt(row: Row, size: int) -> str:
-    """Return what is wrong with the batches of all ranks, one after another."""
+    """Return what is wrong with the batches of all ranks, taken together."""
     plan = Plan(row.order, world_size=3, batch_size=size)
     ranks = [plan.batches(row.epoch, rank=rank) for rank in range(3)]
     batches = [batch for step in zip(*ranks, strict=True) for batch in step]
@@ -151,7 +151,7 @@ IN_A_NEW_PROCESS = Law(
     "or pass fresh_process=False",
 )
 LAWS = (
-    Law("leave comparing to Order", _compared, "use @dataclass(frozen=True, eq=False)"),
+    Law("leave __eq__ and __hash__ to Order", _compared, "use @dataclass(frozen=True, eq=False)"),
     Law("be registered", _registered, "put @indexplan.register before its class"),
     Law(
         "come back from its dict form",
@@ -161,13 +161,13 @@ LAWS = (
     Law(
         "come back from a pickle",
         _from_pickle,
-        "define it in a module, and hold nothing beside its fields that a copy would lose",
+        "define it in a module, and keep everything that it needs in its fields",
     ),
     IN_A_NEW_PROCESS,
     Law(
-        "go on from its own cursor, and from no other order's",
+        "accept its own cursors, and no other order's",
         _continued,
-        "leave continues out, or compare what was read up to the cursor",
+        "remove continues, or let it compare what was read up to the cursor",
     ),
     Law(
         "answer the same from a plan directory",
@@ -176,9 +176,9 @@ LAWS = (
         _too_large,
     ),
     Law(
-        "give plans that read each unit once, and find it",
+        "make plans that read each unit once, and locate it",
         _plans,
-        "let each answer depend on the order's fields and the question alone",
+        "let each answer depend on the order's fields and the arguments alone",
         read_too_often,
     ),
 )

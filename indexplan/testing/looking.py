@@ -1,4 +1,4 @@
-"""What a check looks at: the positions and samples of an epoch, each asked for by itself."""
+"""What a check looks at: the positions and samples of an epoch, and what the order says of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 
 ALL = 2**12  # units that are all looked at; of more, the first, the last and some between
-ENDS, STRETCHES, STRETCH, SINGLES = 2**10, 16, 64, 256  # of those
+ENDS, STRETCHES, STRETCH, SINGLES = 2**10, 16, 64, 256  # how many of which
 MOST_READS = 2**17  # samples of an epoch that are looked at
 MOST_OF_ONE = 2**7  # reads of a sample that are looked at, where not all units are
 
@@ -24,7 +24,7 @@ Asked: TypeAlias = "list[tuple[int, Int64, Int64]]"  # epochs, with positions an
 
 
 class Law(NamedTuple):
-    """What an order must do, how that is looked at, and what to do where it does not."""
+    """What an order must do, how that is checked, and what to change if it does not."""
 
     words: str
     found: Callable[[Look], Found]
@@ -41,7 +41,7 @@ class Look:
         self.where = ""  # the epoch that is looked at
 
     def each(self) -> Iterator[Row]:
-        """Yield the epochs, in turn."""
+        """Yield the epochs one by one, and keep in `where` which one is looked at."""
         for row in self.rows:
             self.where = f" in epoch {row.epoch}"
             yield row
@@ -54,11 +54,11 @@ class Look:
 
     @once
     def answers(self) -> dict[str, Any]:
-        """What the order answers to that."""
+        """What the order answers to these questions."""
         return answers(self.order, self.asked)
 
     def differs(self, name: str, answers: dict[str, Any]) -> tuple[int, str]:
-        """Return what another order, which should be equal, answers otherwise."""
+        """Return how many answers were compared with an equal order's, and what differs, if any."""
         for question, answer in self.answers.items():
             if answer != answers[question]:
                 place, there, here = _first_difference(answers[question], answer)
@@ -67,7 +67,7 @@ class Look:
 
 
 class Row:
-    """What an order reads in an epoch: all of it, or places of it; asked for one by one."""
+    """What an order reads in an epoch, all of it or some places, asked for one by one."""
 
     def __init__(self, order: Order, epoch: int) -> None:
         self.order = order
@@ -75,12 +75,12 @@ class Row:
         self.first = np.arange(0)
 
     def ask(self) -> str:
-        """Read the epoch for the first time; return the words in which the order refuses it."""
+        """Read the epoch for the first time; if the order refuses it, return its message."""
         try:
             self.first = self.order.take(self.epoch, self.positions.copy())
         except IndexPlanError as error:
             return str(error)
-        except Exception:  # whatever somebody's order raises: the laws will meet it again
+        except Exception:  # whatever somebody's order raises: the laws will run into it again
             return ""
         return ""
 
@@ -91,7 +91,7 @@ class Row:
 
     @once
     def positions(self) -> Int64:
-        """The positions that are looked at, rising."""
+        """The positions that are looked at, ascending."""
         chosen = _chosen(self.num_units)
         if self.order.traits.deals_bins:
             mixed = np.random.default_rng(0).permutation(chosen)
@@ -118,12 +118,15 @@ class Row:
 
     @once
     def spans(self) -> Int64:
-        """Which part is read of each of `indices`, if the order cuts samples."""
+        """Which part of each of `indices` is read, if the order cuts samples."""
         return self.order.spans(self.epoch, self.positions.copy())
 
     @once
     def candidates(self) -> tuple[Int64, NDArray[np.bool_]]:
-        """Samples, rising: all of few, or those read and others; and which are read too often."""
+        """The samples to look at, ascending, and which of them are read too often to list.
+
+        All samples if they are few, else those read and some others.
+        """
         n = self.order.num_samples
         some = np.arange(min(n, ALL))
         if n > ALL:
@@ -138,7 +141,7 @@ class Row:
 
     @property
     def samples(self) -> Int64:
-        """The samples that are looked for, rising."""
+        """The samples that are located, ascending."""
         some, often = self.candidates
         return some[~often]
 
@@ -149,7 +152,7 @@ class Row:
 
     @once
     def reads(self) -> tuple[Int64, Int64]:
-        """What it has to say: all reads of `samples` at the positions that are known or named."""
+        """What `found` has to be: all reads of `samples` at positions looked at or named there."""
         named = self.found[0]
         named = named[(named >= 0) & (named < self.num_units)]
         positions, indices, offsets = self.positions, self.indices, self.offsets
@@ -186,7 +189,7 @@ class Row:
 
 
 def read_too_often(look: Look) -> str:
-    """Say that an epoch reads some samples more often than they can be looked for."""
+    """Say that an epoch reads some samples too often for all reads to be looked at."""
     words = f"an epoch reads some samples more than {MOST_OF_ONE} times; check a smaller order too"
     return words if any(row.candidates[1].any() for row in look.rows) else ""
 
@@ -207,7 +210,7 @@ def _chosen(num_units: int) -> Int64:
 
 
 def answers(order: Order, asked: Asked) -> dict[str, Any]:
-    """Return what two equal orders answer alike, by question."""
+    """Return the answers that two equal orders have in common, by question."""
     said: dict[str, Any] = {
         "to_dict()": order.to_dict(),
         "fingerprint": order.fingerprint,
@@ -234,12 +237,12 @@ def answers(order: Order, asked: Asked) -> dict[str, Any]:
 
 
 def ends(counts: Int64) -> Int64:
-    """Return where rows of so many numbers start, one after another, and the last one's end."""
+    """Return where parts of these lengths start, one after another, and where the last ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
 def few(numbers: Any) -> str:
-    """Write the first numbers of a row."""
+    """Write the first numbers of an array."""
     row = np.asarray(numbers).tolist()
     if not isinstance(row, list) or len(row) <= 8:
         return str(row)
@@ -247,7 +250,7 @@ def few(numbers: Any) -> str:
 
 
 def _first_difference(there: Any, here: Any) -> tuple[str, str, str]:
-    """Return a place and the two values there, or both values whole."""
+    """Return the first place that differs and the two values there, or both whole values."""
     if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
         at = next(i for i, pair in enumerate(zip(there, here, strict=True)) if pair[0] != pair[1])
         return f"[{at}]", shown(there[at]), shown(here[at])

@@ -1,4 +1,4 @@
-"""The laws of what an order reads, and of where it says that it reads it."""
+"""The laws of what an order reads, and of where it locates its samples."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from indexplan.seeds import SEED_STOP
 from indexplan.testing.looking import SINGLES, STRETCHES, Found, Law, Look, Row, ends, few
 
 THREADS = 4
-GUARD = 8  # numbers on each side of `out` that must stay as they are,
-UNTOUCHED = -7  # which is no index
+GUARD = 8  # numbers on each side of `out` that must stay as they are
+UNTOUCHED = -7  # their value, which is no index
 TINY = 1e-9  # how far from 1 the sum of some floats may be
 
 
@@ -121,7 +121,7 @@ def _spanned(look: Look) -> Found:
 
 
 def _said_of_whole(row: Row) -> str:
-    """Return what an order says of parts, though it reads whole samples; nothing if it refuses."""
+    """Return a problem if an order that reads whole samples answers spans instead of refusing."""
     try:
         row.order.spans(row.epoch, row.positions)
     except IndexPlanError:
@@ -130,7 +130,7 @@ def _said_of_whole(row: Row) -> str:
 
 
 def _other_spans(row: Row, cuts: list[tuple[int, int]]) -> str:
-    """Return how spans of intervals differ from those of each position; nothing if not."""
+    """Return how spans of intervals differ from those of single positions; "" if they do not."""
     starts, stops = row.runs(cuts)
     parts = [row.spans[row.offsets[low] : row.offsets[high]] for low, high in cuts]
     expected = np.concatenate([row.spans[:0], *parts])
@@ -160,7 +160,7 @@ def _runs(look: Look) -> Found:
 
 
 def _cuts(row: Row) -> Iterator[list[tuple[int, int]]]:
-    """Yield intervals of what is looked at: none, empty, long, short, single, in any order."""
+    """Yield lists of intervals: none, empty, long, short and single ones, in any order."""
     rng = np.random.default_rng(1)
     stretches, num = row.stretches(), len(row.positions)
     yield []
@@ -176,7 +176,7 @@ def _cuts(row: Row) -> Iterator[list[tuple[int, int]]]:
 
 
 def _unlike(row: Row, cuts: list[tuple[int, int]]) -> str:
-    """Return how intervals differ from their positions read one by one; nothing if not."""
+    """Return how intervals differ from positions read one by one; "" if they do not."""
     indices, offsets = row.of(cuts)
     for name, expected in (("offsets", offsets), ("take", indices), ("_fill", indices)):
         starts, stops = row.runs(cuts)
@@ -237,7 +237,7 @@ def _located(look: Look) -> Found:
         there = np.split(found, offsets[1:-1])[:num]
         reads = np.split(row.reads[0], row.reads[1][1:-1])[:num]
         for sample, named, read in zip(row.samples, there, reads, strict=True):
-            said = f"sample {sample} of epoch {row.epoch} at {few(named)}, which take has at"
+            said = f"sample {sample} of epoch {row.epoch} at {few(named)}, but take reads it at"
             yield 1, "" if np.array_equal(named, read) else f"{said} {few(read)}"
         mixed = _mixed(num)
         asked = row.samples[mixed]
@@ -273,7 +273,7 @@ def _counted(look: Look) -> Found:
 
 
 def _by_sample(row: Row, ask: Callable[[int, Int64], Int64], right: Int64) -> Found:
-    """Compare what is said of samples in any order, and in rows, with what is right."""
+    """Compare answers about samples, in any order and in two dimensions, with what is right."""
     mixed = _mixed(len(row.samples))
     samples, expected = row.samples[mixed].reshape(1, -1), right[mixed].reshape(1, -1)
     got = ask(row.epoch, samples.copy())
@@ -286,12 +286,12 @@ def _by_sample(row: Row, ask: Callable[[int, Int64], Int64], right: Int64) -> Fo
 
 LAWS = (
     Law(
-        "say what it is",
+        "have valid num_samples, stream_key, traits and groups",
         _said,
-        "make num_samples and stream_key integers, traits a Traits, and groups some of its samples",
+        "make num_samples and stream_key integers, traits a Traits, and group_of fit group_names",
     ),
     Law(
-        "have a whole number of units in each epoch, one at least",
+        "have a whole number of units in each epoch, at least one",
         _sizes,
         "return an int from num_units, and set constant_num_units=False in traits if it changes",
     ),
@@ -303,7 +303,7 @@ LAWS = (
     Law(
         "write to all of out, and to nothing else",
         _written,
-        "let _fill set each place of out to an index, and copy what else it changes",
+        "let _fill set each place of out to an index, and change only copies of its arguments",
     ),
     Law(
         "read samples from 0 to num_samples - 1",
@@ -323,7 +323,7 @@ LAWS = (
     Law(
         "read the same in whatever intervals it is asked for",
         _runs,
-        "let what _fill and _offsets say of a position depend on no other one",
+        "let _fill and _offsets treat each position by itself, whatever else is asked for",
     ),
     Law(
         "answer the same in several threads",
@@ -336,7 +336,7 @@ LAWS = (
         'set reads="at most once" or reads="any" in traits if that is what it does',
     ),
     Law(
-        "locate all reads of a sample, at positions that rise",
+        "locate all reads of a sample, at ascending positions",
         _located,
         "write _locate, or _locate_all if samples may be read twice, as the inverse of _fill",
     ),

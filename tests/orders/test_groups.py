@@ -160,7 +160,10 @@ class Vague(Leaning):
 def test_the_kit_looks_at_groups(order: ip.Order, words: str) -> None:
     """What groups are said to be is checked with what else an order says of itself."""
     assert check_order(Leaning(8), fresh_process=False).ok
-    with pytest.raises(ip.IndexPlanError, match=f"must say what it is; got {words}"):
+    with pytest.raises(
+        ip.IndexPlanError,
+        match=(f"must have valid num_samples, stream_key, traits and groups; got {words}"),
+    ):
         check_order(order, fresh_process=False)
 
 

@@ -163,7 +163,7 @@ def test_an_order_may_refuse_epochs_that_nobody_reads(monkeypatch: pytest.Monkey
     *_, last = check_order(Short(N), fresh_process=False).checks
     words = "epoch must be at most 2147483648; got 4294967295; stop there"
     assert ("read epoch 4294967295", f"the order refuses: {words}") == (last.name, last.skipped)
-    with pytest.raises(ip.IndexPlanError, match="one at least; got IndexPlanError in epoch 6"):
+    with pytest.raises(ip.IndexPlanError, match="at least one; got IndexPlanError in epoch 6"):
         check_order(Short(N, limit=5), epochs=[0, 6])
 
 

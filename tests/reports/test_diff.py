@@ -108,30 +108,30 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
             PLAN.replace(world_size=4, global_batch_size=128),
             [
                 "global batches   the same positions of the order",
-                "ranks            other from epoch 0, sub-epoch 0, step 0 on: 4 instead of 8",
+                "ranks            different from epoch 0, sub-epoch 0, step 0 on: 4 instead of 8",
             ],
         ),
         (
             ip.Plan(ip.Shuffle(1000, seed=5), world_size=8, batch_size=16),
             [
-                "order            another one: seed 5 instead of 0",
+                "order            different: seed 5 instead of 0",
                 "resume           the second refuses the first's cursors: order and sub_epochs "
                 "must be the same",
             ],
         ),
         (
             PLAN.replace(sub_epochs=2),
-            ["global batches   the same positions of the order; steps are numbered otherwise"],
+            ["global batches   the same positions of the order; steps have other numbers"],
         ),
         (
             PLAN.replace(world_size=None, global_batch_size=128),
-            ["ranks            other from epoch 0, sub-epoch 0, step 0 on: open instead of 8"],
+            ["ranks            different from epoch 0, sub-epoch 0, step 0 on: open instead of 8"],
         ),
         (
             PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((1, 0), (2, 8), {"lr": 1})]),
             [
                 "global batches   the same positions of the order",
-                "phases           other from epoch 1, sub-epoch 0, step 0 on",
+                "phases           different from epoch 1, sub-epoch 0, step 0 on",
             ],
         ),
         (
@@ -160,8 +160,8 @@ def test_no_epochs() -> None:
     with pytest.raises(ip.IndexPlanError) as refused:
         ip.diff(PLAN, PLAN, epochs=[])
     assert (
-        "epochs must be at least one epoch from 0 on, where the later plan starts; got []; leave "
-        "it out for those that tell"
+        "epochs must be at least one epoch from 0 on, where the later plan starts; got []; "
+        "leave it out for those that can differ"
     ) == str(refused.value)
 
 

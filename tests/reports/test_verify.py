@@ -57,7 +57,7 @@ def test_open_world() -> None:
     plan = plan.resume(plan.cursor(1, 1, step=2))
     report = ip.verify(plan, epochs=range(3))
     assert report.ok, str(report)
-    words = "the plan leaves world_size open; ask plan.replace(world_size=...), or --world-size"
+    words = "the plan's world_size is open; pass plan.replace(world_size=...), or --world-size"
     assert f"--  laws of more than one rank: not checked; {words}" in str(report)
     one = plan.replace(world_size=1).resume(plan.start)
     assert ip.verify(one, epochs=range(3)).checks == tuple(
@@ -77,7 +77,7 @@ def test_many_sub_epochs(remainder: str, sub_epochs: int) -> None:
     assert report.ok, str(report)
     seen = report.checks[0].num_checked
     assert 500 < seen < 600
-    words = f"{seen:,} of {2 * sub_epochs:,} were: where something changes, and some between"
+    words = f"{seen:,} of {2 * sub_epochs:,} were: those where something changes, and some between"
     assert f"--  all other sub-epochs: not checked; {words}" in str(report)
     accounted = {check.name: check.num_checked for check in report.checks}
     assert 2 * 10**9 == accounted["every unit is accounted for"]

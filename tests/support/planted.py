@@ -87,23 +87,27 @@ class Heavy(Good):
         return super()._locate(0, indices) // 1024
 
 
-@planted("say what it is", "stream_key -1")
+@planted("have valid num_samples, stream_key, traits and groups", "stream_key -1")
 class WrongKey(Good):
     stream_key = -1  # type: ignore[assignment]
 
 
-@planted("say what it is", f"num_samples {np.int64(N)!r}", n=np.int64(N))
+@planted(
+    "have valid num_samples, stream_key, traits and groups",
+    f"num_samples {np.int64(N)!r}",
+    n=np.int64(N),
+)
 class NumPyNumber(Good):
     pass
 
 
-@planted("say what it is", "traits {'reads': 'once'}")
+@planted("have valid num_samples, stream_key, traits and groups", "traits {'reads': 'once'}")
 class DictOfTraits(Good):
     traits = {"reads": "once"}  # type: ignore[assignment]  # noqa: RUF012
 
 
 @planted(
-    "have a whole number of units in each epoch, one at least",
+    "have a whole number of units in each epoch, at least one",
     "30 in epoch 0, and 29 in epoch 1, though its traits say constant_num_units",
 )
 class Shrinking(Good):
@@ -111,14 +115,14 @@ class Shrinking(Good):
         return self.num_samples - epoch
 
 
-@planted("have a whole number of units in each epoch, one at least", "num_units(0) 0")
+@planted("have a whole number of units in each epoch, at least one", "num_units(0) 0")
 class Empty(Good):
     def num_units(self, epoch: int) -> int:
         return 0
 
 
 @planted(
-    "have a whole number of units in each epoch, one at least", f"num_units(0) {np.int64(N)!r}"
+    "have a whole number of units in each epoch, at least one", f"num_units(0) {np.int64(N)!r}"
 )
 class NumPyUnits(Good):
     def num_units(self, epoch: int) -> Any:
@@ -347,22 +351,22 @@ class TwiceOfMany(Halved):
     pass
 
 
-LOCATE = "locate all reads of a sample, at positions that rise"
+LOCATE = "locate all reads of a sample, at ascending positions"
 
 
-@planted(LOCATE, "sample 0 of epoch 1 at [0], which take has at [29]")
+@planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [29]")
 class ForgetsTheEpoch(Good):
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         return super()._locate(0, indices)
 
 
-@planted(LOCATE, "sample 0 of epoch 1 at [0], which take has at [9999]", n=10**4)
+@planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [9999]", n=10**4)
 class ForgetsTheEpochOfMany(Good):
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         return super()._locate(0, indices)
 
 
-@planted(LOCATE, "sample 0 of epoch 0 at [0], which take has at [0, 1]")
+@planted(LOCATE, "sample 0 of epoch 0 at [0], but take reads it at [0, 1]")
 class NamesOne(Halved):
     traits = ANY
 
@@ -371,7 +375,7 @@ class NamesOne(Halved):
         return positions[::2], offsets // 2
 
 
-@planted(LOCATE, "sample 0 of epoch 0 at [1, 0], which take has at [0, 1]")
+@planted(LOCATE, "sample 0 of epoch 0 at [1, 0], but take reads it at [0, 1]")
 class Falling(Halved):
     traits = ANY
 

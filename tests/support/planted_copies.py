@@ -14,7 +14,7 @@ from tests.support.planted import PLANTED, Good, Int64, N, Planted, planted
 PROCESS = "answer the same in a new process"
 
 
-@planted("leave comparing to Order", "an __eq__ or __hash__ of ComparesFields", eq=True)
+@planted("leave __eq__ and __hash__ to Order", "an __eq__ or __hash__ of ComparesFields", eq=True)
 class ComparesFields(Good):
     pass
 
@@ -82,7 +82,7 @@ class OfThisProcess(Good):
 
 
 @planted(
-    "go on from its own cursor, and from no other order's",
+    "accept its own cursors, and no other order's",
     "False from continues for its own dict form",
 )
 class NeverGoesOn(Good):
@@ -91,7 +91,7 @@ class NeverGoesOn(Good):
 
 
 @planted(
-    "go on from its own cursor, and from no other order's",
+    "accept its own cursors, and no other order's",
     "True from continues for algorithm another-v1",
 )
 class GoesOnFromAll(Good):
@@ -110,7 +110,7 @@ class WrongInOneChunk(Good):
         )
 
 
-PLANS = "give plans that read each unit once, and find it"
+PLANS = "make plans that read each unit once, and locate it"
 
 
 @planted(PLANS, "epoch 0, sub-epoch 0, step 0: rank 0 is not found again (spread)")

@@ -87,8 +87,8 @@ CASES: list[Case] = [
     (
         "too many reads to explain",
         lambda: ip.explain(copied(2**17), 1),
-        "reads of sample 1 must be at most 65536 in an epoch, to be explained; got 131072; ask for "
-        "plan.locate_all, or for plan.order.count",
+        "reads of sample 1 must be at most 65536 in an epoch, to be explained; got 131072; call "
+        "plan.locate_all or plan.order.count",
     ),
     (
         "epochs of nothing",

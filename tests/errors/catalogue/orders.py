@@ -94,7 +94,7 @@ CASES: list[Case] = [
     (
         "a check of no epochs",
         lambda: ip.testing.check_order(ip.Shuffle(5), epochs=[]),
-        "epochs must be some that the order reads; got []; leave it out",
+        "epochs must be at least one that the order reads; got []; leave it out",
     ),
     (
         "a check of an order that breaks a law",

@@ -200,8 +200,8 @@ CASES: list[Case] = [
     (
         "a difference of no epochs",
         lambda: ip.diff(WHOLE, WHOLE, []),
-        "epochs must be at least one epoch from 0 on, where the later plan starts; got []; leave "
-        "it out for those that tell",
+        "epochs must be at least one epoch from 0 on, where the later plan starts; got []; "
+        "leave it out for those that can differ",
     ),
     (
         "a verification of no plan",
