@@ -44,7 +44,10 @@ def test_a_name_of_ours_is_taken() -> None:
         "try:\n    ip.register(Own)\nexcept ip.IndexPlanError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    said = "algorithm must be a name that no other order has; got 'epochs-v1'; give it another name"
+    said = (
+        "algorithm must be a name that no other class has registered; got 'epochs-v1'; give it "
+        "another name"
+    )
     assert done.stdout.strip() == said
 
 

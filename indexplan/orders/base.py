@@ -1,4 +1,4 @@
-"""What an order is: the row of units that each epoch reads."""
+"""What an order is: the sequence in which each epoch reads its units."""
 
 from __future__ import annotations
 
@@ -24,25 +24,28 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 NUM_SAMPLES_STOP = 2**63
-DEEPEST = 8  # orders inside orders
-MOST_READS = 2**27  # that a call lists: a gibibyte of positions
+DEEPEST = 8  # levels of orders inside orders
+MOST_READS = 2**27  # most reads that one call lists: 1 GiB of positions
 SAID_IN_TRAITS = ("deals_bins", "constant_num_units", "every_sample_once")
 PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 
 
 class Order(abc.ABC):
-    """The sequence in which each epoch reads the samples; it holds its own size and seed.
+    """The sequence in which each epoch reads the samples: what `Shuffle` and the others are.
 
-    A unit is what an order deals: one sample, or one bin of several. A new kind of order is a
-    frozen dataclass (`eq=False`: orders compare by what they deal) that sets `algorithm`, writes
-    `_fill` and `_locate`, and is passed to `register`. If it promises anything but one sample a
-    unit and each sample once, `traits` says so. An order that repeats samples writes
-    `_locate_all` instead of `_locate`; one that deals bins also `num_units` and `_offsets`.
-    docs/orders.md has examples, and `indexplan.testing.check_order` checks it.
+    An order holds the size of its dataset and its seed, and knows nothing of ranks and batches. It
+    deals *units*: single samples, or bins of several samples that stay together.
+
+    To write an order of your own, make a frozen dataclass with `eq=False` (`Order` compares
+    algorithms and fields itself), set `algorithm`, write `_fill` and `_locate`, and pass the class
+    to `register`. Set `traits` unless units are single samples and each epoch reads every sample
+    exactly once. An order that repeats samples writes `_locate_all` instead of `_locate`; one whose
+    units are bins also writes `num_units` and `_offsets`. docs/orders.md has examples, and
+    `indexplan.testing.check_order` checks an order.
 
     Examples
     --------
-    An order is asked for the indices at positions, and for the positions of indices:
+    Ask an order which samples are at some positions, and at which positions some samples are:
 
     >>> import indexplan as ip
     >>> order = ip.Shuffle(10, seed=3)
@@ -53,7 +56,7 @@ class Order(abc.ABC):
     """
 
     algorithm: str
-    """Name and version of the algorithm: other bits are another algorithm."""
+    """Name and version of the algorithm; an order that deals other indices needs another name."""
 
     num_samples: int
 
@@ -72,12 +75,12 @@ class Order(abc.ABC):
 
     @property
     def traits(self) -> Traits:
-        """What the order promises; a class that promises something else sets its own."""
+        """What the order promises of every epoch; a class that promises less sets its own."""
         return PLAIN
 
     @property
     def deals_bins(self) -> bool:
-        """Whether units may hold other than one sample, as `traits` says."""
+        """Whether a unit may hold another number of samples than one, as `traits` says."""
         return self.traits.deals_bins
 
     @property
@@ -87,14 +90,14 @@ class Order(abc.ABC):
 
     @property
     def every_sample_once(self) -> bool:
-        """Whether each epoch reads every sample exactly once: ask `traits.reads`."""
+        """Whether each epoch reads every sample exactly once; deprecated: use `traits.reads`."""
         words = 'every_sample_once is now traits.reads == "once"'
         warnings.warn(words, DeprecationWarning, stacklevel=2)
         return self.traits.reads == "once"
 
     @property
     def stream_key(self) -> int:
-        """What seeds of augmentation are hashed from: the order's `seed`; 0 where it has none.
+        """The seed from which loaders derive those of augmentation: `seed`, or 0 without one.
 
         Raises
         ------
@@ -111,12 +114,12 @@ class Order(abc.ABC):
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """The names of the groups of samples whose shares the order steers; none by default."""
+        """The names of the groups, such as classes, whose shares the order controls; or ()."""
         return ()
 
     @property
     def shares_of(self) -> str:
-        """What `group_shares` are shares of: "samples", or "units" where these are what is steered.
+        """What `group_shares` are shares of: "samples", or "units" where the order counts units.
 
         Examples
         --------
@@ -130,13 +133,13 @@ class Order(abc.ABC):
 
     @property
     def shard_sizes(self) -> Column | None:
-        """Samples in each shard of the dataset, where the order knows of shards; else None."""
+        """Samples in each shard of the dataset, if the order knows of shards; else None."""
         return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the order as JSON types: its algorithm and its fields.
 
-        Columns appear as their type, length and sha256, orders inside it as their own dicts.
+        A column appears as its dtype, length and sha256, and an order inside it as its own dict.
         """
         values = {name: getattr(self, name) for name in field_names(type(self))}
         return {"algorithm": self.algorithm, **as_json(values)}
@@ -154,22 +157,22 @@ class Order(abc.ABC):
         return {each.identity["sha256"]: each for each in _columns(values)}
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run saved under the order `saved` may continue with this one.
+        """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        Both must read the same up to the position given. Equal orders do; an order whose later
-        part may change writes its own.
+        It may if both read the same units before the given position. By default that is true of
+        equal orders only; an order whose later epochs may change, such as `Mixture`, overrides it.
 
         Parameters
         ----------
         saved : mapping
             The dict form of the order that the run was saved under.
         epoch, position : int
-            The first that is left to read.
+            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
 
         Raises
         ------
         IndexPlanError
-            If one of them is something else.
+            If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
         return self.to_dict() == saved
@@ -179,18 +182,18 @@ class Order(abc.ABC):
 
     @abc.abstractmethod
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        """Write the indices of valid intervals of positions to `out`, which has just their size.
+        """Write the indices at some intervals of positions, which are valid, to `out`.
 
-        Several threads may call it at once, each with an `out` of its own.
+        `out` has exactly their size. Several threads may call this at once, each with its own.
         """
 
     def _fill_epochs(
         self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
     ) -> None:
-        """Write the indices of intervals of several epochs, of orders of single samples.
+        """Write the indices at intervals of positions of several epochs; units are single samples.
 
-        Epoch i reads the intervals [cuts[i], cuts[i + 1]). An order whose epochs are short, and
-        costly to set up one by one, writes its own.
+        The intervals numbered [cuts[i], cuts[i + 1]) belong to epochs[i]. An order whose epochs are
+        short, and costly to set up one by one, overrides this.
         """
         done = 0
         for epoch, a, b in zip(epochs.tolist(), cuts.tolist(), cuts[1:].tolist(), strict=False):
@@ -199,7 +202,7 @@ class Order(abc.ABC):
             done = until
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
-        """Return the first positions of valid indices, flat; -1 where no unit holds one."""
+        """Return the first position of each valid index, flat; -1 where no unit holds it."""
         if type(self)._locate_all is Order._locate_all:  # noqa: SLF001 (whether it is written)
             rule = f"{type(self).__name__} must write _locate, or _locate_all if it repeats samples"
             raise IndexPlanError(f"{rule}; got neither; see docs/orders.md")
@@ -210,7 +213,7 @@ class Order(abc.ABC):
         return first
 
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        """Return all positions of valid indices, and where each index's start among them."""
+        """Return all positions of valid indices, and where those of each index start and end."""
         if self.traits.reads == "any":
             rule = f"{type(self).__name__} must write _locate_all, as it may repeat samples"
             raise IndexPlanError(f"{rule}; got only _locate; see docs/orders.md")
@@ -219,22 +222,22 @@ class Order(abc.ABC):
         return positions[found], np.concatenate([np.zeros(1, np.int64), np.cumsum(found)])
 
     def _count(self, epoch: int, indices: Int64) -> Int64:
-        """Return how often an epoch reads valid indices, flat."""
+        """Return how often an epoch reads each valid index, flat."""
         return np.diff(self._locate_all(epoch, indices)[1])
 
     def _group_of(self, indices: Int64) -> Int64:  # noqa: ARG002 (of an order without groups)
-        """Return the groups of valid indices, flat; -1 of a sample that belongs to none."""
+        """Return the group of each valid index, flat; -1 where it belongs to none."""
         rule = f"{type(self).__name__} must write _group_of, as it names groups"
         raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
 
     def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
-        """Return the groups' shares of a valid interval, which is not empty."""
+        """Return each group's share of a valid interval of positions, which is not empty."""
         rule = f"{type(self).__name__} must write _group_shares, as it names groups"
         raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
 
     @property
     def _no_groups(self) -> IndexPlanError:
-        cure = "ask one whose group_names are not empty"
+        cure = "ask an order whose group_names are not empty"
         return wrong("an order", "one with groups, such as a Mixture", self.algorithm, cure)
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (bins may differ between epochs)
@@ -242,7 +245,7 @@ class Order(abc.ABC):
         return self.num_samples
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
-        """Return where the units of valid intervals start among their samples, and the end."""
+        """Return at which sample each unit of valid intervals starts, and the number of samples."""
         return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64)
 
     def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -263,11 +266,11 @@ class Order(abc.ABC):
         lengths: Column,
         cost: Callable[[Int64], Int64],
     ) -> Int64:
-        """Return what each unit of valid intervals costs: the sum over its samples.
+        """Return what each unit of valid intervals costs: the sum of its samples' costs.
 
-        `cost` tells the costs of samples of some lengths, which the column has for all samples; of
-        samples that are cut, the lengths are those of their parts. An order that knows the lengths
-        in its units without drawing samples may write its own.
+        `cost` maps lengths to costs. The lengths are those of the column, or, where the order cuts
+        samples, those of the parts. An order that knows the lengths in its units without drawing
+        the samples may override this.
         """
         if self.traits.cuts_samples:
             spans = self._spans(epoch, starts, stops)
@@ -279,25 +282,26 @@ class Order(abc.ABC):
         return summed(costs, self._offsets(epoch, starts, stops))
 
     def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
-        """Return the indices at some positions of an epoch.
+        """Return which samples an epoch reads at some positions.
 
         Parameters
         ----------
         epoch : int
             0 <= epoch < 2**32.
         starts, stops : array_like of int, shape (num_runs,), or int
-            Intervals [start, stop) of positions, read one after another: one contiguous interval,
-            or a rank's share of many steps. Without `stops`, `starts` are single positions.
+            Intervals [start, stop) of positions, read one after another: a single interval, or for
+            example a rank's share of many steps. Without `stops`, `starts` are single positions.
 
         Returns
         -------
         numpy.ndarray
-            int64, shape (units,), or (samples,) where the order deals bins.
+            int64, the samples' indices: shape (units,), or (samples,) where units are bins.
 
         Raises
         ------
         IndexPlanError
-            If the epoch is out of range, or an interval is reversed or leaves [0, num_units).
+            If a number is not an integer, the epoch is out of range, `stops` has another shape than
+            `starts`, or an interval is reversed or leaves [0, num_units).
 
         Examples
         --------
@@ -309,7 +313,9 @@ class Order(abc.ABC):
         return self._take(epoch, *self._check_runs(epoch, starts, stops))
 
     def offsets(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
-        """Return where each unit starts among the samples that `take` returns, and the end.
+        """Return where each unit starts among the samples that `take` returns, and where all end.
+
+        Where units are bins of several samples, this tells which samples belong together.
 
         Returns
         -------
@@ -326,9 +332,9 @@ class Order(abc.ABC):
 
     @once
     def _hidden_cuts(self) -> tuple[str, str] | None:
-        """The kind of order, here or inside, that says nothing of an order in it that cuts samples.
+        """The name of a class that does not pass on that an order inside it cuts samples; or None.
 
-        Its name, and the algorithm of that order.
+        The class is this order's, or that of one inside; with the algorithm of the hidden order.
         """
         names = getattr(type(self), "__dataclass_fields__", None) or ()
         for inside in _orders([getattr(self, name, None) for name in names]):
@@ -349,8 +355,8 @@ class Order(abc.ABC):
         Returns
         -------
         numpy.ndarray
-            int64, shape (samples, 2): of each sample the tokens [start, stop), or of whatever its
-            length was counted in.
+            int64, shape (samples, 2): the tokens [start, stop) of each sample, or frames, or
+            whatever its length is counted in.
 
         Raises
         ------
@@ -370,7 +376,7 @@ class Order(abc.ABC):
         return self._spans(epoch, *runs)
 
     def locate(self, epoch: int, indices: ArrayLike) -> Int64:
-        """Return the positions at which an epoch first reads some samples: the inverse of `take`.
+        """Return the position at which an epoch first reads each sample: the inverse of `take`.
 
         Parameters
         ----------
@@ -400,28 +406,28 @@ class Order(abc.ABC):
         return self._locate(check_epoch(epoch), array.ravel()).reshape(array.shape)
 
     def locate_all(self, epoch: int, indices: ArrayLike) -> tuple[Int64, Int64]:
-        """Return all the positions at which an epoch reads some samples.
+        """Return all positions at which an epoch reads each of some samples.
 
         Parameters
         ----------
         epoch : int
             0 <= epoch < 2**32.
         indices : array_like of int
-            Samples, 0 <= index < num_samples; k of them.
+            k samples, 0 <= index < num_samples.
 
         Returns
         -------
         positions : numpy.ndarray
-            int64, shape (reads,): those of the first sample, then those of the second, and so on;
-            of each sample they rise. A unit that holds a sample twice is named twice.
+            int64, shape (reads,): those of the first sample, rising, then those of the second, and
+            so on. A unit that holds a sample twice appears twice.
         offsets : numpy.ndarray
             int64, shape (k + 1,): sample i has the positions [offsets[i], offsets[i + 1]).
 
         Raises
         ------
         IndexPlanError
-            If the epoch or an index is out of range, or an order that repeats samples reads these
-            more than 2**27 times.
+            If the epoch or an index is out of range, or the order may repeat samples and reads
+            these more than 2**27 times.
 
         Examples
         --------
@@ -431,13 +437,13 @@ class Order(abc.ABC):
         """
         epoch, flat = check_epoch(epoch), self._check_indices(indices).ravel()
         if self.traits.reads == "any" and type(self)._count is not Order._count:  # noqa: SLF001
-            reads = sum(self._count(epoch, flat).tolist())  # which lists none of them
+            reads = sum(self._count(epoch, flat).tolist())  # counts them without listing any
             if reads > MOST_READS:
                 raise too_many(reads)
         return self._locate_all(epoch, flat)
 
     def count(self, epoch: int, indices: ArrayLike) -> Int64:
-        """Return how often an epoch reads some samples.
+        """Return how often an epoch reads each of some samples.
 
         Parameters
         ----------
@@ -466,7 +472,7 @@ class Order(abc.ABC):
         return self._count(check_epoch(epoch), array.ravel()).reshape(array.shape)
 
     def group_of(self, indices: ArrayLike) -> Int64:
-        """Return which of the order's groups some samples belong to.
+        """Return which group, such as which source of a `Mixture`, each of some samples is in.
 
         Parameters
         ----------
@@ -476,7 +482,8 @@ class Order(abc.ABC):
         Returns
         -------
         numpy.ndarray
-            int64, the shape of `indices`: places in `group_names`; -1 where a sample is in none.
+            int64, the shape of `indices`: where in `group_names` the sample's group is; -1 if the
+            sample is in none.
 
         Raises
         ------
@@ -489,7 +496,7 @@ class Order(abc.ABC):
         return self._group_of(array.ravel()).reshape(array.shape)
 
     def group_shares(self, epoch: int, start: int, stop: int) -> Float64:
-        """Return the share of each group that the order aims at, over some positions of an epoch.
+        """Return the share of each group at which the order aims over some positions of an epoch.
 
         Parameters
         ----------
@@ -507,7 +514,8 @@ class Order(abc.ABC):
         Raises
         ------
         IndexPlanError
-            If the order has no groups, the epoch is out of range, or there are no such positions.
+            If the order has no groups, the epoch is out of range, or the interval is empty or
+            leaves [0, num_units).
         """
         epoch = check_epoch(epoch)
         if not self.group_names:
@@ -536,7 +544,7 @@ class Order(abc.ABC):
         else:
             last = np.ascontiguousarray(as_int64("stop", stops)).ravel()
         if first.shape != last.shape:
-            rule = f"of the shape of starts, {first.shape}"
+            rule = f"of the same shape as starts, {first.shape}"
             raise wrong("stops", rule, last.shape, "give each start a stop")
         bad = (first < 0) | (last > num_units) | (first > last)
         if bad.any():
@@ -548,7 +556,7 @@ class Order(abc.ABC):
 
     @property
     def fingerprint(self) -> str:
-        """The sha256, in hexadecimal, of the order's canonical JSON, its algorithm inside."""
+        """The sha256, in hexadecimal, of the order's canonical JSON, which names its algorithm."""
         return hashlib.sha256(self._text.encode()).hexdigest()
 
     @property
@@ -564,7 +572,7 @@ class Order(abc.ABC):
             raise wrong(f"the fields of an order of {self.algorithm}", rule, error, cure) from None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: not what was worked out once, such as a sorted column."""
+        """Return what is pickled: without cached results, such as a sorted column."""
         kind = type(self)
         kept = vars(self).items()
         return {
@@ -579,14 +587,14 @@ class Order(abc.ABC):
 
 
 def as_int64(what: str, values: ArrayLike) -> Int64:
-    """Return integers as an int64 array; booleans and floats are errors, even where whole."""
+    """Return integers as an int64 array; refuse booleans, and floats even if they are whole."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
         return values
     rule = "an integer below 2**63, or an array of them"
     cure = "pass integers, such as an int64 array"
     try:
         array = np.asarray(values)
-    except Exception:  # rows of different lengths, or whatever a class of somebody's raises
+    except Exception:  # lists of different lengths, or whatever a user's class raises
         raise wrong(what, rule, values, cure) from None
     if array.size == 0:
         return array.astype(np.int64)
@@ -596,7 +604,7 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
 
 
 def check_cuts_samples(order: Order) -> None:
-    """Raise `IndexPlanError` if there is nothing to say of which part of a sample is read."""
+    """Raise `IndexPlanError` if the order reads whole samples, so that there are no spans."""
     if not order.traits.cuts_samples:
         rule = "one that cuts samples, such as DocumentWindows, to have spans"
         cure = "read its samples whole"
@@ -604,15 +612,16 @@ def check_cuts_samples(order: Order) -> None:
 
 
 def check_parts_known(order: Order) -> None:
-    """Raise `IndexPlanError` of an order over one that cuts samples, which knows nothing of it."""
+    """Raise `IndexPlanError` if an order hides that one inside it cuts samples."""
     if (hidden := order._hidden_cuts) is not None:  # noqa: SLF001 (of an order, for this)
-        rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts some"
-        raise wrong("cuts_samples", rule, False, "write _spans too, and say so in its traits")
+        rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts samples"
+        cure = "write _spans too, and set cuts_samples=True in its traits"
+        raise wrong("cuts_samples", rule, False, cure)
 
 
 def summed(costs: Int64, offsets: Int64) -> Int64:
-    """Return the sums of costs between offsets, which rise; 2**63 - 1 where a sum is larger."""
-    ends = np.cumsum(np.append(0, costs))  # which may wrap around, and back in the difference
+    """Return the sums of costs between rising offsets; 2**63 - 1 where a sum is larger."""
+    ends = np.cumsum(np.append(0, costs))  # may wrap around, but the difference wraps back
     sums: Int64 = ends[offsets[1:]] - ends[offsets[:-1]]
     if int(np.diff(offsets).max(initial=0)) * int(costs.max(initial=0)) >= 2**63:
         halves = (np.cumsum(np.append(0, half)) for half in (costs >> 32, costs & 2**32 - 1))
@@ -622,7 +631,7 @@ def summed(costs: Int64, offsets: Int64) -> Int64:
 
 
 def too_many(reads: int) -> IndexPlanError:
-    """Return the error of more reads than a call lists."""
+    """Return the error that there are more reads than one call lists."""
     cure = "ask for fewer samples at a time, or for their count"
     return wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
 
@@ -633,24 +642,24 @@ def check_num_samples(value: Any) -> int:
 
 
 def not_located(order: Order) -> str:
-    """Return why an order cannot say where it reads samples; nothing where it can."""
+    """Return why an order cannot say where it reads samples; an empty text if it can."""
     try:
         order.locate_all(0, [])
-    except IndexPlanError as error:  # of an order that may repeat, or is stored and not known here
+    except IndexPlanError as error:  # it may repeat samples, or is stored and its class unknown
         return str(error)
     return ""
 
 
 def check_saved(saved: Any, epoch: Any, position: Any) -> None:
-    """Refuse what `continues` cannot be asked about."""
+    """Raise `IndexPlanError` unless `Order.continues` can be called with these arguments."""
     if not isinstance(saved, Mapping):
         raise wrong("saved", "the dict form of an order", saved, "pass order.to_dict()")
     for name, number in (("epoch", epoch), ("position", position)):
-        integer(name, number, 0, 2**63, "pass the cursor's")
+        integer(name, number, 0, 2**63, f"pass the cursor's {name}")
 
 
 def field_names(kind: type[Order]) -> list[str]:
-    """Return the names of an order's fields, which its dict form has."""
+    """Return the names of an order's fields, as its dict form has them."""
     if getattr(kind, "__dataclass_fields__", None) is None:
         cure = "make it a frozen dataclass, or write to_dict and _from_fields"
         raise wrong("a kind of order", "a dataclass", kind.__name__, cure)
@@ -670,10 +679,10 @@ def as_json(value: Any) -> Any:
 
 
 def _orders(value: Any) -> Iterator[Order]:
-    """Yield the orders that a field's value holds, not those inside them."""
+    """Yield the orders in a field's value, but not those inside these."""
     level = [value]
-    for each in level:  # which grows
-        if type(each) in PLAIN_VALUES:  # thousands of weights, of which to ask more takes long
+    for each in level:  # grows meanwhile
+        if type(each) in PLAIN_VALUES:  # there may be thousands of weights: skip them quickly
             continue
         if isinstance(each, (tuple, list)):
             level += each
@@ -684,7 +693,7 @@ def _orders(value: Any) -> Iterator[Order]:
 
 
 def _columns(value: Any) -> Iterator[Column]:
-    """Yield the columns that an order, or a field's value, holds."""
+    """Yield the columns in an order, or in a field's value."""
     if isinstance(value, Column):
         yield value
     elif isinstance(value, Order):

@@ -16,18 +16,21 @@ from indexplan.seeds import BLOCKS, WINDOWS, check_seed, key_words
 @register
 @dataclass(frozen=True, eq=False)
 class BlockShuffle(Order):
-    """Every epoch reads blocks of neighbouring samples in a shuffled order, mixed in windows.
+    """Every epoch reads all samples once, shuffled by blocks and then within windows of blocks.
 
-    For datasets that are stored in shards: reads stay within `window` blocks at a time.
+    For datasets stored in shards of one size: only `window` blocks are read from at a time. For
+    shards of other sizes, and for many nodes, see `ShardShuffle`.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset, 1 <= num_samples < 2**63.
     block_size : int
-        Samples in a block, 1 <= block_size < 2**63; the last block may hold fewer.
+        Neighbouring samples in a block, such as those of a shard, 1 <= block_size < 2**63; the last
+        block may hold fewer.
     window : int, default 1
-        Blocks whose samples are shuffled together, 1 <= window < 2**63.
+        Blocks whose samples are shuffled together, 1 <= window < 2**63. More mix better, and keep
+        more blocks in use at a time.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -39,8 +42,8 @@ class BlockShuffle(Order):
     Examples
     --------
     >>> order = BlockShuffle(12, block_size=4, window=1, seed=1)
-    >>> sorted(int(index) // 4 for index in order.take(0, 0, 4))  # one block at a time
-    [0, 0, 0, 0]
+    >>> order.take(0, 0, 12) // 4  # the block of each sample: one block at a time
+    array([0, 0, 0, 0, 2, 2, 2, 2, 1, 1, 1, 1])
     """
 
     num_samples: int

@@ -25,10 +25,10 @@ CURE = "pass one number for each class, by rising label, or a dict of label to n
 @register
 @dataclass(frozen=True, eq=False)
 class ClassBalanced(ByClass):
-    """Reads every class equally often, or as its weight says, whatever the sizes.
+    """Reads all classes equally often, or each by its weight, however many samples they have.
 
-    For imbalanced datasets. With n classes, each next n reads hold each class once, and a class
-    reads all its samples before one comes again.
+    For imbalanced datasets. Of n classes without weights, every n reads hold each class once. A
+    class repeats none of its samples before all of them have been read.
 
     Parameters
     ----------
@@ -39,20 +39,21 @@ class ClassBalanced(ByClass):
         `num_classes * largest_class` oversamples the small classes, `num_classes * smallest_class`
         undersamples the large ones.
     weights : Column, array_like of float, mapping of label to float, or path, optional
-        How often each class is read, relative to the others, by rising label; 0 leaves one out.
+        How often each class is read, relative to the others; a list is by rising label. A weight of
+        0 leaves a class out.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or an epoch is too small for a class of positive weight.
-        When an epoch is read that ends past read 2**62 of the run.
+        If an argument is not as described above, or an epoch is too small for a class of positive
+        weight. When an epoch is read, if it ends past read 2**62 of the run.
 
     Notes
     -----
-    Weights become whole reads in an epoch by largest remainder of the exact numbers, ties to the
-    lowest label.
+    The exact numbers of reads in an epoch that the weights give are rounded by largest remainder,
+    ties to the lowest label.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class ClassBalanced(ByClass):
     weights: Column | None = None
     seed: int = 0
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -97,16 +98,16 @@ class ClassBalanced(ByClass):
 
     @once
     def _shares(self) -> Int64 | None:
-        """How often a row reads each class; None where that is once."""
+        """How often a row reads each class; None if that is once."""
         if self.weights is None:
             return None
         weights, num = self.weights.array, len(self._table.labels)
         if len(weights) != num:
-            raise wrong("weights", f"of {num} numbers, one for each class", len(weights), CURE)
+            raise wrong("weights", f"{num} numbers, one for each class", len(weights), CURE)
         bad = ~(np.isfinite(weights) & (weights >= 0))
         if bad.any() or not weights.any():
             got = float(weights[bad][0]) if bad.any() else "only zeros"
-            raise wrong("weights", "finite, from 0 on, and not all 0", got, CURE)
+            raise wrong("weights", "finite and not negative, and not all 0", got, CURE)
         total = self.epoch_size or 0
         pairs = [weight.as_integer_ratio() for weight in weights.tolist()]
         scale = max(below for _, below in pairs)
@@ -116,7 +117,7 @@ class ClassBalanced(ByClass):
             if weight and not share:
                 enough = ceil(sum(exact) / min(each for each in exact if each))
                 rule = f"at least {enough}, so that each class is read, label {label} too"
-                raise wrong("epoch_size", rule, total, "use more, or a weight of 0")
+                raise wrong("epoch_size", rule, total, "raise it, or give that label a weight of 0")
         return np.array(shares, np.int64)
 
     @once
@@ -177,12 +178,13 @@ class ClassBalanced(ByClass):
 
 
 def _listed(weights: Any, labels: Int64) -> Any:
-    """Return weights by rising label."""
+    """Return weights that were given as a mapping in the order of rising labels."""
     if not isinstance(weights, Mapping):
         return weights
     if set(weights) != set(labels.tolist()):
         odd = min(map(str, set(weights) ^ set(labels.tolist())))
-        raise wrong("weights", "of each label, and of no others", f"a difference at {odd}", CURE)
+        got = f"missing or unknown labels {odd}"
+        raise wrong("weights", "given for each label, and for no other", got, CURE)
     return [weights[label] for label in labels.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""Batches of some samples of some classes, P x K, and few-shot episodes: class-batches-v1."""
+"""Batches of K samples of each of P classes, and few-shot episodes: class-batches-v1."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ SHORT = ("error", "repeat", "leave_out")
 @register
 @dataclass(frozen=True, eq=False)
 class ClassBatches(ByClass):
-    """Batches of `per_class` samples of `classes` classes each: one unit is one batch.
+    """Builds batches of a fixed number of classes, with `per_class` samples of each.
 
     For metric learning (P x K batches) and few-shot episodes (N ways, K shots and Q queries:
-    `per_class=K + Q`). Plans take `batch_size=1`, and loaders `keep_bins=False`, so that a unit's
-    samples are collated like any batch; or more, for several such batches per rank.
+    `per_class=K + Q`). A unit is a whole such batch. So give the plan `batch_size=1`, or more for
+    several of them per rank, and the loader `keep_bins=False`, which collates a unit's samples like
+    any batch.
 
     Parameters
     ----------
@@ -37,32 +38,33 @@ class ClassBatches(ByClass):
     classes : int
         Different classes in a batch, at least 1.
     per_class : int
-        Samples of each, at least 1; classes * per_class < 2**31. They are neighbours, so a batch
-        can be `reshape(classes, per_class)`.
+        Samples of each class, at least 1; classes * per_class < 2**31. They lie next to each other,
+        so a batch can be reshaped to (classes, per_class).
     epoch_size : int, optional
-        Batches in an epoch; by default as many as the dataset's samples fill, at least 1.
+        Batches in an epoch, at least 1, and at most 2**62 // (classes * per_class); by default as
+        many as the dataset's samples fill.
     seed : int, default 0
         0 <= seed < 2**128.
-    short : {"error", "repeat", "leave_out"}
-        What to do about classes with fewer than `per_class` samples: refuse them, read some of
-        their samples more than once in a batch, or never read them.
+    short : {"error", "repeat", "leave_out"}, default "error"
+        What to do about classes with fewer than `per_class` samples: raise an error, repeat some of
+        their samples in a batch, or never read these classes.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, there are fewer classes than a batch needs, or a class is
-        too small and `short` is "error". When an epoch is read that ends past read 2**62 of the
-        run.
+        If an argument is not as described above, there are fewer classes than a batch needs, or a
+        class is too small and `short` is "error". When an epoch is read, if it ends past read 2**62
+        of the run.
 
     Examples
     --------
     >>> labels = np.arange(60) % 6  # six classes of ten
     >>> order = ClassBatches(labels, classes=3, per_class=2, seed=1)
     >>> batch = order.take(0, 0)
+    >>> batch
+    array([36, 12, 22, 34, 35, 23])
     >>> labels[batch].reshape(3, 2).tolist()
     [[0, 0], [4, 4], [5, 5]]
-    >>> len(set(batch.tolist()))
-    6
     """
 
     labels: Column
@@ -72,7 +74,7 @@ class ClassBatches(ByClass):
     seed: int = 0
     short: str = "error"
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -90,7 +92,8 @@ class ClassBatches(ByClass):
 
     def __post_init__(self) -> None:
         self._take_labels()
-        classes = integer("classes", self.classes, 1, 2**31, "pass how many a batch holds")
+        cure = "pass how many classes a batch holds"
+        classes = integer("classes", self.classes, 1, 2**31, cure)
         cure = "pass how many samples of a class a batch holds"
         per_class = integer("per_class", self.per_class, 1, -(-(2**31) // classes), cure)
         reads = classes * per_class
@@ -107,7 +110,7 @@ class ClassBatches(ByClass):
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        """Check that classes are large enough, and as many as a batch needs."""
+        """Raise `IndexPlanError` if classes are too small, or too few for a batch."""
         whole = classes_of(self.labels)
         small = np.flatnonzero(whole.sizes < self.per_class)
         if len(small) and self.short == "error":
@@ -136,7 +139,7 @@ class ClassBatches(ByClass):
 
     @property
     def _per_row(self) -> int:
-        """Units of a row, which has each class at most once."""
+        """Units in a row, which deals each class at most once."""
         return len(self._table.labels) // self.classes
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
@@ -150,7 +153,7 @@ class ClassBatches(ByClass):
         return key_words(self.seed, CLASS_NUMBERS, 0, 2 * num_rounds(len(self._table.labels)))
 
     def _left_out(self, rows: Int64 | int, things: Int64) -> Int64:
-        """Return in how many rows before some the things were left out."""
+        """Return how many of the rows before each of some rows left out a thing."""
         num = len(self._table.labels)
         before: Int64 = (rows * (num % self.classes) - things + num - 1) // num
         return before
@@ -175,7 +178,7 @@ class ClassBatches(ByClass):
             self._members_of(np.repeat(classes, self.per_class), members, part)
 
     def _things(self, classes: Int64) -> Int64:
-        """Return what rows deal where they deal some classes."""
+        """Return the thing that a row deals in place of each class."""
         from indexplan.kernels import permutation
 
         things = np.empty(len(classes), np.int64)
@@ -183,7 +186,7 @@ class ClassBatches(ByClass):
         return things
 
     def _units_in(self, things: Int64, rows: Int64) -> Int64:
-        """Return the units in which rows deal some things; -1 where they leave one out."""
+        """Return the unit in which a row deals each thing; -1 if it leaves that out."""
         from indexplan.kernels import classes as kernels
 
         out = np.empty(len(things), np.int64)

@@ -1,4 +1,4 @@
-"""What orders by class share: the members of each class, and where their numbers are read."""
+"""What orders by class share: the members of each class, and where they are read."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from indexplan.orders.streams import first_by_reading
 from indexplan.seeds import CLASS_ROWS, MEMBERS, key_words
 
 STREAM_STOP = 2**62  # reads of a run
-CHUNK = 2**14  # reads that are worked out at a time
+CHUNK = 2**14  # reads that are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The classes of a dataset, by rising label, and the members of each, rising.
+    """The classes of a dataset by rising label, and the samples of each, rising: its members.
 
     Parameters
     ----------
     labels : numpy.ndarray
         int64, shape (num_classes,).
     starts, sizes : numpy.ndarray
-        int64, shape (num_classes,): where the members of a class start, and how many there are.
+        int64, shape (num_classes,): where in `members` a class starts, and how many it has.
     members : numpy.ndarray
         uint32, or int64 from 2**32 samples on, shape (num_samples,).
     """
@@ -43,18 +43,18 @@ class Classes:
     members: NDArray[Any]
 
     def at_least(self, size: int) -> Classes:
-        """Return the classes that have so many members."""
+        """Return the classes with at least `size` members."""
         kept = self.sizes >= size
         return Classes(self.labels[kept], self.starts[kept], self.sizes[kept], self.members)
 
     def numbers(self, labels: NDArray[Any]) -> Int64:
-        """Return the classes of some labels; -1 where there is none."""
+        """Return the class of each label, by its number; -1 if there is none."""
         found = np.searchsorted(self.labels, labels)
         there = self.labels[np.minimum(found, len(self.labels) - 1)] == labels
         return np.where(there, found, -1).astype(np.int64)
 
     def ranks(self, indices: Int64, classes: Int64) -> Int64:
-        """Return which members of their classes some samples are, by bisection."""
+        """Return which member of its class each sample is, found by bisection."""
         low = self.starts[classes]
         first, high = low, low + self.sizes[classes]
         for _ in range(int(self.sizes.max()).bit_length()):
@@ -79,7 +79,7 @@ def classes_of(labels: Column) -> Classes:
 
 
 def _sorted(labels: NDArray[Any]) -> Classes:
-    """Sort samples by class: by counting where labels lie close together."""
+    """Sort samples by class; by counting if the labels lie close together."""
     from indexplan.kernels import classes as kernels
 
     num, least = len(labels), int(labels.min())
@@ -108,10 +108,10 @@ def _sorted(labels: NDArray[Any]) -> Classes:
 
 
 class ByClass(Order):
-    """An order that deals the samples of each class in rounds, tuple by tuple.
+    """An order that deals the members of each class in rounds, some at a time: a tuple.
 
-    Tuples of a class are numbered over the whole run, and so are what they hold: the members of
-    tuple q have the numbers [q * size, (q + 1) * size), and a round is `_periods` of them.
+    The tuples of a class, and the members in them, are numbered over the whole run: tuple q holds
+    the numbers [q * size, (q + 1) * size). A round consists of `_periods` numbers.
     """
 
     labels: Column
@@ -125,7 +125,7 @@ class ByClass(Order):
     """Samples in a unit."""
 
     def _take_labels(self) -> None:
-        """Check the labels, one for each sample of the dataset."""
+        """Check the labels, and take `num_samples` from them."""
         labels = Column.of(self.labels, INTEGERS)
         if not len(labels):
             cure = "pass the class of each sample, an integer"
@@ -147,17 +147,17 @@ class ByClass(Order):
 
     @once
     def _periods(self) -> Int64:
-        """Members of each class that a round deals: as many as fill tuples, all if fewer."""
+        """Members of each class that a round deals: what fills whole tuples, or all if too few."""
         sizes = self._table.sizes
         return np.where(sizes >= self._size, sizes - sizes % self._size, sizes)
 
     @abstractmethod
     def _dealt(self, unit: int, classes: Int64) -> Int64:
-        """Return how many tuples some classes have dealt before a unit of the stream."""
+        """Return how many tuples each of some classes has dealt before a unit of the stream."""
 
     @abstractmethod
     def _units_of(self, classes: Int64, tuples: Int64) -> Int64:
-        """Return the units of the stream that hold some tuples of classes."""
+        """Return the unit of the stream that holds each of some tuples of classes."""
 
     @property
     @abstractmethod
@@ -166,11 +166,11 @@ class ByClass(Order):
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
-        self._begin(epoch)  # whether there is such an epoch
+        self._begin(epoch)  # raises if there is no such epoch
         return self.epoch_size or 0
 
     def _begin(self, epoch: int) -> int:
-        """Return the unit of the stream at which an epoch begins, all of which can be read."""
+        """Return the unit of the stream at which an epoch begins; raise if the epoch is past it."""
         size = self.epoch_size or 0
         if (epoch + 1) * size > (most := STREAM_STOP // self._unit_size):
             rule = f"below {most // size}, where the order's stream ends"
@@ -178,7 +178,7 @@ class ByClass(Order):
         return epoch * size
 
     def _members_of(self, classes: Int64, numbers: Int64, out: Int64) -> None:
-        """Write the samples that some classes deal as some numbers."""
+        """Write the samples that classes deal under some numbers."""
         from indexplan.kernels import classes as kernels
 
         table = self._table
@@ -187,7 +187,7 @@ class ByClass(Order):
         out[:] = table.members[out]
 
     def _numbers_in(self, classes: Int64, ranks: Int64, turns: Int64) -> Int64:
-        """Return as which numbers some rounds deal members of classes; -1 if left out."""
+        """Return the number under which a round deals each member; -1 if it leaves it out."""
         from indexplan.kernels import classes as kernels
 
         out = np.empty(len(classes), np.int64)
@@ -196,7 +196,7 @@ class ByClass(Order):
         return out
 
     def _asked(self, epoch: int, indices: Int64) -> tuple[Int64, ...]:
-        """Return which samples are of a class, class and rank of each, and its class's numbers.
+        """Return which samples have a class, and of each the class, its rank there, low and high.
 
         The class deals the numbers [low, high) in the epoch.
         """
@@ -212,9 +212,9 @@ class ByClass(Order):
         return asked, classes, table.ranks(indices[asked], classes), low, high
 
     def _classes_of(self, indices: Int64) -> Int64:
-        """Return the classes of samples; -1 of those that are never read."""
+        """Return the class of each sample; -1 if it is never read."""
         labels = self.labels.array[indices]
-        self.labels.check_file()  # else a label may be another than it was when classes were made
+        self.labels.check_file()  # else labels may differ from those that the classes were made of
         return self._table.numbers(labels)
 
     def _count(self, epoch: int, indices: Int64) -> Int64:
@@ -228,7 +228,7 @@ class ByClass(Order):
             before: Int64 = (turns * over - ranks + sizes - 1) // sizes
             return before
 
-        between = np.maximum(last - first - 1, 0)  # rounds that lie in the epoch whole
+        between = np.maximum(last - first - 1, 0)  # rounds that lie in the epoch as a whole
         counts[asked] = between - np.where(between > 0, left_out(last) - left_out(first + 1), 0)
         for turns, some in ((first, high > low), (last, (high > low) & (last > first))):
             number = self._numbers_in(classes[some], ranks[some], turns[some])
@@ -237,7 +237,7 @@ class ByClass(Order):
         return counts
 
     def _reads(self, epoch: int, indices: Int64, most: int) -> Iterator[tuple[Int64, Int64]]:
-        """Yield reads, (which of the indices, position), in the first rounds of each class."""
+        """Yield reads, (which of the indices, position), in each class's first `most` rounds."""
         asked, classes, ranks, low, high = self._asked(epoch, indices)
         period, begin = self._periods[classes], self._begin(epoch)
         first = low // period
@@ -254,12 +254,12 @@ class ByClass(Order):
             yield asked[k], units - begin
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
-        # Where later numbers come later, a sample's first read is in its class's first three
-        # rounds: the first may have dealt it before the epoch, and the second leave it out.
+        # If later numbers are read later, the first read of a sample is in the first three rounds
+        # of its class: the first may have dealt it before the epoch, and the second leave it out.
         none = np.iinfo(np.int64).max
         found = np.full(len(indices), none)
         asked = np.arange(len(indices))
-        if not self._rising:  # what is read often comes sooner than all its reads are looked at
+        if not self._rising:  # to search for a sample that is read often is faster than to list it
             often = self._count(epoch, indices) > isqrt(self.epoch_size or 0)
             found[often] = first_by_reading(self, epoch, indices[often])
             asked = np.flatnonzero(~often)

@@ -1,4 +1,4 @@
-"""Columns: rows of numbers that belong to an order, such as weights, labels or lists of samples."""
+"""Columns: arrays of numbers that belong to an order, such as weights, labels or sample lists."""
 
 from __future__ import annotations
 
@@ -16,46 +16,48 @@ from indexplan.errors import IndexPlanError, integer, path_text, wrong
 from indexplan.once import once
 
 INTEGERS, FLOATS = "integers", "floats"
-TYPES = {INTEGERS: ("<u4", "<i8"), FLOATS: ("<f8",)}  # the last one holds whatever may come
+TYPES = {INTEGERS: ("<u4", "<i8"), FLOATS: ("<f8",)}  # the last one holds every allowed number
 IDENTITY = ("dtype", "length", "sha256")
 EXACT = 2**53  # up to here every integer is a float64
-LONGEST_RANGE = 2**27  # which takes a gibibyte as numbers
+LONGEST_RANGE = 2**27  # takes 1 GiB as an array
 BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
 WRITTEN = "write it with np.save"
 SPEC = "write specs with to_json"
 
 Status: TypeAlias = "tuple[int, ...]"
-# what an order takes for a column, and makes one of
+# what an order accepts as a column, and turns into one
 Numbers: TypeAlias = "Column | ArrayLike | str | os.PathLike[str]"
 Finder: TypeAlias = "Callable[[Mapping[str, Any]], Column | None]"
 Columns: TypeAlias = "Finder | str | os.PathLike[str] | Iterable[Any] | None"
 
 
 class Column:
-    """Numbers that an order reads, identified by their values, not by where they lie.
+    """An array of numbers that an order needs, such as weights, identified by its values.
 
-    Specs, fingerprints and cursors hold its `to_dict()`: type, length and sha256. Equal numbers are
-    one column, whether in a list, an array or a file.
+    Orders make one of each list, array or file that they are given. Equal numbers are equal
+    columns, wherever they come from. Plans in JSON, fingerprints and cursors hold only its
+    `to_dict()`: dtype, length and sha256. Make one yourself to read and hash a large array once for
+    several orders.
 
     Parameters
     ----------
     values : array_like, shape (length,), or path
-        Integers below 2**63 or floats; or the path of a `.npy` file of them, which is mapped. A
-        column of a path pickles to the path, one of an array to the array.
+        Integers below 2**63 or floats; or the path of a `.npy` file of them, which is mapped into
+        memory. A column of a path is pickled as the path, one of an array as the array.
     kind : {"integers", "floats"}, optional
-        What the order needs; integers pass as floats. By default what the values are.
+        What the values have to be; integers are accepted as floats. By default what they are.
 
     Raises
     ------
     IndexPlanError
         If the values are not numbers of that kind in one dimension, or the file is no such `.npy`.
-        When it is first asked what it holds, or unpickled: if the file has changed.
+        When it is hashed or unpickled: if the file has changed.
 
     Notes
     -----
     The sha256 is of the line "<dtype> <length>" and of the numbers, little-endian: integers as
-    "<u4" where all are from 0 to 2**32 - 1, else as "<i8"; floats as "<f8", -0.0 as 0.0. A file
-    that holds one of these types is mapped as it is; numbers of other types are copied.
+    "<u4" if all are from 0 to 2**32 - 1, else as "<i8"; floats as "<f8", -0.0 as 0.0. A file with
+    one of these dtypes is mapped as it is; numbers of other dtypes are copied.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class Column:
         if kind is not None and kind not in TYPES:
             raise wrong("kind", f"one of {', '.join(TYPES)}", kind, "leave it out")
         self.path: str | None = None
-        self._status: Status | None = None  # of the file, when it was mapped
+        self._status: Status | None = None  # of the file, as it was when it was mapped
         if isinstance(values, str | os.PathLike):
             path = path_text("a column's path", values, WRITTEN)
             self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
@@ -79,7 +81,7 @@ class Column:
 
     @classmethod
     def of(cls, values: Any, kind: str | None = None) -> Column:
-        """Return a column of some values, or the column that they are already."""
+        """Return a column of some values; a column is returned as it is."""
         if not isinstance(values, Column):
             return cls(values, kind)
         if kind is None or values.array.dtype.str in TYPES.get(kind, ()):
@@ -90,24 +92,24 @@ class Column:
     def claimed(
         cls, path: str, identity: Mapping[str, Any], status: Status | None = None
     ) -> Column:
-        """Return the column of a file that is said to hold `identity`, which is looked at once.
+        """Return the column of a file, which has to have the given identity.
 
-        While the file has the `status` that it had when somebody looked, nobody looks again.
+        That is checked by hashing the file, except where its `status` is the one given.
         """
         column = cls(path, _kind(identity["dtype"]))
         if column._status != status and column.identity != identity:
-            rule = f"the column of sha256 {identity['sha256']}"
-            got = f"one of sha256 {column.identity['sha256']}"
+            rule = f"the column with sha256 {identity['sha256']}"
+            got = f"one with sha256 {column.identity['sha256']}"
             raise wrong(path, rule, got, "restore the file, which has changed since it was hashed")
         vars(column)["identity"] = dict(identity)
         return column
 
     @once
     def identity(self) -> dict[str, Any]:
-        """What specs hold of the column: dtype, length and sha256."""
+        """The column's dtype, length and sha256, which stand for it in JSON."""
         dtype = self.array.dtype.str
         shorter, longer = TYPES[INTEGERS]
-        # without a sign, negative numbers are huge; most rows that hold huge ones begin with some
+        # as unsigned numbers, negative ones are huge; most arrays with huge ones begin with some
         if dtype == longer and all(_unsigned(each).max() < 2**32 for each in _blocks(self.array)):
             dtype = shorter
         digest = hashlib.sha256(f"{dtype} {len(self)}\n".encode())
@@ -116,29 +118,29 @@ class Column:
         return dict(zip(IDENTITY, (dtype, len(self), digest.hexdigest()), strict=True))
 
     def blocks(self, dtype: str) -> Iterator[memoryview]:
-        """Yield the bytes of the numbers as `dtype`, a mebibyte at a time.
+        """Yield the bytes of the numbers as `dtype`, 1 MiB at a time.
 
-        At the end, raise `IndexPlanError` if they were those of a file that has changed meanwhile.
+        At the end, raise `IndexPlanError` if the column is a file that has changed meanwhile.
         """
         for block in _blocks(self.array):
-            # + 0.0 changes the bits of one float: of -0.0
+            # + 0.0 changes the bits of one float only: -0.0
             numbers = block + 0.0 if dtype in TYPES[FLOATS] else block.astype(dtype, copy=False)
             yield numbers.data.cast("B")
         self.check_file()
 
     def check_file(self, *, gone: bool = False) -> None:
-        """Raise `IndexPlanError` if the numbers are those of a file that has changed since.
+        """Raise `IndexPlanError` if the column is a file that has changed since it was mapped.
 
-        Of a file that is gone the numbers stay mapped, which will do for whoever says so.
+        With `gone`, a file that was deleted is accepted, as its numbers stay mapped.
         """
         if self.path is not None and self._status != (now := _status(self.path)):
             if gone and not now:
                 return
             rule, got = "the file that was opened", "one that has changed" if now else "nothing"
-            raise wrong(self.path, rule, got, "open it again, when it is whole")
+            raise wrong(self.path, rule, got, "open it again once it is complete")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the column's identity as JSON types: dtype, length and sha256; never values."""
+        """Return the column's dtype, length and sha256 as JSON types; never its values."""
         return dict(self.identity)
 
     def __len__(self) -> int:
@@ -161,8 +163,8 @@ class Column:
 
 
 def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
-    """Return a `.npy` file's status and its array, mapped."""
-    rule = "that of a .npy file with a row of numbers"
+    """Return a `.npy` file's status and its array, memory-mapped."""
+    rule = "that of a .npy file of numbers in one dimension"
     try:
         status = _status(path)
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -174,22 +176,22 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
 
 
 def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
-    """Return numbers as a read-only array of a column's type; as they are, where they have one."""
+    """Return numbers as a read-only array with a column's dtype; uncopied if they have one."""
     what = "a column" if path is None else path
     if isinstance(values, range) and len(values) > LONGEST_RANGE:
-        rule = f"an array where it is a range of more than {LONGEST_RANGE:,} numbers"
+        rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
         raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
-    rule = f"a row of {kind or 'integers below 2**63, or of floats'}"
+    rule = f"a flat list or array of {kind or 'integers below 2**63, or of floats'}"
     cure = "pass numbers in one dimension, or the path of a .npy file of them"
     try:
         row = np.asarray(values)
-    except Exception:  # rows of different lengths, or whatever a class of somebody's raises
+    except Exception:  # lists of different lengths, or whatever a user's class raises
         raise wrong(what, rule, values, cure) from None
     if isinstance(values, np.ma.MaskedArray):
-        raise wrong(what, rule, "one with a mask", "leave out what is masked, or fill it")
+        raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
     if row.dtype.kind == "f" and isinstance(values, list | tuple):
         large = [each for each in values if isinstance(each, int) and abs(each) > EXACT]
-        if large:  # which NumPy has made floats, others than these
+        if large:  # NumPy has made them floats, which differ from these integers
             raise wrong(what, rule, large[0], cure)
     if row.shape == (0,):
         row = row.astype(TYPES[kind or INTEGERS][0])
@@ -197,26 +199,26 @@ def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
         got = values if path is None else f"{row.dtype} of shape {row.shape}"
         if of == "U":  # of names of classes, or of groups
-            cure = "number what is text: numpy.unique(names, return_inverse=True)[1]"
+            cure = "number the names: numpy.unique(names, return_inverse=True)[1]"
         raise wrong(what, rule, got, cure)
-    # other types need no look, which would read a whole file wherever it is opened
+    # for other types there is nothing to check, which would read the whole file at each opening
     if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
         raise wrong(what, rule, most, cure)
     if kind == FLOATS and not _are_floats(row):
         most = max(int(row.max()), -int(row.min()))
-        raise wrong(what, "of integers up to 2**53, for floats", most, "divide them")
+        raise wrong(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
     types = TYPES[FLOATS if kind == FLOATS or of == "f" else INTEGERS]
     if row.dtype.str not in types:
         row = row.astype(types[-1])
     elif path is None:
-        row = row.copy()  # what a caller writes to an array later is none of the column's
+        row = row.copy()  # a caller may write to the array later
     row = np.ascontiguousarray(row)
     row.setflags(write=False)
     return row
 
 
 def _are_floats(row: NDArray[Any]) -> bool:
-    """Return whether each number is a float64."""
+    """Return whether each number is exactly a float64."""
     if row.dtype.kind == "f" or not row.size:
         return True
     return int(row.min()) >= -EXACT and int(row.max()) <= EXACT
@@ -236,21 +238,21 @@ def _kind(dtype: str) -> str:
 
 
 def _status(path: str) -> Status:
-    """Return what tells a file from others and from itself after a change; () if it is gone."""
+    """Return what differs between files, and after a change of a file; () if it is gone."""
     try:
-        found = os.stat(path)  # noqa: PTH116 (2 us; by Path it is 10)
+        found = os.stat(path)  # noqa: PTH116 (2 us; with Path it is 10)
     except FileNotFoundError:
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def is_identity(value: Any) -> bool:
-    """Return whether a value of a spec stands for a column."""
+    """Return whether a value from JSON stands for a column."""
     return isinstance(value, Mapping) and set(value) == set(IDENTITY)
 
 
 def check_identity(field: str, identity: Mapping[str, Any]) -> None:
-    """Raise `IndexPlanError` unless type, length and sha256 are some column's."""
+    """Raise `IndexPlanError` unless dtype, length and sha256 are such as a column has."""
     digest, types = identity["sha256"], [each for kind in TYPES.values() for each in kind]
     if identity["dtype"] not in types:
         raise wrong(f"{field}'s dtype", f"one of {', '.join(types)}", identity["dtype"], SPEC)
@@ -260,18 +262,18 @@ def check_identity(field: str, identity: Mapping[str, Any]) -> None:
 
 
 def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Column:
-    """Return the column that a field of a spec stands for.
+    """Return the column for which the dtype, length and sha256 in a field from JSON stand.
 
     Parameters
     ----------
     columns : folder, or iterable of columns, arrays, paths and folders
-        Where to look: a folder has it as `<sha256>.npy`, as a plan directory's `columns` does, or
-        as any `.npy` file; those as long are read until one is found.
+        Where to look: in a folder it is `<sha256>.npy`, as in the folder `columns` of a plan
+        directory, or any other `.npy` file; those of its length are read until it is found.
 
     Raises
     ------
     IndexPlanError
-        If it is not there; names the field and the digest.
+        If it is not there; the message names the field and the sha256.
     """
     check_identity(field, identity)
     found: Column | None = None
@@ -281,13 +283,14 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
         found = _in_folder(columns, identity)
     elif columns is not None:
         if not isinstance(columns, Iterable):
-            raise wrong("columns", "a folder, or columns", columns, "pass a list of arrays")
+            raise wrong("columns", "a folder or list of columns", columns, "pass a list of arrays")
         candidates = (_candidate(each, identity) for each in columns)
         found = next((each for each in candidates if each is not None), None)
     if found is None:
-        what = f"{identity['length']} numbers, {identity['dtype']}, of sha256 {identity['sha256']}"
-        rule = f"{field} needs a column of {what}; got none such"
-        cure = "pass it, or the folder that it lies in, as columns= or --column"
+        what = f"{identity['length']} numbers, {identity['dtype']}"
+        sought = f"a column of {what}, with sha256 {identity['sha256']}"
+        rule = f"{field} needs {sought}; got no such column"
+        cure = "pass it, or the folder that it is in, as columns= or --column"
         raise IndexPlanError(f"{rule}; {cure}")
     return found
 
@@ -299,7 +302,7 @@ def _in_folder(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> C
     for other in sorted(Path(folder).glob("*.npy")):
         try:
             found = _candidate(str(other), identity) if other.is_file() else None
-        except IndexPlanError:  # what is no column, such as a table
+        except IndexPlanError:  # not a column, but for example a table
             continue
         if found is not None:
             return found
@@ -309,12 +312,12 @@ def _in_folder(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> C
 def _is_of_length(values: Any, length: int) -> bool:
     try:
         return bool(len(values) == length)
-    except Exception:  # it has none, or a class of somebody's raises
+    except Exception:  # it has no length, or a user's class raises something else
         return False
 
 
 def _candidate(values: Any, identity: Mapping[str, Any]) -> Column | None:
-    """Return something as the column of an identity; None if it is not it."""
+    """Return some values as a column if that has the given identity, else None."""
     if isinstance(values, str | os.PathLike):
         if Path(values).is_dir():
             return _in_folder(values, identity)

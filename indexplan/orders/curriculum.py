@@ -1,4 +1,4 @@
-"""Easy samples first: a mixture of bins of difficulty, of which more and more are open."""
+"""Easy samples first: a mixture of bins of difficulty, of which more and more are opened."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from indexplan.seeds import MIXTURE, check_seed, key_words
 
 BINS = 100
 MOST_BINS = 2**12
-STAGES = "pass [(0, 0.3), (10**6, 1)]: from sample 0 on the easiest 0.3, later all"
+STAGES = "pass [(0, 0.3), (10**6, 1)]: the easiest 0.3 at first, and all from unit 10**6 on"
 
 
 def curriculum(
@@ -33,44 +33,46 @@ def curriculum(
     epoch_size: int | str | None = None,
     seed: int = 0,
 ) -> Subset:
-    """Return an order that reads the easiest samples first, and harder ones later.
+    """Return an order that reads the easiest samples first, and harder ones later in the run.
 
-    Samples are sorted by difficulty and cut into bins whose sizes differ by at most one. A stage
-    opens the first of them; their samples are read equally often, shuffled. No sample of a bin is
-    read again before all of the bin were, whatever opens meanwhile; a bin that was closed continues
-    where it stood.
+    Samples are sorted by difficulty and cut into bins whose sizes differ by at most one. Each stage
+    of the run opens the easiest of these bins; their samples are read equally often, shuffled. No
+    sample of a bin is repeated before all samples of the bin have been read, whatever opens
+    meanwhile, and a bin that a stage closes continues later where it stopped.
 
     Parameters
     ----------
     difficulty : Column, array_like or path, shape (num_samples,)
-        For each sample; equal ones keep the dataset's order.
+        The difficulty of each sample, such as its length; of equal ones, the earlier sample is the
+        easier.
     stages : sequence of (int, number)
-        Units of the whole run, all epochs one after another, rising from 0; and which part of the
-        samples is open from there on, above 0 and at most 1: so many bins of the num_bins, rounded
-        up. As bins differ by a sample, they hold less than one sample less than the part, or more.
+        From which unit of the whole run on (all epochs one after another; rising, the first one 0),
+        which part of the samples is open, above 0 and at most 1. That is this part of the num_bins
+        bins, rounded up. As bins differ by a sample, they may hold less than the part, but by less
+        than one sample.
     num_bins : int, optional
-        1 <= num_bins <= 4,096, at most num_samples; by default 100, if there are as many samples.
+        1 <= num_bins <= 4,096, at most num_samples; by default 100, or num_samples if that is less.
     epoch_size, seed
-        As of a `Mixture`.
+        As for `Mixture`.
 
     Returns
     -------
     Subset
-        Over a `Mixture` of the bins, in the field `order`.
+        Its field `order` is the `Mixture` of the bins.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or a difficulty is NaN.
+        If an argument is not as described above, or a difficulty is NaN.
 
     Notes
     -----
-    Bin i of b holds the samples [n * i // b, n * (i + 1) // b) of the n that are sorted, and reads
-    them by a `Shuffle` whose seed is the first four key words of purpose 6 and "epoch" 1 + i, the
-    lowest first. Bins are weighted by their sizes up to 65,536 samples, and equally beyond: there
-    an exact period would be too long, and the sizes differ by next to nothing.
+    Bin i of b holds the samples [n * i // b, n * (i + 1) // b) of the n sorted ones, and reads them
+    by a `Shuffle` whose seed is the first four key words of purpose 6 and "epoch" 1 + i, the lowest
+    first. Up to 65,536 samples, bins are weighted by their sizes; with more, equally, as an exact
+    period would be too long, and the sizes hardly differ.
 
-    For one pass from easy to hard, mixed among neighbours, sort by hand:
+    For one pass from easy to hard, shuffled among neighbours, sort the samples yourself:
     `Subset(LocalShuffle(n, window), np.argsort(difficulty, kind="stable"), n)`.
 
     Examples
@@ -78,16 +80,16 @@ def curriculum(
     >>> import indexplan as ip
     >>> lengths = np.array([9, 1, 5, 3, 7, 2, 8, 4, 6, 10])
     >>> order = ip.curriculum(lengths, [(0, 0.4), (8, 1)], num_bins=5, epoch_size=8)
-    >>> sorted(lengths[order.take(0, 0, 8)].tolist())
+    >>> sorted(lengths[order.take(0, 0, 8)].tolist())  # epoch 0 reads the shortest 0.4
     [1, 1, 2, 2, 3, 3, 4, 4]
-    >>> int(lengths[order.take(1, 0, 8)].max())
-    10
+    >>> sorted(lengths[order.take(1, 0, 8)].tolist())  # epoch 1 reads from all
+    [1, 2, 3, 5, 7, 8, 9, 10]
     """
     column, seed = Column.of(difficulty), check_seed(seed)
     n, numbers = len(column), column.array
     if not n or (numbers.dtype.kind == "f" and np.isnan(numbers).any()):
         got = "a NaN" if n else "none"
-        raise wrong("difficulty", "a number for each sample", got, "give each sample one")
+        raise wrong("difficulty", "a number for each sample", got, "give each sample a number")
     most = min(n, MOST_BINS)
     bins = min(n, BINS) if num_bins is None else num_bins
     bins = integer("num_bins", bins, 1, most + 1, "leave it out")
@@ -107,10 +109,10 @@ def curriculum(
 
 def _opened(stages: Any, bins: int) -> list[tuple[Any, int]]:
     """Return where stages begin, and how many bins are open in each."""
-    rule = "places, each with a part of the samples, above 0 and at most 1"
+    rule = "pairs of a unit of the run and a part of the samples, above 0 and at most 1"
     try:
         parts = [(place, Fraction(repr(float(part)))) for place, part in stages]
-    except Exception:  # whatever somebody's classes raise
+    except Exception:  # whatever a user's class raises
         raise wrong("stages", rule, stages, STAGES) from None
     if not parts or not all(0 < part <= 1 for _, part in parts):
         raise wrong("stages", rule, stages, STAGES)

@@ -1,4 +1,4 @@
-"""Windows of whole documents that are shuffled in blocks: document-windows-v1."""
+"""Windows of tokens, cut from documents that are shuffled in blocks: document-windows-v1."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from indexplan.seeds import BINS, DOCUMENTS, check_seed, key_words
 
 TOKENS_STOP = 2**63
 AT_ONCE = 2**20  # pieces that are drawn at a time: 24 MB
-KEPT_EPOCHS = 2  # as a run reads the end of one and the start of the next
+KEPT_EPOCHS = 2  # a run reads the end of one epoch and the start of the next
 
 
 class Blocks(NamedTuple):
-    """The blocks of an epoch in the order of its stream, where each begins there, and the end."""
+    """The blocks of an epoch as its stream has them, and at which token each begins and ends."""
 
     order: Int64
     begins: Int64
 
 
 class Pieces(NamedTuple):
-    """What windows read: how many pieces each, of which documents, and which tokens of those."""
+    """What windows read: pieces in each window, the document of each piece, and its tokens."""
 
     sizes: Int64
     documents: Int64
@@ -44,51 +44,51 @@ class Pieces(NamedTuple):
 @register
 @dataclass(frozen=True, eq=False)
 class DocumentWindows(Order):
-    """Windows of shuffled documents, for pre-training: Megatron's way to cut text.
+    """Cuts shuffled documents into windows of equally many tokens, as Megatron's `GPTDataset` does.
 
-    In each epoch the documents are shuffled, written one after another, and cut into windows of
-    `length` tokens, which are shuffled too. A unit is a window: a bin of the documents that it
-    reads, and `spans` says which tokens of each.
+    For pre-training. In each epoch the documents are shuffled, laid end to end, and cut into
+    windows of `length` tokens, which are shuffled too. A unit is a window: a bin of the documents
+    that it reads, and `spans` says which tokens of each.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
         The tokens of each document, 1 <= tokens <= 2**40; their sum is below 2**63.
     length : int
-        Tokens of a window that are a target, 1 <= length < 2**63: the context length of a model
-        that predicts each next token.
+        Tokens of a window that are targets, 1 <= length < 2**63: the context length of a model that
+        predicts each next token.
     overlap : int, default 1
         Tokens before these, which the previous window reads too; length + overlap is at most the
-        sum of lengths. A model's targets are its inputs one token later, so 1 gives `length` inputs
-        and as many targets.
+        sum of lengths. A model's targets are its inputs shifted by one token, so 1 gives `length`
+        inputs and as many targets.
     block_size : int, default 1024
         Neighbouring documents that stay together, 1 <= block_size < 2**63: blocks are shuffled, and
-        documents in each. A window costs as much as a block; a block of all documents is one
-        shuffle.
+        the documents in each. To read one window costs as much as to shuffle its blocks. A block
+        size of all documents is a full shuffle.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or not even one window fits.
+        If an argument is not as described above, or the documents do not fill a single window.
 
     Notes
     -----
-    Every epoch has (sum(lengths) - overlap) // length windows. Its stream has all documents, each
-    whole and once, so no document comes again before all have come; fewer than length + overlap
-    tokens at its end are no target. A document may lie in several windows, or in none.
+    Every epoch has (sum(lengths) - overlap) // length windows. It lays out every document once and
+    whole, so none is repeated before all have been read; fewer than length + overlap tokens are no
+    targets. A document may lie in several windows, or in none.
 
-    Kept are 16 bytes a block for each of the last 2 epochs that were read.
+    In memory are 16 bytes for each block of each of the last 2 epochs that were read.
 
     Examples
     --------
     >>> order = DocumentWindows([5, 3, 9, 4], length=10)
     >>> order.num_units(epoch=0)
     2
-    >>> order.take(0, 0, 2), order.offsets(0, 0, 2)
+    >>> order.take(0, 0, 2), order.offsets(0, 0, 2)  # documents 2, 3, 1, and then 0, 2
     (array([2, 3, 1, 0, 2]), array([0, 3, 5]))
-    >>> order.spans(0, 0, 2).tolist()
+    >>> order.spans(0, 0, 2).tolist()  # tokens 5 to 8 of document 2, 0 to 3 of document 3, ...
     [[5, 9], [0, 4], [0, 3], [0, 5], [0, 6]]
     """
 
@@ -99,7 +99,7 @@ class DocumentWindows(Order):
     block_size: int = 1024
     seed: int = 0
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -134,19 +134,19 @@ class DocumentWindows(Order):
 
     @once
     def _num_tokens(self) -> int:
-        """The tokens of all documents, exactly."""
+        """The exact number of tokens of all documents."""
         array = self.lengths.array
         starts = range(0, len(array), BLOCK)
         return sum(int(array[start : start + BLOCK].sum(dtype=np.int64)) for start in starts)
 
     @property
     def _size(self) -> int:
-        """Documents in a block, of which there may be fewer than one has room for."""
+        """Documents in a full block: `block_size`, or all of them if there are fewer."""
         return min(self.block_size, self.num_samples)
 
     @once
     def _totals(self) -> Int64:
-        """The tokens of each block; int64 (num_blocks,)."""
+        """The number of tokens in each block; int64 (num_blocks,)."""
         starts = np.arange(0, self.num_samples, self._size)
         totals = np.add.reduceat(self.lengths.array, starts, dtype=np.int64)
         self.lengths.check_file()
@@ -154,7 +154,7 @@ class DocumentWindows(Order):
 
     @once
     def _epochs(self) -> OrderedDict[int, tuple[NDArray[np.uint32], Blocks]]:
-        """The key and the blocks of the last epochs that were read."""
+        """The keys and the blocks of the last epochs that were read."""
         return OrderedDict()
 
     def _stream(self, epoch: int) -> tuple[NDArray[np.uint32], Blocks]:
@@ -170,36 +170,36 @@ class DocumentWindows(Order):
             permutation.permute_runs(num, words[:-2], *every, order)
             begins = np.append(0, np.cumsum(self._totals[order]))
             found = self._epochs[epoch] = words[-2:], Blocks(order, begins)
-            # without a lock, which a fork could leave locked
+            # without a lock, as a fork could leave it locked
             while len(self._epochs) > KEPT_EPOCHS:
                 self._epochs.popitem(last=False)
         return found
 
     def _block_words(self, epoch: int) -> NDArray[np.uint32]:
-        """Return the key words of the order of an epoch's blocks, and the key of those in them."""
+        """Return the key words that shuffle an epoch's blocks, and the key of those in blocks."""
         from indexplan.kernels.feistel import num_rounds  # the first order that computes
 
         return key_words(self.seed, DOCUMENTS, epoch, 2 * num_rounds(len(self._totals)) + 2)
 
     @property
     def _words_of_lengths(self) -> NDArray[np.uint32]:
-        """The lengths in words of 32 bits, one or two for each."""
+        """The lengths as 32-bit words, one or two for each."""
         self.lengths.check_file(gone=True)  # 4 us; else other tokens might be read in silence
         return self.lengths.array.view(np.uint32)
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
-        """Return the windows of an epoch."""
+        """Return the number of windows in an epoch."""
         return (self._num_tokens - self.overlap) // self.length
 
     def _shuffle(self, epoch: int) -> tuple[int, NDArray[np.uint32]]:
-        """Return the windows of an epoch, and the key words of their order."""
+        """Return the number of windows in an epoch, and the key words of their shuffle."""
         from indexplan.kernels.feistel import num_rounds
 
         num = self.num_units(epoch)
         return num, key_words(self.seed, BINS, epoch, 2 * num_rounds(num))
 
     def _read(self, epoch: int, starts: Int64, stops: Int64, part: str = "") -> tuple[Int64, Int64]:
-        """Return where the pieces of the windows at some runs of positions begin, and a part."""
+        """Return where the pieces of each window at some positions begin, and one field of them."""
         from indexplan.kernels import permutation
 
         numbers = np.empty(int((stops - starts).sum()), np.int64)
@@ -220,7 +220,7 @@ class DocumentWindows(Order):
         return offsets, np.concatenate(parts)[expand(firsts, firsts + sizes)]
 
     def _pieces(self, epoch: int, numbers: Int64) -> Iterator[Pieces]:
-        """Yield what some windows read, some of them at a time."""
+        """Yield what windows read, a few of the windows at a time."""
         from indexplan.kernels.documents import read_windows
 
         key, blocks = self._stream(epoch)
@@ -262,7 +262,7 @@ class DocumentWindows(Order):
         return self._read(epoch, starts, stops, "spans")[1]
 
     def _windows_of(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        """Return the windows [first, stop) of the stream that read some documents."""
+        """Return the windows [first, stop) of the stream that read each of some documents."""
         from indexplan.kernels.documents import find_documents
         from indexplan.kernels.permutation import invert
 

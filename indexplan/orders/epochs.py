@@ -1,4 +1,4 @@
-"""Epochs of another size than the dataset: epochs-v1."""
+"""Epochs of another size than the dataset's: epochs-v1."""
 
 from __future__ import annotations
 
@@ -23,29 +23,32 @@ PLACE_STOP = 2**63
 @register
 @dataclass(frozen=True, eq=False)
 class Epochs(Layer):
-    """The endless stream of another order, cut into epochs of any size.
+    """Reads another order in epochs of any size, each of which begins where the previous one ended.
 
     For epochs of 10,000 steps, whatever the dataset's size, or of a tenth of the dataset. No sample
-    comes twice before all have been read: an epoch begins where the previous one ended.
+    is repeated before all have been read.
 
     Parameters
     ----------
     order : Order
-        What is read, one of its epochs after another; all of them must have as many units.
+        What is read, one of its epochs after another. Its epochs must all have the same number of
+        units.
     epoch_size : int
         Units in an epoch, 1 <= epoch_size < 2**63.
 
     Raises
     ------
     IndexPlanError
-        If either is something else. When an epoch is read that begins at unit 2**63 of the stream
-        or later, or would need epoch 2**32 of the order inside.
+        If an argument is not as described above, or a single epoch is longer than all epochs of the
+        order. When an epoch is read, if it ends past unit 2**63 - 1 of the stream, or would need
+        epoch 2**32 of the order inside.
 
     Notes
     -----
-    Position p of epoch e is unit u = e * epoch_size + p of the stream, which is position u % n of
-    epoch u // n of the order inside, of n units. Over any stretch of the stream, the counts of two
-    samples differ by at most 2; over one from its start, by at most 1.
+    The epochs of the order inside, of n units each, follow one another in a stream. Position p of
+    epoch e is unit u = e * epoch_size + p of it, which is position u % n of epoch u // n inside.
+    Over any part of the stream, the counts of two samples differ by at most 2; over a part from its
+    start, by at most 1.
 
     Examples
     --------
@@ -67,14 +70,14 @@ class Epochs(Layer):
         object.__setattr__(self, "epoch_size", size)
         if not self.order.constant_num_units:
             rule = "Epochs needs an order with the same number of units in every epoch"
-            raise IndexPlanError(f"{rule}; got {self.order.algorithm}; give it epochs of its own")
+            raise IndexPlanError(f"{rule}; got {self.order.algorithm}; use that without Epochs")
         if size > (most := self._num_places):
-            rule = f"at most {most}, the units of its order's epochs"
+            rule = f"at most {most}, the units of all epochs of its order"
             raise wrong("epoch_size", rule, size, "use a smaller one")
 
     @once
     def traits(self) -> Traits:
-        """Reads are the inner order's where no epoch meets two of its own."""
+        """The inner order's, but samples may repeat where an epoch spans several inner epochs."""
         inner = self.order.traits
         reads = inner.reads
         if self.epoch_size != self._period:
@@ -88,16 +91,16 @@ class Epochs(Layer):
 
     @property
     def _num_places(self) -> int:
-        """How long the stream is."""
+        """The length of the stream, in units."""
         return min(PLACE_STOP - 1, EPOCH_STOP * self._period)
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
-        self._begin(epoch)  # whether there is such an epoch
+        self._begin(epoch)  # raises if there is no such epoch
         return self.epoch_size
 
     def _begin(self, epoch: int) -> int:
-        """Return the unit of the stream at which an epoch begins, all of which can be read."""
+        """Return the unit of the stream at which an epoch begins; raise if the epoch is past it."""
         begin = epoch * self.epoch_size
         if begin + self.epoch_size > self._num_places:
             end = self._num_places // self.epoch_size
@@ -119,7 +122,7 @@ class Epochs(Layer):
     def _inside(
         self, epoch: int, starts: Int64, stops: Int64
     ) -> Iterator[tuple[int, Int64, Int64]]:
-        """Yield the runs of the order inside, in order of reading: (epoch, starts, stops)."""
+        """Yield the runs in the order inside, as they are read: (epoch, starts, stops)."""
         n, begin = self._period, self._begin(epoch)
         some = stops > starts
         starts, stops = starts[some] + begin, stops[some] + begin

@@ -1,4 +1,4 @@
-"""Bins of samples of one group: grouped-v1."""
+"""Bins of samples of a single group: grouped-v1."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ CURE = "pass one number for all groups, or {group: number} with all of them"
 @register
 @dataclass(frozen=True, eq=False)
 class Grouped(Strata):
-    """Every epoch reads all samples once, in bins of one group each, such as an aspect ratio.
+    """Every epoch reads all samples once, in bins of one group each, such as one aspect ratio.
 
-    The bins are shuffled over the epoch, and hold other samples in each epoch. A plan's batch size
+    For images of several shapes, or texts of several languages, that cannot share a batch. The bins
+    are shuffled over the epoch, and each epoch puts other samples together. A plan's batch size
     counts bins.
 
     Parameters
     ----------
     groups : Column, array_like of int or path
-        The group of each sample, 0 <= group < 65,536: its resolution, language or source, numbered.
+        The number of each sample's group, 0 <= group < 65,536: of its resolution, language, ...
     batch_size : int, mapping of int to int, or sequence of int
-        Samples in a bin, 1 <= size < 2**31: of all groups, of each group by its number, or of
-        groups 0, 1, 2, ... One bin of each group may have fewer.
+        Samples in a bin, 1 <= size < 2**31: one size for all groups, a mapping of group to size, or
+        the sizes of groups 0, 1, 2, ... One bin of each group may have fewer.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or a group of some sample has no batch size.
+        If an argument is not as described above, or the group of some sample has no batch size.
 
     Examples
     --------
@@ -65,7 +66,7 @@ class Grouped(Strata):
     _: KW_ONLY
     seed: int = 0
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -88,7 +89,7 @@ class Grouped(Strata):
 
     @once
     def _present(self) -> Int64:
-        """The groups that some sample is of, rising."""
+        """The groups that have samples, rising."""
         counts = np.zeros(MOST_STRATA, np.int64)
         for start in range(0, len(self.groups), BLOCK):
             block = self.groups.array[start : start + BLOCK].astype(np.int64)
@@ -109,7 +110,7 @@ class Grouped(Strata):
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """The numbers of the groups that there are, as text."""
+        """The numbers of the groups that have samples, as text."""
         return tuple(map(str, self._present.tolist()))
 
     def _group_of(self, indices: Int64) -> Int64:
@@ -117,12 +118,12 @@ class Grouped(Strata):
 
     def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
         counts = np.diff(self._template.firsts).astype(np.float64)
-        shares: Float64 = counts / counts.sum()  # of samples, as groups' bins may differ in size
+        shares: Float64 = counts / counts.sum()  # of samples, as bin sizes may differ
         return shares
 
 
 def _sizes(given: Any, present: list[int], groups: Column) -> int | tuple[tuple[int, int], ...]:
-    """Return the samples in a bin: of all groups, or of each that some sample is of."""
+    """Return the samples in a bin: one size, or that of each group that has samples."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     elif isinstance(given, list | tuple) and all(
@@ -142,7 +143,8 @@ def _sizes(given: Any, present: list[int], groups: Column) -> int | tuple[tuple[
     for group in present:
         if group not in known:
             at = int(np.argmax(groups.array == group))
-            raise wrong(f"batch_size of group {group}", f"given, for sample {at}", None, CURE)
+            rule = f"given, as sample {at} is in that group"
+            raise wrong(f"batch_size of group {group}", rule, None, CURE)
     sizes = {known[group] for group in present}
-    # equal sizes are written in one way, whatever they came as
+    # equal sizes are always kept in the same form, so that equal orders compare equal
     return sizes.pop() if len(sizes) == 1 else tuple((group, known[group]) for group in present)

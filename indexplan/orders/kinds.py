@@ -1,4 +1,4 @@
-"""The kinds of orders: what each is made of, and an order from a line of text."""
+"""The kinds of orders: the fields of each, and how to read an order from a line of text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LIST = "`indexplan orders` lists them"
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A field of an order: what its class and the docstring of that say of it.
+    """A field of an order, as its class and the docstring of that describe it.
 
     Parameters
     ----------
     name, type : str
     required : bool
     default : object
-        None where the field is required.
+        None if the field is required.
     words : str
         The field's description in one line; empty if there is none.
     """
@@ -47,7 +47,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Answer):
-    """A kind of order: its name, its algorithm, what it is, and what a text says of it.
+    """A kind of order: its name, its algorithm, what it does, and the fields to set in a text.
 
     Examples
     --------
@@ -65,9 +65,9 @@ class Kind(Answer):
 
     @classmethod
     def of(cls, order: type[Order]) -> Kind:
-        """Return what a class of orders says of itself; `num_samples` is not the text's to say."""
+        """Return the kind of a class of orders; without `num_samples`, which no text sets."""
         text = order.__doc__ or ""
-        # where there is none, a dataclass writes its signature
+        # without a docstring, a dataclass writes its signature there
         first = "" if text.startswith(f"{order.__name__}(") else text.strip().partition("\n")[0]
         return cls(
             kind=_kind(order),
@@ -81,12 +81,12 @@ class Kind(Answer):
 
 
 def kinds() -> list[Kind]:
-    """Return all registered kinds of orders, by name, that can be written as text."""
+    """Return all registered kinds of orders that can be written as text, by name."""
     return [Kind.of(order) for order in _written()]
 
 
 def _written() -> list[type[Order]]:
-    """Return the registered classes that have fields: others write their dict form themselves."""
+    """Return the registered classes with fields; others have a `to_dict` of their own."""
     return [order for order in registered() if is_dataclass(order)]
 
 
@@ -101,12 +101,12 @@ def order_from_text(
     Parameters
     ----------
     text : str
-        Such as "block-shuffle block_size=4096", split into words as a shell does. The kind is an
+        Such as "block-shuffle block_size=4096", split into words as by a shell. The kind is an
         algorithm's name, with its version or without. A column is the path of its `.npy` file.
     num_samples : int
         Samples in the dataset.
     more : sequence of str
-        More words, such as "seed=1".
+        Further words, such as "seed=1".
     known : mapping, optional
         Values of fields that the text may leave out, such as the sizes of shards.
 
@@ -114,7 +114,7 @@ def order_from_text(
     ------
     IndexPlanError
         If the kind or a field is unknown, a field is missing or given twice, a value cannot be
-        read as the field's type, or is not one that the order takes; a column's file is not one.
+        read as the field's type, a column's file is no `.npy` file, or the order refuses a value.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def order_from_text(
     """
     try:
         first, *rest = [*shlex.split(text), *more]
-    except ValueError as error:  # no word, or an open quote
+    except ValueError as error:  # no word at all, or a quote that is not closed
         cure = 'write it as "block-shuffle block_size=4096"'
         rule = "text of a kind and its fields, with each quote closed"
         raise wrong("an order", rule, text, cure) from error
@@ -158,7 +158,7 @@ def order_from_text(
 
 
 def integer_in(text: str) -> int | None:
-    """Read an integer, also as 1e9 or 1_000_000; None if it is none."""
+    """Read an integer, such as 100, 1e9 or 1_000_000; return None for anything else."""
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -176,7 +176,7 @@ def _float(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
-# how values of a type are written: what reads one, or returns None, and what it has to look like
+# for each type: the function that reads a value, or returns None, and how a value is written
 READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (integer_in, "an integer, such as 4096 or 1e6"),
     "float": (_float, "a number, such as 0.5"),
@@ -187,7 +187,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 def _value(kind: str, field: Field, text: str) -> Any:
-    # of a choice, such as int | None, the first that a text can hold
+    # of a union, such as int | None, the first type that a text can hold
     first = next((each for each in field.type.split(" | ") if each in READERS), None)
     if first is None:
         rule = f"of a type that text can hold: {', '.join(READERS)}"
@@ -195,7 +195,7 @@ def _value(kind: str, field: Field, text: str) -> Any:
     read, rule = READERS[first]
     value = read(text)
     if value is None:
-        whole = field.type in (first, f"{first} | None")  # else it takes what no text here can hold
+        whole = field.type in (first, f"{first} | None")  # else it also takes what no text can hold
         cure = "write it so" if whole else "write it so, or the order as in Python"
         raise wrong(field.name, rule, text, cure)
     return value
@@ -206,7 +206,7 @@ def _named(word: str) -> type[Order]:
     known = _written()
     found = [order for order in known if word in {order.algorithm, _kind(order)}]
     if len(found) != 1:
-        # several versions of one kind: the algorithm's whole name tells which
+        # several versions of one kind: only the algorithm's whole name tells which
         names = [order.algorithm for order in found] or [_kind(order) for order in known]
         raise wrong("the kind of an order", f"one of {', '.join(names)}", word, _cure(word, names))
     return found[0]
@@ -230,7 +230,7 @@ def _fields(order: type[Order]) -> Iterator[Field]:
             default = field.default_factory()
         yield Field(
             name=field.name,
-            # the text of it: what it names may be imported for type checkers alone
+            # as text, since what it names may be imported for type checkers only
             type=re.sub(r"[\w.]+\.(?=Column\b)", "", formatannotation(field.type).strip("'")),
             required=default is MISSING,
             default=None if default is MISSING else default,
@@ -239,7 +239,7 @@ def _fields(order: type[Order]) -> Iterator[Field]:
 
 
 def _described(text: str) -> dict[str, str]:
-    """Return what the section Parameters of a docstring says of each, in one line."""
+    """Return the description of each parameter in a docstring, each as one line."""
     _, _, section = text.partition("\nParameters\n----------\n")
     section = re.split(r"\n\n\S.*\n-+(?:\n|$)", section)[0]  # up to the next one
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What orders over one other order have in common: a layer maps its runs to that order's."""
+"""What orders around one other order have in common: a layer maps its runs to that order's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from indexplan.orders.columns import Column
 
 
 class Layer(Order):
-    """An order over the order in its field `order`, whose samples and seed it shares."""
+    """An order around the order in its field `order`, whose samples and seed it shares."""
 
     order: Order
 
     def _look_inside(self) -> None:
-        """Take over the samples of the order inside, which has to be one."""
+        """Check the order inside, and take over its `num_samples`."""
         if not isinstance(self.order, Order):
             raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         object.__setattr__(self, "num_samples", self.order.num_samples)
@@ -26,22 +26,22 @@ class Layer(Order):
 
     @property
     def stream_key(self) -> int:
-        """What seeds of augmentation are hashed from: the key of the order inside."""
+        """The `stream_key` of the order inside."""
         return self.order.stream_key
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """The names of the groups of the order inside."""
+        """The `group_names` of the order inside."""
         return self.order.group_names
 
     @property
     def shares_of(self) -> str:
-        """What shares are of in the order inside."""
+        """The `shares_of` of the order inside."""
         return self.order.shares_of
 
     @property
     def shard_sizes(self) -> Column | None:
-        """Samples in each shard, where the order inside knows of shards."""
+        """Samples in each shard, if the order inside knows of shards; else None."""
         return self.order.shard_sizes
 
     def _group_of(self, indices: Int64) -> Int64:
@@ -51,7 +51,7 @@ class Layer(Order):
         return self.order._group_shares(epoch, start, stop)  # noqa: SLF001
 
     def _mean_shares(self, pieces: Iterable[tuple[int, int, int, int]]) -> Float64:
-        """Return the groups' shares over intervals inside: (times read, epoch, start, stop)."""
+        """Return each group's share over intervals inside: (times read, epoch, start, stop)."""
         total, units = np.zeros(len(self.group_names)), 0
         for times, epoch, start, stop in pieces:
             if num := times * (stop - start):
@@ -60,23 +60,25 @@ class Layer(Order):
         return total / units
 
     def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return the epoch and position inside before which lies all that was read so far."""
+        """Return the epoch and position inside before which all that was read so far lies."""
         return epoch, position
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run may go on: the layer is the same, and inside it all that was read.
+        """Return whether a run that was saved under the order `saved` may continue with this one.
+
+        It may if the layers are equal, and the order inside may continue where its reads ended.
 
         Parameters
         ----------
         saved : mapping
             The dict form of the order that the run was saved under.
         epoch, position : int
-            The first that is left to read.
+            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
 
         Raises
         ------
         IndexPlanError
-            If one of them is something else.
+            If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
         mine, inside = self.to_dict(), saved.get("order")
@@ -87,7 +89,7 @@ class Layer(Order):
 
 
 def nest(order: Order, inside: Order) -> None:
-    """Count how deep orders lie in each other, which readers of specs bound."""
+    """Note how deeply orders are nested, and raise if that is deeper than plans in JSON may be."""
     depth = max(getattr(order, "_depth", 1), 1 + getattr(inside, "_depth", 1))
     if depth > DEEPEST:
         rule = f"inside at most {DEEPEST - 1} others"
@@ -96,14 +98,14 @@ def nest(order: Order, inside: Order) -> None:
 
 
 def sorted_reads(samples: Int64, positions: Int64, count: int) -> tuple[Int64, Int64]:
-    """Return reads as `locate_all` does: positions by their sample's number, and offsets.
+    """Return reads as `locate_all` does: the positions sorted by sample, and offsets.
 
     Parameters
     ----------
     samples, positions : numpy.ndarray
-        int64, shape (reads,): which of the samples asked for is read, and where; in any order.
+        int64, shape (reads,): which of the requested samples is read, and where; in any order.
     count : int
-        How many were asked for.
+        Samples that were requested.
     """
     ends = np.cumsum(np.bincount(samples, minlength=count))
     by_sample = np.lexsort((positions, samples))

@@ -15,11 +15,11 @@ from indexplan.seeds import check_seed
 @register
 @dataclass(frozen=True, eq=False)
 class LengthGrouped(Buckets):
-    """Every epoch reads all samples once, in bins of a fixed number of similar length.
+    """Every epoch reads all samples once, in bins of a fixed number of samples of similar length.
 
-    The bins are shuffled over the epoch, and hold other samples in each epoch. A plan's batch size
-    counts bins: `Plan(order, batch_size=1)` is one bin for each rank and step, which loaders with
-    `keep_bins=False` collate as any batch.
+    For batches with little padding. The bins are shuffled over the epoch, and each epoch puts other
+    samples together. A plan's batch size counts bins: `Plan(order, batch_size=1)` gives each rank
+    one bin per step, which a loader with `keep_bins=False` collates like any batch.
 
     Parameters
     ----------
@@ -28,29 +28,30 @@ class LengthGrouped(Buckets):
     batch_size : int
         Samples in a bin, 1 <= batch_size < 2**31. One bin of an epoch may have fewer.
     num_buckets : int, default 64
-        Intervals of lengths that bins stay in, 1 <= num_buckets <= 65,536. With more, there is less
-        padding, but fewer samples can meet in a bin.
+        Intervals of lengths that are not mixed in a bin, 1 <= num_buckets <= 65,536. With more,
+        there is less padding, but fewer samples can share a bin.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else; names the first sample whose length is.
+        If an argument is not as described above; the message names the first sample with a wrong
+        length.
 
     Notes
     -----
-    Samples are sorted by length and cut into buckets of whole bins where padding is least; in each
-    epoch every bucket is shuffled. This takes 4 bytes a sample and 16 for each different length,
-    computed at first use.
+    Samples are sorted by length, and cut into buckets of whole bins where padding is least; in each
+    epoch every bucket is shuffled. This takes 4 bytes for each sample and 16 for each different
+    length, computed at first use.
 
     Examples
     --------
     >>> order = LengthGrouped([30, 5, 31, 4, 29, 6, 32], batch_size=2, num_buckets=2)
     >>> samples, offsets = order.take(0, 0, 4), order.offsets(0, 0, 4)
-    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]
+    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]  # 31 and 29 tokens, 5, ...
     [[2, 4], [1], [6, 0], [3, 5]]
-    >>> order.heaviest(0)
+    >>> order.heaviest(0)  # the position of the bin with 32 and 30 tokens
     2
     """
 
@@ -60,7 +61,7 @@ class LengthGrouped(Buckets):
     num_buckets: int = 64
     seed: int = 0
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -84,5 +85,5 @@ class LengthGrouped(Buckets):
         object.__setattr__(self, "seed", check_seed(self.seed))
         object.__setattr__(self, "num_samples", len(self.lengths))
 
-    def _size(self, longest: int) -> int:  # noqa: ARG002 (all bins have as many)
+    def _size(self, longest: int) -> int:  # noqa: ARG002 (the size is the same for all bins)
         return self.batch_size

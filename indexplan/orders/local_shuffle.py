@@ -15,11 +15,11 @@ from indexplan.seeds import LOCAL, check_seed, key_words
 @register
 @dataclass(frozen=True, eq=False)
 class LocalShuffle(Order):
-    """Every epoch reads the dataset in its own order, shuffled inside windows of neighbours.
+    """Every epoch reads the dataset from start to end, shuffled only within windows of neighbours.
 
     For curricula, over samples sorted by difficulty (`Subset(LocalShuffle(n, 1000), by_difficulty,
-    n)`); for time series; and to keep reads apart: two reads of a sample, in one epoch and the
-    next, are at least num_samples - window + 1 reads apart.
+    n)`); for time series; and to keep the reads of a sample apart: those in one epoch and in the
+    next are at least num_samples - window + 1 reads apart.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ class LocalShuffle(Order):
 
     Notes
     -----
-    Positions [v * window, (v + 1) * window) hold the samples of these numbers, permuted by the
-    network of shuffle-v1 with keys that Philox4x32-10 derives from v.
+    Positions [v * window, (v + 1) * window) hold the samples with these same numbers, permuted by
+    the network of shuffle-v1 with keys that Philox4x32-10 derives from v.
 
     Examples
     --------
-    >>> order = LocalShuffle(12, window=4, seed=1)
-    >>> [sorted(order.take(0, v, v + 4).tolist()) for v in (0, 4, 8)]
-    [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    >>> order = LocalShuffle(12, window=4, seed=3)
+    >>> order.take(0, 0, 12)
+    array([ 1,  2,  0,  3,  6,  5,  4,  7,  9,  8, 10, 11])
     """
 
     num_samples: int

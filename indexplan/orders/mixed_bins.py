@@ -1,8 +1,7 @@
-"""Units of several sources, each drawn by itself, put together in the order of reading.
+"""Units that were drawn source by source, put together in the order in which a mixture reads them.
 
-What a mixture asks of its sources is sorted by source. Of bins, it asks epoch by epoch: rows of
-(source, its number, its epoch, starts and stops of its runs, where its units begin and end among
-all).
+A mixture sorts its units by source. Sources of bins are drawn epoch by epoch, as rows of (source,
+its number, its epoch, starts and stops of its runs, where its units begin and end among all).
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ class Sorted(NamedTuple):
     """Units of a mixture, sorted by source.
 
     sources : int32 (num,)
-        The source of each unit, as they are read.
+        The source of each unit, in order of reading.
     begins : int64 (k + 1,)
-        Where the units of each source begin among all, and their end.
+        Where the units of each source begin among all, and where the last ones end.
     asked : list
-        Sources with their epochs, and where the runs of each epoch begin, and their end.
+        Sources with their epochs, and where the runs of each epoch begin and end.
     starts, stops : int64
         The runs of positions.
     """
@@ -37,7 +36,7 @@ class Sorted(NamedTuple):
     stops: Int64
 
     def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
-        """Return what is asked epoch by epoch, for orders that deal bins."""
+        """Return what to draw epoch by epoch, for orders that deal bins."""
         rows, done = [], 0
         for j, epochs, cuts in self.asked:
             for epoch, (a, b) in zip(epochs.tolist(), pairwise(cuts.tolist()), strict=True):
@@ -49,7 +48,7 @@ class Sorted(NamedTuple):
 
 
 def fill(sources: Int32, asked: list[Any], begins: Int64, out: Int64) -> None:
-    """Write the samples of units, of which source j's are counted from begins[j] on."""
+    """Write the samples of units; those of source j become indices from begins[j] on."""
     sizes = _sizes(asked, len(sources))
     ends = np.append(0, np.cumsum(sizes))
     drawn = np.empty(int(ends[-1]), np.int64)
@@ -61,7 +60,7 @@ def fill(sources: Int32, asked: list[Any], begins: Int64, out: Int64) -> None:
 
 
 def spans(sources: Int32, asked: list[Any]) -> Int64:
-    """Return which part is read of each sample of units; int64 (samples, 2)."""
+    """Return which part of each sample in the units is read; int64 (samples, 2)."""
     places = _places(sources, _sizes(asked, len(sources)))
     out = np.empty((len(places), 2), np.int64)
     drawn = [
@@ -73,14 +72,14 @@ def spans(sources: Int32, asked: list[Any]) -> Int64:
 
 
 def offsets(sources: Int32, asked: list[Any]) -> Int64:
-    """Return where the samples of units begin, and the end."""
+    """Return where the samples of each unit begin, and where the last ones end."""
     sizes = np.empty(len(sources), np.int64)
     sizes[np.argsort(sources, kind="stable")] = _sizes(asked, len(sources))
     return np.append(0, np.cumsum(sizes))
 
 
 def _sizes(asked: list[Any], num: int) -> Int64:
-    """Return the samples in each unit of those sorted by source."""
+    """Return the number of samples in each unit, sorted by source."""
     sizes = np.empty(num, np.int64)
     for source, _, inside, lows, highs, first, last in asked:
         sizes[first:last] = np.diff(source._offsets(inside, lows, highs))  # noqa: SLF001
@@ -88,8 +87,8 @@ def _sizes(asked: list[Any], num: int) -> Int64:
 
 
 def _places(sources: Int32, sizes: Int64) -> Int64:
-    """Return where the samples of units sorted by source belong."""
-    where = np.argsort(sources, kind="stable")  # unit i of those by source is unit where[i]
+    """Return where the samples of units that are sorted by source belong."""
+    where = np.argsort(sources, kind="stable")  # unit i by source is unit where[i] by reading
     at = np.empty(len(sources), np.int64)
     at[where] = sizes
     begin = (np.cumsum(at) - at)[where]

@@ -33,47 +33,48 @@ FIRST, ALL = "first_exhausted", "all_exhausted"
 @register
 @dataclass(frozen=True, eq=False, init=False)
 class Mixture(Order):
-    """Several sources read together, each as often as its weight says, evenly at every place.
+    """Reads several datasets together, each as often as its weight says, in an even alternation.
 
-    For several datasets with weights that may change during the run. Indices are those of the
-    sources one after another, as in `torch.utils.data.ConcatDataset`; `split` takes them apart.
+    For example 70 % web text and 30 % code. The weights may change during the run. Indices are
+    those of a `torch.utils.data.ConcatDataset` of the sources; `split` tells the source of each.
 
     Parameters
     ----------
     sources : mapping of str to Order, or sequence of (str, Order)
-        The names of the datasets, and how each is read, each with a seed of its own: of one seed,
-        sources of nearly the same size are read in nearly the same sequence. All epochs of a source
-        must have as many units.
+        The name of each dataset, and the order that reads it. Give each order its own seed: with
+        the same seed, sources of nearly the same size are read in nearly the same sequence. All
+        epochs of a source must have the same number of units.
     weights : mapping of str to number, or sequence of (int, mapping)
         How much each source is read, relative to the others; or phases `(unit, weights)`, each of
-        which holds from that unit of the whole run on, all epochs counted; the first unit is 0.
-        Written decimals are exact: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10 units.
+        which begins at that unit of the whole run, counted over all epochs; the first unit is 0.
+        Decimals are taken as written: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10 units.
     epoch_size : int or {"first_exhausted", "all_exhausted"}, optional
         Units in an epoch, 1 <= epoch_size < 2**63: by default as many as the sources have together.
-        Or up to where a source would begin anew, or until each source was read to its end once.
+        "first_exhausted" ends the epoch before any source would start again, "all_exhausted" when
+        each source has been read to its end at least once.
     seed : int, default 0
-        0 <= seed < 2**128, of the mixing; the sources have their own.
+        0 <= seed < 2**128, for the mixing; the sources have their own.
     period : int, optional
-        Units after which all counts are exact, up to 2**20, for weights that are no short decimals;
-        these are rounded to shares of it. By default 2**16.
+        For weights that are not short decimals: they are rounded to shares of so many units, after
+        which all counts are exact; at most 2**20. By default 2**16.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or two sources are equal. When an epoch is read: if it
-        needs unit 2**63 of the run or later, or epoch 2**32 of a source.
+        If an argument is not as described above, or two sources are equal. When an epoch is read,
+        if it needs unit 2**63 of the run or later, or epoch 2**32 of a source.
 
     Notes
     -----
-    Sources keep their own epochs: unit c of a source is position c % n of its epoch c // n, of n
-    units, however the mixture's epochs lie. So nothing of a source is repeated before all of it was
-    read, and nothing is lost where weights change.
+    Each source goes through its own epochs, wherever the mixture's epochs begin and end: the c-th
+    unit read of a source is position c % n of its epoch c // n, of n units. So no unit of a source
+    is repeated before all of them have been read, and none is skipped where weights change.
 
-    At every unit of a phase of weights, each source was read less than 1 unit more or less than its
-    share, and exactly its share at every multiple of the period: the pattern within a period is
+    At every place in a phase of weights, the number of units read of each source differs from its
+    share by less than 1, and at every multiple of the period by nothing: the pattern of a period is
     that of Baruah et al., "Proportionate progress: a notion of fairness in resource allocation"
-    (Algorithmica, 1996), turned and reversed anew in each period. So counts are even, where
-    independent draws deviate like the square root of the units read.
+    (Algorithmica, 1996); each period draws where in it to begin, and in which direction to go. The
+    counts of independent draws would deviate by about the square root of the units read.
 
     Examples
     --------
@@ -81,10 +82,10 @@ class Mixture(Order):
     >>> sources = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(90, seed=2)}
     >>> mixture = ip.Mixture(sources, weights={"web": 0.75, "code": 0.25}, seed=3)
     >>> source, index = mixture.split(mixture.take(0, 0, 8))
-    >>> source
-    array([0, 1, 0, 0, 0, 0, 1, 0])
-    >>> int(index.max()) < 700, mixture.names, mixture.shares
-    (True, ('web', 'code'), (3, 1))
+    >>> mixture.names, source
+    (('web', 'code'), array([0, 1, 0, 0, 0, 0, 1, 0]))
+    >>> index  # in its source
+    array([432,  51, 683, 589, 124, 423,  69,  87])
     """
 
     sources: tuple[tuple[str, Order], ...]
@@ -108,7 +109,7 @@ class Mixture(Order):
         for _, source in self.sources:
             nest(self, source)
         if (num_samples := int(self._ends[-1])) >= NUM_SAMPLES_STOP:
-            rule = "below 2**63 together"
+            rule = "fewer than 2**63 together"
             raise wrong("the sources' samples", rule, num_samples, "leave some of them out")
         keep(self, "num_samples", num_samples)
         check_different(self.sources)
@@ -117,12 +118,12 @@ class Mixture(Order):
         keep(self, "epoch_size", self._stop(epoch_size))
 
     def _stop(self, epoch_size: Any) -> int:
-        """Return the units of an epoch, of which there are as many as somebody asks for."""
+        """Return the units in an epoch, for an epoch size as a number or as a name."""
         if not isinstance(epoch_size, str) or epoch_size not in (FIRST, ALL):
             size = sum(self._sizes.tolist()) if epoch_size is None else epoch_size
             cure = f"pass how many units an epoch has, {FIRST!r} or {ALL!r}"
             return integer("epoch_size", size, 1, PLACE_STOP, cure)
-        last = epoch_size == ALL  # the place of a last unit, else of one past it
+        last = epoch_size == ALL  # look for the place of each last unit, else of the one after it
         sizes = self._sizes.tolist()
         places = [self._phases.place_of(j, size - last) for j, size in enumerate(sizes)]
         known = [place for place in places if place is not None]
@@ -134,7 +135,7 @@ class Mixture(Order):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sources' names, in their order."""
+        """The names of the sources, as they were given."""
         return tuple(name for name, _ in self.sources)
 
     @property
@@ -144,22 +145,22 @@ class Mixture(Order):
 
     @property
     def period(self) -> int:
-        """The units after which all counts are exactly their shares, in the last phase."""
+        """The units after which all counts are exact, in the last phase of weights."""
         return sum(self.shares)
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """The sources' names."""
+        """The names of the sources."""
         return self.names
 
     @property
     def shares_of(self) -> str:
-        """Weights are of units: where sources deal bins, samples come as these are sized."""
+        """What the weights count: "units" where the sources deal bins, else "samples"."""
         return "units" if self.deals_bins else "samples"
 
     @once
     def _ends(self) -> tuple[int, ...]:
-        """Where the indices of each source begin, and the last one's end."""
+        """Where the indices of each source begin, and where those of the last one end."""
         return (0, *accumulate(source.num_samples for _, source in self.sources))
 
     @once
@@ -169,7 +170,7 @@ class Mixture(Order):
 
     @once
     def _sizes(self) -> Int64:
-        """The units in an epoch of each source; int64 (k,)."""
+        """The number of units in an epoch of each source; int64 (k,)."""
         return np.array([source.num_units(0) for _, source in self.sources], np.int64)
 
     @once
@@ -182,7 +183,7 @@ class Mixture(Order):
 
     @once
     def traits(self) -> Traits:
-        """Samples are read once where all epochs are whole epochs of all sources."""
+        """Samples are read once if every epoch consists of whole epochs of all sources."""
         inner = [source.traits for source in self._whose]
         reads = max((each.reads for each in inner), key=READS.index)
         if reads != "any":
@@ -190,12 +191,12 @@ class Mixture(Order):
         return Traits(
             deals_bins=any(each.deals_bins for each in inner),
             reads=reads,
-            cuts_samples=inner[0].cuts_samples,  # as that of all others
+            cuts_samples=inner[0].cuts_samples,  # which all have in common
         )
 
     @property
     def _reads(self) -> str:
-        """How often an epoch reads units of its sources, if all of it is divided evenly."""
+        """How often an epoch reads each unit of its sources: a value of `Traits.reads`."""
         reads = "once"
         for place, shares in self.weights:
             periods, rest = divmod(self.epoch_size, sum(shares))
@@ -225,7 +226,7 @@ class Mixture(Order):
     def with_phase(
         self, place: int, weights: Mapping[str, Any], *, period: int | None = None
     ) -> Mixture:
-        """Return the mixture with other weights from a place on.
+        """Return this mixture with other weights from some unit of the run on.
 
         Earlier reads do not change, so a run can stop and resume with it:
         `plan.replace(order=...).resume(cursor)`, where the place is the cursor's or a later one.
@@ -233,16 +234,17 @@ class Mixture(Order):
         Parameters
         ----------
         place : int
-            The unit of the whole run from which on the weights hold: epoch * epoch_size +
-            position. Weights that were to begin there or later are dropped.
+            The unit of the whole run at which the weights begin: epoch * epoch_size + position.
+            Phases that began there or later are dropped.
         weights : mapping of str to number
+            As for `Mixture`.
         period : int, optional
-            As of a new mixture.
+            As for `Mixture`.
 
         Raises
         ------
         IndexPlanError
-            If one of them is something else.
+            If an argument is not as described above.
 
         Examples
         --------
@@ -259,7 +261,7 @@ class Mixture(Order):
         return Mixture(self.sources, phases, epoch_size=self.epoch_size, seed=self.seed)
 
     def split(self, indices: ArrayLike) -> tuple[Int64, Int64]:
-        """Return which source each index is of, and which of its samples.
+        """Return which source each index belongs to, and which of that source's samples it is.
 
         Parameters
         ----------
@@ -269,7 +271,7 @@ class Mixture(Order):
         Returns
         -------
         sources, samples : numpy.ndarray
-            int64, the shape of `indices`: places in `names`, and the samples' numbers there.
+            int64, the shape of `indices`: where in `names` the source is, and the index there.
 
         Raises
         ------
@@ -288,19 +290,21 @@ class Mixture(Order):
         return self._phases.shares(begin + start, begin + stop)
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run may go on: sources, and weights up to there, are the same.
+        """Return whether a run that was saved under the order `saved` may continue with this one.
+
+        It may if sources, epoch size and seed are equal, and the weights up to the given position.
 
         Parameters
         ----------
         saved : mapping
             The dict form of the order that the run was saved under.
         epoch, position : int
-            The first that is left to read.
+            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
 
         Raises
         ------
         IndexPlanError
-            If one of them is something else.
+            If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
         mine = self.to_dict()
@@ -327,11 +331,11 @@ class Mixture(Order):
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
-        self._begin(epoch)  # whether there is such an epoch
+        self._begin(epoch)  # raises if there is no such epoch
         return self.epoch_size
 
     def _begin(self, epoch: int) -> int:
-        """Return the unit of the run at which an epoch begins, all of which can be read."""
+        """Return the unit of the run at which an epoch begins; raise if that is past the end."""
         begin = epoch * self.epoch_size
         if begin + self.epoch_size >= PLACE_STOP:
             rule = f"below {(PLACE_STOP - 1) // self.epoch_size}, as the run ends at unit 2**63"
@@ -339,7 +343,7 @@ class Mixture(Order):
         return begin
 
     def _pieces(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, Int64, Int64]]:
-        """Cut runs of positions into some that are sorted at a time: how many units, and runs."""
+        """Cut runs of positions into pieces to sort at a time: number of units, starts, stops."""
         ends = np.cumsum(stops - starts)
         total = int(ends[-1]) if len(ends) else 0
         if total <= AT_ONCE:
@@ -350,7 +354,7 @@ class Mixture(Order):
             yield until - done, *cut_runs(starts, stops, ends, done, until)
 
     def _sorted(self, epoch: int, starts: Int64, stops: Int64) -> Sorted:
-        """Return some units of an epoch sorted by source."""
+        """Return the units at some positions of an epoch, sorted by source."""
         from indexplan.kernels import mixture
 
         sources, numbers = self._phases.deal(self._begin(epoch), starts, stops)
@@ -398,10 +402,10 @@ class Mixture(Order):
         return mixed_bins.offsets(units.sources, units.rows(self._whose))
 
     def _read_of(self, epoch: int, indices: Int64) -> Iterator[tuple[int, Int64, int, int, Int64]]:
-        """Yield sources, which of some samples are theirs, and the units that an epoch reads.
+        """Yield for each source of some samples which are its own, and its units in an epoch.
 
-        That is: the source's number, places in `indices`, the first of its units and the one past
-        the last, and the samples' numbers there.
+        That is: the source's number, where in `indices` its samples are, the first of its units and
+        the one past the last, and the samples' indices in the source.
         """
         begin = self._begin(epoch)
         starts = self._phases.count(begin).tolist()

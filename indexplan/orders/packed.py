@@ -1,4 +1,4 @@
-"""Bins of samples whose lengths sum to at most a bound: packed-v1."""
+"""Bins of samples whose lengths add up to at most a bound: packed-v1."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from indexplan.orders.strata import (
 )
 from indexplan.seeds import check_epoch, check_seed
 
-# Percents of all tokens, those of the shortest samples, that fill what the others leave. Of those
-# with which there is at most one bin in so many more than with any other, the one is taken whose
-# bins differ least in how many samples they have; tried on real lengths in benchmarks/measure.
+# Which percentage of all tokens, those of the shortest samples, to keep for filling the room that
+# the others leave. Each is tried. Of those with at most one bin in ENOUGH more than the best, the
+# one is taken whose bins differ least in how many samples they have. benchmarks/measure compares
+# them on real lengths.
 TAILS = (0, 1, 2, 5, 10, 20, 40, 100)
 ENOUGH = 1000
 
@@ -42,43 +43,45 @@ CUT = "np.minimum(lengths, max_length), where the dataset cuts them, or ip.piece
 @register
 @dataclass(frozen=True, eq=False)
 class Packed(ByLength):
-    """Every epoch reads all samples once, in bins that are filled up to a length.
+    """Every epoch reads all samples once, packed into bins of up to `max_length` tokens.
 
-    For rows of several texts, as in fine-tuning: bins are nearly full, and each holds long and
-    short samples, unlike those of packers that fill bins one by one. They are shuffled over the
-    epoch, and hold other samples in each epoch; all epochs have the same number. A plan's batch
-    size counts bins.
+    For fine-tuning on rows that hold several texts each. Bins are nearly full, and each holds long
+    and short samples, unlike those of packers that fill one bin after another. They are shuffled
+    over the epoch, and each epoch puts other samples together; all epochs have the same number of
+    bins. A plan's batch size counts bins.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
-        The length of each sample, 1 <= length <= 2**40, in tokens; below 2**63 in sum.
+        The length of each sample in tokens, 1 <= length <= 2**40; their sum is below 2**63.
     max_length : int
-        The sum of a bin's lengths is at most this; at least the longest length, and below 2**63.
+        Most tokens in a bin; at least the longest length, and below 2**63.
     max_samples : int, optional
-        Samples in a bin at most, 1 <= max_samples < 2**31; by default 2**31 - 1.
+        Most samples in a bin, 1 <= max_samples < 2**31; by default 2**31 - 1.
     min_stratum : int, default 1
-        At least this many samples of similar length are interchangeable, 1 <= min_stratum <= 2**32:
-        with more, samples meet more others, but bins are less full, as all count as the longest.
+        At least this many samples of similar length are interchangeable, 1 <= min_stratum <= 2**32.
+        With more, a sample shares its bin with more different ones over the epochs, but bins are
+        less full, as all interchangeable samples count as the longest of them.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else; names the first sample that is too long.
+        If an argument is not as described above; the message names the first sample with a wrong
+        length.
 
     Notes
     -----
     Which lengths share a bin is computed at first use, and is the same in all epochs; which samples
-    of these lengths do is shuffled. Inside a bin the longest come first. This takes 4 bytes a
-    sample, and more where there are few samples or many different lengths.
+    of these lengths is shuffled. Inside a bin the longest come first. This takes 4 bytes a sample,
+    and more where there are few samples or many different lengths.
 
     Examples
     --------
     >>> order = Packed([30, 5, 31, 4, 29, 6, 32], max_length=64)
     >>> samples, offsets = order.take(0, 0, 3), order.offsets(0, 0, 3)
-    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]
+    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]  # 31 + 6 + 4 tokens, ...
     [[2, 5, 3], [0, 4], [6, 1]]
     """
 
@@ -89,7 +92,7 @@ class Packed(ByLength):
     min_stratum: int = 1
     seed: int = 0
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -143,9 +146,9 @@ class Packed(ByLength):
         lengths: Column,
         cost: Callable[[Int64], Int64],
     ) -> Int64:
-        # where a stratum has one length, all bins of a pattern cost the same
+        # if each stratum has a single length, all bins of a pattern cost the same
         alike = self.min_stratum == 1 and lengths == self.lengths
-        if not alike or self._most_cost(cost) >= 2**63:  # where sums are looked at one by one
+        if not alike or self._most_cost(cost) >= 2**63:  # then the sums are checked one by one
             return super()._costs(epoch, starts, stops, lengths, cost)
         of_patterns = self._pattern_costs.get(cost)
         if of_patterns is None:
@@ -156,21 +159,21 @@ class Packed(ByLength):
         return of_patterns[np.searchsorted(self._template.bins, numbers, "right") - 1]
 
     def _most_cost(self, cost: Callable[[Int64], Int64]) -> int:
-        """Return what no bin costs more than."""
+        """Return an upper bound of the cost of any bin."""
         return int(self._template.sizes.max()) * int(cost(np.array([self._longest]))[0])
 
     @once
     def _pattern_costs(self) -> dict[Callable[[Int64], Int64], Int64]:
-        """What each pattern's bins cost, by what was asked for last."""
+        """What a bin of each pattern costs, under the function of costs that was used last."""
         return {}
 
     def _costs_of_patterns(self, cost: Callable[[Int64], Int64]) -> Int64:
-        """Return what the bins of each pattern cost, whose samples' lengths are known."""
+        """Return what a bin of each pattern costs, from the lengths in the pattern."""
         t = self._template
         _, strata, _, many, before = t.moves.astype(np.int64).T
         each, move = cost(self._longest - t.keys), t.lasts
         costs = np.zeros(len(move), np.int64)
-        while move.any():  # row 0 stands for no move, and puts no samples anywhere
+        while move.any():  # row 0 stands for no move
             costs += each[strata[move]] * many[move]
             move = before[move]
         return costs
@@ -178,7 +181,7 @@ class Packed(ByLength):
     def heaviest(self, epoch: int) -> int:
         """Return the position of a bin with the most tokens.
 
-        Read it first to find out at once whether memory suffices.
+        Run that batch first to find out at once whether memory suffices.
 
         Parameters
         ----------
@@ -200,16 +203,17 @@ class Packed(ByLength):
             samples = np.empty(int(offsets[-1]), np.int64)
             self._draw(epoch, some, offsets, samples)
             sums = np.add.reduceat(self._numbers(samples), offsets[:-1])
-            best = int(np.argmax(sums))  # the first: bins begin with shorter and shorter samples
+            best = int(np.argmax(sums))  # the first one, as later bins begin with shorter samples
             found.append((int(sums[best]), int(some[best])))
         number = max(found, key=itemgetter(0))[1]
         return int(self._positions(epoch, np.array([number]))[0])
 
 
 def _closed(places: Int64, least: int) -> Int64:
-    """Return which of the runs that begin at some places begin a stratum, and the end.
+    """Return which of the runs that begin at some places begin a stratum, and where the last ends.
 
-    A stratum is as many following runs as have `least` samples, the last one what is left.
+    A stratum consists of as many consecutive runs as hold at least `least` samples; the last one of
+    what is left.
     """
     if least == 1:
         return np.arange(len(places))
@@ -220,7 +224,7 @@ def _closed(places: Int64, least: int) -> Int64:
 
 
 def _best(pack: Callable[[int], Made]) -> Made:
-    """Return the packing whose bins are most alike, of those with hardly more bins than any."""
+    """Return, of the packings with nearly the fewest bins, the one whose bins are most alike."""
     from indexplan.kernels.packing import COUNT, SIZE
 
     found: list[tuple[int, int]] = []
@@ -238,5 +242,5 @@ def _best(pack: Callable[[int], Made]) -> Made:
 
 def _check_sum(total: int) -> None:
     if total >= 2**63:
-        cure = "count in larger units"
-        raise wrong("the sum of lengths, as they are counted,", "below 2**63", total, cure)
+        what = "the sum of lengths, each as the longest of its stratum,"
+        raise wrong(what, "below 2**63", total, "count in larger units")

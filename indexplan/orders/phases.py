@@ -1,4 +1,4 @@
-"""Which unit of which source a mixture reads at a place of its stream, by phases of weights."""
+"""Which unit of which source a mixture reads at each place of its stream, phase by phase."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PLACE_STOP = 2**63
 
 
 class Pattern(NamedTuple):
-    """The sources of a period of D slots, and where it may begin.
+    """The sequence of sources in a period of D slots, and where in it a period may begin.
 
     first : int64 (k + 1,), slots : int32 (D,)
         Source j has the slots [first[j], first[j + 1]) of `slots`, rising.
     row : int32 (D,)
         The source of each slot.
     turns : int32
-        Where a period may begin: at a slot of the row, or, D added, of the row backwards.
+        Where a period may begin: at a slot of the row; from D on, of the row read backwards.
     """
 
     first: Int64
@@ -40,7 +40,7 @@ class Pattern(NamedTuple):
         return self.slots[self.first[source] : self.first[source + 1]]
 
 
-@lru_cache(maxsize=16)  # 0.6 ms for 65,536 slots, of some 0.6 MB; 1 MB and 18 MB are the most
+@lru_cache(maxsize=16)  # 65,536 slots take 0.6 ms and some 0.6 MB, at most 1 MB; 2**20 slots 18 MB
 def pattern_of(shares: tuple[int, ...]) -> Pattern:
     """Return the pattern of some shares."""
     from indexplan.kernels import even_row  # which imports numba
@@ -56,8 +56,8 @@ def pattern_of(shares: tuple[int, ...]) -> Pattern:
         starts = starts[: even_row.starts_of(first, slots, lows, highs, picky, starts)]
     else:
         starts[:] = np.arange(num_slots)
-    # a row read backwards deviates as it does forwards, with the sign turned: it may begin where
-    # the row may end
+    # a row that is read backwards deviates with the opposite sign: so it may begin where the row
+    # may end
     turns = np.concatenate([starts, num_slots + np.sort(-starts % num_slots)])
     if np.count_nonzero(each) == 1:  # all turns are the same
         turns = turns[:1]
@@ -65,21 +65,21 @@ def pattern_of(shares: tuple[int, ...]) -> Pattern:
 
 
 class Phases:
-    """Phases of weights: where each begins, and its shares.
+    """The phases of weights of a mixture: where each begins, and its shares.
 
     Parameters
     ----------
     phases : tuple of (place, shares)
         Rising from 0.
     seed : int
-        Of the turns.
+        Draws where each period begins.
     """
 
     def __init__(self, phases: tuple[Phase, ...], seed: int) -> None:
         self.phases = phases
         self.places = [place for place, _ in phases]
         self.key = key_words(seed, MIXTURE, 0, 2)
-        self._held: tuple[int, Pattern] | None = None  # of the phase that was looked at last
+        self._held: tuple[int, Pattern] | None = None  # of the phase that was used last
 
     @once
     def bases(self) -> list[Int64]:
@@ -93,7 +93,7 @@ class Phases:
         """Return how many units of each source come before a place of a phase."""
         shares = self.phases[number][1]
         periods, rest = divmod(place, sum(shares))
-        if not rest:  # which takes no pattern
+        if not rest:  # then no pattern is needed
             return base + periods * np.array(shares, np.int64)
         from indexplan.kernels import mixture
 
@@ -119,7 +119,7 @@ class Phases:
         return self._count(number, self.bases[number], place - self.places[number])
 
     def deal(self, begin: int, starts: Int64, stops: Int64) -> tuple[Int32, Int64]:
-        """Return the sources and units that are read at runs of positions, counted from `begin`."""
+        """Return the sources and units read at runs of positions, counted from place `begin`."""
         total = int((stops - starts).sum())
         sources, numbers = np.empty(total, np.int32), np.empty(total, np.int64)
         if not total:
@@ -163,7 +163,7 @@ class Phases:
         return [(low + int(phase[a]), lows[a:b], highs[a:b]) for a, b in pairwise(ends)]
 
     def find(self, source: int, numbers: Int64) -> Int64:
-        """Return the places at which some units of a source are read, which it is; int64."""
+        """Return the places, int64, at which some units of a source are read, as all must be."""
         from indexplan.kernels import mixture
 
         bases = np.array([base[source] for base in self.bases])
@@ -178,7 +178,7 @@ class Phases:
         return places
 
     def place_of(self, source: int, number: int) -> int | None:
-        """Return the place at which a unit of a source is read; None if that is not below 2**63."""
+        """Return the place at which a unit of a source is read; None if that is 2**63 or later."""
         bases = [int(base[source]) for base in self.bases]
         phase = bisect_right(bases, number) - 1
         place, shares = self.phases[phase]
@@ -190,7 +190,7 @@ class Phases:
         return int(self.find(source, np.array([number], np.int64))[0])
 
     def shares(self, start: int, stop: int) -> Float64:
-        """Return the share of each source in places [start, stop), as the phases have it."""
+        """Return the share of each source in places [start, stop), as the weights say."""
         first, last = self.phase_at(start), self.phase_at(stop - 1)
         ends = [start, *self.places[first + 1 : last + 1], stop]
         total = np.zeros(len(self.phases[0][1]))

@@ -1,4 +1,4 @@
-"""Long samples cut into pieces, which are then the samples of an order."""
+"""Long samples cut into pieces, which an order then reads as its samples."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from indexplan.orders.strata import MOST_SAMPLES, exact_sum, lengths_of
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Pieces of samples: piece i is the tokens [starts[i], stops[i]) of sample samples[i].
+    """The pieces that `pieces` cuts: piece i is tokens [starts[i], stops[i]) of sample samples[i].
 
     Attributes
     ----------
     samples, starts, stops, lengths : numpy.ndarray
-        int64, shape (num_pieces,), read-only: by sample, and in each by start. The lengths are
-        those of the pieces, stops - starts.
+        int64, shape (num_pieces,), read-only; sorted by sample, then by start. The lengths are
+        stops - starts.
 
     Examples
     --------
@@ -40,27 +40,27 @@ class Pieces:
 
 
 def pieces(lengths: Numbers, max_length: int) -> Pieces:
-    """Cut samples that are too long into pieces of `max_length`, the last of each what is left.
+    """Cut samples that are too long into pieces of `max_length`, and a last piece of what is left.
 
-    The pieces are the same in all epochs. They are the samples of an order such as
-    `Packed(pieces.lengths, max_length)`, whose dataset has an item for each.
+    For orders such as `Packed(pieces(lengths, n).lengths, n)`, which then reads pieces as its
+    samples; the dataset needs an item for each piece. The pieces are the same in all epochs.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
         The length of each sample, 1 <= length <= 2**40.
     max_length : int
-        The length of a piece at most, 1 <= max_length < 2**63.
+        Most tokens in a piece, 1 <= max_length < 2**63.
 
     Returns
     -------
     Pieces
-        At most 2**32 of them; a sample of up to max_length is one.
+        At most 2**32 of them; a sample of up to max_length tokens is a single piece.
 
     Raises
     ------
     IndexPlanError
-        If a length or max_length is something else, or there are too many pieces.
+        If an argument is not as described above, or there are more than 2**32 pieces.
 
     Examples
     --------

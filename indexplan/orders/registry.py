@@ -1,4 +1,4 @@
-"""The kinds of orders that are known, and the order that a dict describes."""
+"""The registered kinds of orders, and the order that a dict describes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from indexplan.orders.columns import Columns, find_column, is_identity
 
 WRITTEN = "write specs with to_json"
 
-OURS = "indexplan.orders."  # where the orders of this library lie
+OURS = "indexplan.orders."  # where the orders of this library are
 
 _REGISTRY: dict[str, type[Order]] = {}
 
@@ -22,12 +22,12 @@ OrderType = TypeVar("OrderType", bound=Order)
 
 
 def register(order: type[OrderType]) -> type[OrderType]:
-    """Let plans from JSON and files know a kind of order; a class decorator.
+    """Register an order of your own, so that plans in JSON and files can hold it; a decorator.
 
     Raises
     ------
     IndexPlanError
-        If another class has the same `algorithm`.
+        If another class has registered the same `algorithm`.
 
     Examples
     --------
@@ -49,24 +49,24 @@ def register(order: type[OrderType]) -> type[OrderType]:
     array([9, 8, 7])
     """
     if not order.__module__.startswith(OURS):
-        _import_ours()  # whose names are taken
+        _import_ours()  # to know their names
     known = _REGISTRY.setdefault(order.algorithm, order)
     if known is not order:
-        rule = "a name that no other order has"
+        rule = "a name that no other class has registered"
         raise wrong("algorithm", rule, order.algorithm, "give it another name")
     return order
 
 
 @functools.cache
 def _import_ours() -> None:
-    """Import all orders of this library, most of which wait for their first use."""
+    """Import all orders of this library; most are otherwise imported at their first use."""
     folder = import_module(OURS.rstrip("."))
     for module in iter_modules(folder.__path__, OURS):
         import_module(module.name)
 
 
 def registered() -> list[type[Order]]:
-    """Return the registered kinds of orders, by the names of their algorithms."""
+    """Return the registered kinds of orders, sorted by algorithm."""
     _import_ours()
     return [kind for _, kind in sorted(_REGISTRY.items())]
 
@@ -79,18 +79,18 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
     data : mapping
         What `to_dict` returned.
     columns : folder, or iterable of columns, arrays, paths and folders, optional
-        Where the order's columns are found, by their sha256.
+        Where to find the order's columns, by their sha256.
 
     Raises
     ------
     IndexPlanError
-        If the algorithm is unknown, a field is missing, unknown or wrong, a column is not there,
-        or orders hold orders more than 8 deep.
+        If the algorithm is unknown, a field is missing, unknown or wrong, a column is not found,
+        or orders are nested more than 8 deep.
     """
     try:
         return _order(data, columns, 1)
-    except RecursionError:  # of lists in lists
-        raise wrong("an order", "of fields that are nested less deep", data, WRITTEN) from None
+    except RecursionError:  # lists nested in lists
+        raise wrong("an order", "a dict that is nested less deeply", data, WRITTEN) from None
 
 
 def _order(data: Any, columns: Columns, depth: int) -> Order:
@@ -109,7 +109,7 @@ def _order(data: Any, columns: Columns, depth: int) -> Order:
         raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
     values = {name: _value(name, value, columns, depth) for name, value in data.items()}
     order = kind._from_fields(values)  # noqa: SLF001 (of an order, for this)
-    if (written := order.to_dict()) != data:  # such as a path in a column's place
+    if (written := order.to_dict()) != data:  # for example a path instead of a column
         names = [name for name in data if written.get(name) != data[name]]
         rule = "as its to_dict writes them"
         raise wrong(f"{', '.join(names)} of an order of {kind.algorithm}", rule, data, WRITTEN)
@@ -117,7 +117,7 @@ def _order(data: Any, columns: Columns, depth: int) -> Order:
 
 
 def _value(name: str, value: Any, columns: Columns, depth: int) -> Any:
-    """Return what a JSON value of a field stands for: an order, a column, or itself."""
+    """Return what the JSON value of a field stands for: an order, a column, or itself."""
     if isinstance(value, Mapping) and "algorithm" in value:
         return _order(value, columns, depth + 1)
     if is_identity(value):

@@ -1,4 +1,4 @@
-"""Every unit several times: repeat-v1."""
+"""Every unit several times in an epoch: repeat-v1."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from indexplan.orders.traits import Traits
 @register
 @dataclass(frozen=True, eq=False)
 class Repeat(Layer):
-    """Reads every unit of another order several times an epoch, copies a known distance apart.
+    """Reads every unit of another order several times an epoch, the copies close to each other.
 
-    For repeated augmentation (Hoffer et al., "Augment Your Batch", CVPR 2020): copies of a sample
-    in one step, each augmented by the rank that reads it.
+    For repeated augmentation (Hoffer et al., "Augment Your Batch", CVPR 2020): a step reads several
+    copies of a sample, each of which is augmented by the rank that reads it.
 
     Parameters
     ----------
     order : Order
         What is read.
     copies : int
-        How often, 1 <= copies < 2**31.
+        How often each unit is read, 1 <= copies < 2**31.
     span : int, optional
-        Positions that hold all copies of some units, a multiple of `copies`; by default `copies`,
-        so that copies are neighbours. With the global batch as span, the copies fall into one
-        step, on different ranks where there are as many.
+        All copies of a unit lie in the same block of so many positions; a multiple of `copies`. By
+        default `copies`, so that copies are neighbours. With a span of the global batch, all copies
+        are in the same step, on different ranks if there are enough.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or an epoch would have 2**63 units or more.
+        If an argument is not as described above, or an epoch would have 2**63 units or more.
 
     Notes
     -----
-    Position p is in block p // span, which holds m = min(span, what is left) / copies units, in
-    turn: unit (p % span) % m of the block.
+    Position p is in block p // span, which holds m = min(span, what is left) / copies units, and
+    reads them in turn: at position p unit (p % span) % m of the block.
 
     Examples
     --------
@@ -68,17 +68,17 @@ class Repeat(Layer):
             raise wrong("span", f"a multiple of copies, {copies}", span, cure)
         object.__setattr__(self, "copies", copies)
         object.__setattr__(self, "span", span)
-        self.num_units(0)  # whether there are so many
+        self.num_units(0)  # raises if there are too many
 
     @once
     def traits(self) -> Traits:
-        """More than one copy is more than one read."""
+        """The inner order's; with more than one copy, samples are read more than once."""
         inner = self.order.traits
         reads = inner.reads if self.copies == 1 else "any"
         return replace(inner, reads=reads)
 
     def num_units(self, epoch: int) -> int:
-        """Return the units of the order inside, times the copies."""
+        """Return the number of units of the order inside, times the copies."""
         num_units = self.copies * self.order.num_units(epoch)
         if num_units >= 2**63:
             rule = f"an epoch of Repeat must have fewer than 2**63 units; got {num_units}"
@@ -87,11 +87,11 @@ class Repeat(Layer):
 
     @property
     def _width(self) -> int:
-        """Units inside that a span holds."""
+        """Different units in a span."""
         return (self.span or self.copies) // self.copies
 
     def _inside(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        """Return the positions inside of each position of some runs."""
+        """Return for each position of some runs the position in the order inside."""
         block, at = np.divmod(expand(starts, stops), self._width * self.copies)
         begin = block * self._width
         held = np.minimum(self._width, self.order.num_units(epoch) - begin)

@@ -14,17 +14,18 @@ from indexplan.orders.base import as_int64, check_num_samples
 def repeat_factors(
     image_ids: ArrayLike, category_ids: ArrayLike, threshold: float, num_samples: int
 ) -> NDArray[np.float64]:
-    """Return how often to read each image, so that those with rare categories come more often.
+    """Return how often to read each image of a dataset, so that rare categories are read more.
 
-    A category that is in the fraction f of the images has the factor max(1, sqrt(threshold / f));
-    an image has the largest factor of its categories, and 1 without any.
+    For detection and segmentation, where an image has several categories; the result is for
+    `Weighted`. A category that a fraction f of the images has gets the factor max(1,
+    sqrt(threshold / f)); an image gets the largest factor of its categories, or 1 if it has none.
 
     Parameters
     ----------
     image_ids, category_ids : array_like of int, shape (annotations,)
-        The image of each annotation, from 0 to num_samples - 1, and what it shows.
+        The image of each annotation, from 0 to num_samples - 1, and its category.
     threshold : float
-        Categories in a smaller fraction of the images are rare; LVIS uses 0.001.
+        Categories in a smaller fraction of the images than this are rare; LVIS uses 0.001.
     num_samples : int
         Images in the dataset.
 
@@ -36,8 +37,8 @@ def repeat_factors(
     Raises
     ------
     IndexPlanError
-        If the ids are not integers, as many of one as of the other, an image is not in the dataset,
-        or the threshold is not a number above 0 and up to 1.
+        If the ids are not integers, or not equally many, an image is not in the dataset, or the
+        threshold is not a number above 0 and up to 1.
 
     References
     ----------
@@ -56,9 +57,8 @@ def repeat_factors(
     images, categories = as_int64("image_ids", image_ids), as_int64("category_ids", category_ids)
     if images.ndim != 1 or images.shape != categories.shape:
         cure = "pass an image and a category for each annotation"
-        raise wrong(
-            "category_ids", f"of the shape of image_ids, {images.shape}", categories.shape, cure
-        )
+        rule = f"of the same shape as image_ids, {images.shape}"
+        raise wrong("category_ids", rule, categories.shape, cure)
     if images.size and not 0 <= images.min() <= images.max() < num_samples:
         bad = int(images[np.argmax((images < 0) | (images >= num_samples))])
         cure = "number the images as the dataset does"
@@ -68,7 +68,7 @@ def repeat_factors(
     category = category.ravel()
     by_image = np.lexsort((category, images))
     images, category = images[by_image], category[by_image]
-    first = np.ones(len(images), np.bool_)  # of the annotations of a category in an image
+    first = np.ones(len(images), np.bool_)  # marks one annotation of each category in an image
     first[1:] = (images[1:] != images[:-1]) | (category[1:] != category[:-1])
     frequency = np.bincount(category[first], minlength=len(numbers)) / num_samples
     factors = np.ones(num_samples)
@@ -77,10 +77,10 @@ def repeat_factors(
 
 
 def _fraction(threshold: Any) -> float:
-    """Return a threshold as a float, which it has to be."""
+    """Return a threshold as a float, or raise `IndexPlanError`."""
     try:
         number = float(threshold)
-    except Exception:  # TypeError, or whatever a class of somebody's raises
+    except Exception:  # TypeError, or whatever a user's class raises
         number = np.nan
     if isinstance(threshold, bool | np.bool_ | str | bytes) or not 0 < number <= 1:
         rule = "a fraction of the images, above 0 and up to 1"

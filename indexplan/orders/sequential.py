@@ -15,6 +15,8 @@ from indexplan.orders.registry import register
 class Sequential(Order):
     """Every epoch reads samples 0, 1, 2, ... in turn.
 
+    For evaluation, and for datasets that are shuffled already.
+
     Parameters
     ----------
     num_samples : int
@@ -27,7 +29,7 @@ class Sequential(Order):
 
     Examples
     --------
-    >>> Sequential(5).take(0, 1, 4)
+    >>> Sequential(5).take(0, 1, 4)  # positions 1, 2 and 3 of epoch 0
     array([1, 2, 3])
     """
 
@@ -45,7 +47,7 @@ class Sequential(Order):
         self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
     ) -> None:
         written = type(self)._fill  # noqa: SLF001
-        if written is not Sequential._fill:  # a class of somebody's that reads something else
+        if written is not Sequential._fill:  # a user's subclass that reads something else
             super()._fill_epochs(epochs, cuts, starts, stops, out)
             return
         runs = slice(cuts[0], cuts[-1])
@@ -68,7 +70,7 @@ def expand(starts: Int64, stops: Int64) -> Int64:
 def cut_runs(
     starts: Int64, stops: Int64, ends: Int64, done: int, until: int
 ) -> tuple[Int64, Int64]:
-    """Return the units [done, until) of runs, as runs; `ends` are their sizes added up."""
+    """Return the units [done, until) of some runs, as runs; `ends` is the cumsum of their sizes."""
     first, last = np.searchsorted(ends, [done, until - 1], side="right").tolist()
     low, high = starts[first : last + 1].copy(), stops[first : last + 1].copy()
     low[0] = stops[first] - (ends[first] - done)

@@ -1,4 +1,4 @@
-"""Shards in a shuffled order, read in lanes that stay with a node: shard-shuffle-v1."""
+"""Shuffled shards, read in lanes that each belong to one node: shard-shuffle-v1."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from indexplan.orders.registry import register
 from indexplan.seeds import LANES, PIECES, SHARDS, check_seed, key_words
 
 GRIDS = ("epoch", "stream")
-EPOCHS_AT_HAND = 3  # of which the row is kept: of 16 bytes a shard, up to 48 where it is sticky
-PLACES = 64  # that a stripe has in each lane, unless it is given
+EPOCHS_AT_HAND = 3  # whose rows are kept: 16 bytes a shard, up to 48 if sticky
+PLACES = 64  # places of each lane in a stripe, by default
 
 
 class Row(NamedTuple):
-    """What stands in an epoch's row of samples: at places from edges[k] on, place + deltas[k]."""
+    """The shuffled shards, end to end: at places from edges[k] on, sample place + deltas[k]."""
 
     edges: Int64
     deltas: Int64
 
 
 class Sized(Protocol):
-    """Something that has the sizes of shards, as `Shards` have."""
+    """Something with the sizes of shards, such as `Shards`."""
 
     @property
     def sizes(self) -> Column:
@@ -37,45 +37,48 @@ class Sized(Protocol):
 @register
 @dataclass(frozen=True, eq=False)
 class ShardShuffle(Order):
-    """Every epoch reads the shards in a shuffled order, in lanes that stay with a node.
+    """Shuffles shards and the samples in them, so that each node downloads only its part of them.
 
-    For datasets in shards of any sizes, on many nodes. The shuffled shards, one after another, are
-    cut into `lanes`, which are read side by side: a stripe has some places of each in turn. A
-    rank's share of a step is a stretch of a stripe, so each node meets the same few lanes in all
-    steps, and reads its own shards only; a global batch meets all lanes.
+    For datasets in shards of any sizes, read by many nodes. In each epoch the shuffled shards are
+    laid end to end, and cut into `lanes` of nearly equal size. The lanes are read side by side: a
+    *stripe* is one round over them, with `stripe / lanes` samples of each. A rank's share of a step
+    is an interval of a stripe, so each node reads from the same lanes in every stripe, and needs
+    only the shards in these, while a global batch mixes `lanes * global batch / stripe` lanes.
+    docs/shards.md helps to choose the numbers, and `traffic` tells what nodes download.
 
     Parameters
     ----------
     sizes : array_like of int, shape (num_shards,), Column, path of a .npy file, or Shards
-        Samples in each shard, 0 or more; 1 <= their sum, and sum + stripe < 2**63. Sample i of the
-        dataset is the one that comes after i others, shard after shard.
+        Samples in each shard, 0 or more; their sum is at least 1, and sum + stripe < 2**63. The
+        samples of the dataset are numbered shard after shard.
     lanes : int, default 64
-        1 <= lanes < 2**32. A multiple of the number of nodes.
+        1 <= lanes < 2**32. Choose a multiple of the number of nodes * stripe / global batch.
     stripe : int, optional
-        Places of a stripe, a multiple of `lanes`; 64 * lanes by default. A multiple of every global
-        batch of the run.
+        Samples in a stripe, a multiple of `lanes`; 64 * lanes by default. Choose a multiple of
+        every global batch of the run.
     window : int, default 2
-        Shards, of the mean size, whose samples are shuffled together; 1 <= window < 2**32.
+        Number of shards of a lane whose samples are shuffled together, as if all shards had the
+        mean size; 1 <= window < 2**32.
     sticky : bool, default False
-        Whether lanes keep their shards in all epochs, so that nodes which store them download them
-        only once: then only the order inside a lane changes.
+        Whether lanes keep their shards in all epochs, so that nodes with storage download them only
+        once. Then only the order inside a lane changes from epoch to epoch.
     grid : {"epoch", "stream"}, default "epoch"
-        Where stripes start: at each epoch's start, or, for plans with remainder="carry", whose
-        steps run through the epochs, at every multiple of `stripe` in the stream of all epochs.
+        Where stripes start: "epoch" at each epoch's start; "stream" at every multiple of `stripe`
+        in the stream of all epochs, for remainder="carry", whose steps run through the epochs.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or the sizes are all 0.
+        If an argument is not as described above.
 
     Examples
     --------
     >>> order = ShardShuffle([40, 0, 25, 60, 31], lanes=2, stripe=8, window=1, seed=1)
     >>> order.num_samples
     156
-    >>> order.take(0, 0, 8)  # four of a lane, then four of the other
+    >>> order.take(0, 0, 8)  # a stripe: four samples of one lane, then four of the other
     array([92, 70, 93, 85, 15, 20,  3,  6])
     """
 
@@ -116,7 +119,7 @@ class ShardShuffle(Order):
         if not isinstance(self.sticky, bool):
             raise wrong("sticky", "True or False", self.sticky, "leave it out for False")
         if self.grid not in GRIDS:
-            cure = "leave it out, or say stream where the plan's remainder is carry"
+            cure = 'leave it out, or use "stream" in a plan with remainder="carry"'
             raise wrong("grid", "epoch or stream", self.grid, cure)
         checked = {
             "sizes": sizes,
@@ -136,14 +139,14 @@ class ShardShuffle(Order):
 
     @once
     def _firsts(self) -> Int64:
-        """The first sample of each shard, and the end."""
+        """The first sample of each shard, and the number of samples."""
         firsts = np.zeros(len(self.sizes) + 1, np.int64)
         np.cumsum(self.sizes.array, out=firsts[1:])
         self.sizes.check_file()
         return firsts
 
     def _grid(self, epoch: int) -> Int64:
-        """Return what kernels know of the grid of an epoch."""
+        """Return what kernels need to know of an epoch's lanes, stripes and windows."""
         n, lanes, stripe = self.num_samples, self.lanes, self.stripe
         shift = epoch * n % stripe if self.grid == "stream" else 0
         window = min(self.window * -(-n // len(self.sizes)), 2**63 - 1)
@@ -151,11 +154,11 @@ class ShardShuffle(Order):
 
     @once
     def _rows(self) -> dict[int, Row]:
-        """The rows of the epochs that were asked for last."""
+        """The rows of the epochs that were used last."""
         return {}
 
     def _row(self, epoch: int) -> Row:
-        """Return what stands in the row of an epoch."""
+        """Return the row of an epoch."""
         found = self._rows.get(epoch)
         if found is None:
             found = self._row_of(epoch)
@@ -170,7 +173,7 @@ class ShardShuffle(Order):
         if not self.sticky:
             return self._slots(epoch)
         slots = self._slots_of_all_epochs
-        most = 3 * len(slots.deltas)  # each shard in a lane's end, in lanes of its own, in a start
+        most = 3 * len(slots.deltas)  # a shard may end one lane, fill others, and start another
         edges, deltas = np.empty(most + 1, np.int64), np.empty(most, np.int64)
         key = key_words(self.seed, PIECES, epoch, 2)
         num = reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
@@ -178,11 +181,11 @@ class ShardShuffle(Order):
 
     @once
     def _slots_of_all_epochs(self) -> Row:
-        """The row of shards that lanes keep."""
+        """The row of the shards that lanes keep in all epochs."""
         return self._slots(0)
 
     def _slots(self, epoch: int) -> Row:
-        """Return the row of shards that an epoch's words give."""
+        """Return the row of shards that the key words of an epoch give."""
         from indexplan.kernels import feistel, shards
 
         num = len(self.sizes)
@@ -201,7 +204,7 @@ class ShardShuffle(Order):
         from indexplan.kernels.shards import find_places
 
         edges, deltas = self._row(epoch)
-        samples = edges[:-1] + deltas  # at which the stretches start
+        samples = edges[:-1] + deltas  # the first sample of each stretch of the row
         by_sample = np.argsort(samples)
         stretch = by_sample[np.searchsorted(samples[by_sample], indices, "right") - 1]
         out = np.empty(len(indices), np.int64)

@@ -1,4 +1,4 @@
-"""Integer shares: of weights, exact where they are short decimals, else by largest remainder."""
+"""Weights as integer shares: exact for short decimals, else rounded by largest remainder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from indexplan.errors import integer, wrong
 
-PERIOD = 2**16  # where weights are no short decimals
+PERIOD = 2**16  # for weights that are not short decimals
 LONGEST_PERIOD = 2**20
 MOST_PHASES = 2**12
 CURE = 'pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]'
 
-Phase = tuple[int, tuple[int, ...]]  # where it begins, and its shares
+Phase = tuple[int, tuple[int, ...]]  # the unit of the run at which it begins, and its shares
 
 
 def integers(weights: Sequence[int | Fraction]) -> list[int]:
@@ -38,8 +38,8 @@ def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
 def shares_of(weights: Sequence[int | Fraction], period: int | None) -> tuple[int, ...]:
     """Return weights, which are not all 0, as integers that add up to a period.
 
-    Without a period, they are exact where the least that allows it is at most 2**16. Else what
-    would get less than 1 of the period gets 1, and the rest is rounded by largest remainder.
+    Without a period, they are exact if a period of at most 2**16 allows it. Else each positive
+    weight whose share would be less than 1 gets 1, and the others are rounded by largest remainder.
     """
     each = integers(weights)
     if period is None:
@@ -59,13 +59,13 @@ def shares_of(weights: Sequence[int | Fraction], period: int | None) -> tuple[in
 
 
 def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, ...]:
-    """Return phases of weights, or one for all of a run, as places and shares.
+    """Return phases of weights, or the weights of a whole run, as (place, shares) of each phase.
 
     Raises
     ------
     IndexPlanError
-        If weights are not those of all the names, negative or all 0, places do not rise from 0, or
-        the period is too long, or too short to hold each positive weight.
+        If weights are not given for exactly the names, are negative or all 0, places do not rise
+        from 0, or the period is too long, or too short for a unit of each positive weight.
     """
     if period is not None:
         period = integer("period", period, 1, LONGEST_PERIOD + 1, "leave it out")
@@ -73,11 +73,11 @@ def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, .
     entries = [(0, weights)] if isinstance(weights, Mapping) else weights
     try:
         entries = [(place, row) for place, row in entries]
-    except Exception:  # whatever somebody's classes raise
+    except Exception:  # whatever a user's class raises
         raise wrong("weights", rule, weights, CURE) from None
     if not 0 < len(entries) <= MOST_PHASES:
-        rule = f"phases, from 1 to {MOST_PHASES}"
-        raise wrong("weights", rule, len(entries), "leave some of them out")
+        rule = f"from 1 to {MOST_PHASES} phases"
+        raise wrong("weights", rule, len(entries), "leave some out" if entries else CURE)
     phases: list[Phase] = []
     for place, row in entries:
         least = phases[-1][0] + 1 if phases else 0
@@ -89,7 +89,7 @@ def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, .
 
 
 def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, ...]:
-    """Return the shares of one phase, from its weights or as they are."""
+    """Return the shares of a phase, from its weights or as they are given."""
     if not isinstance(weights, Mapping):
         if period is not None:
             raise wrong("period", "left out where shares are given", period, "leave it out")
@@ -101,9 +101,9 @@ def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, .
     fractions = [_weight(name, weights[name]) for name in names]
     num_positive = sum(weight > 0 for weight in fractions)
     if not num_positive:
-        raise wrong("weights", "above 0 for one source at least", dict(weights), CURE)
+        raise wrong("weights", "above 0 for at least one source", dict(weights), CURE)
     if period is not None and period < num_positive:
-        rule = f"at least {num_positive}, a slot for each positive weight"
+        rule = f"at least {num_positive}, one unit for each positive weight"
         raise wrong("period", rule, period, "leave it out")
     return shares_of(fractions, period)
 
@@ -114,21 +114,21 @@ def _weight(name: str, weight: Any) -> int | Fraction:
         return weight
     try:
         whole = isinstance(weight, int | Fraction | Decimal)
-        exact = weight if whole else Decimal(repr(float(weight)))  # quicker to read than a Fraction
+        exact = weight if whole else Decimal(repr(float(weight)))  # faster to parse than a Fraction
         fraction = Fraction(*exact.as_integer_ratio())
         other = isinstance(weight, bool | str | bytes) or type(weight).__name__ == "bool"  # NumPy's
         right = fraction.numerator >= 0 and not other
-    except Exception:  # not a number, not finite, or whatever somebody's class raises
+    except Exception:  # not a number, not finite, or whatever a user's class raises
         right = False
     if not right:
         what = f"the weight of {name!r}"
-        raise wrong(what, "a finite number from 0 on", weight, "use 0 to leave it out")
+        raise wrong(what, "a finite number of at least 0", weight, "use 0 to leave the source out")
     return fraction
 
 
 def _checked(shares: Any, k: int) -> tuple[int, ...]:
-    """Return a row of shares, which is what a dict form holds."""
-    rule = f"{k} integers from 0 on, one for each source, of a sum from 1 to 2**20"
+    """Return the shares of a phase, as a dict form holds them."""
+    rule = f"{k} integers of at least 0, one for each source, with a sum from 1 to 2**20"
     if not isinstance(shares, list | tuple) or len(shares) != k:
         raise wrong("shares", rule, shares, CURE)
     row = tuple(integer("a share", each, 0, LONGEST_PERIOD + 1, CURE) for each in shares)

@@ -14,14 +14,17 @@ from indexplan.seeds import SHUFFLE, check_seed, key_words
 @register
 @dataclass(frozen=True, eq=False)
 class Shuffle(Order):
-    """Every epoch reads all samples once, each epoch in another order drawn by the seed.
+    """Every epoch reads all samples once, in a new random order that the seed determines.
+
+    The usual choice for training. Nothing of the dataset's size is ever allocated, so that 1e12
+    samples cost as little as a thousand; `DistributedSampler` does the same with a list of all.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset, 1 <= num_samples < 2**63.
     seed : int, default 0
-        0 <= seed < 2**128. Other seeds, and other epochs, give unrelated orders.
+        0 <= seed < 2**128. Each seed, and each epoch, gives an order unrelated to the others.
 
     Raises
     ------
@@ -32,10 +35,14 @@ class Shuffle(Order):
     -----
     shuffle-v1 is a generalised Feistel network on a near-square domain with cycle walking (Black
     and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002): each index costs the same
-    few multiplications wherever it is, and nothing of the dataset's size is ever allocated.
+    few multiplications, whatever its position.
 
     Examples
     --------
+    >>> order = Shuffle(10, seed=7)
+    >>> order.take(0, 0, 10), order.take(1, 0, 10)  # epochs 0 and 1
+    (array([3, 2, 4, 5, 1, 0, 6, 9, 8, 7]), array([4, 1, 3, 8, 6, 2, 5, 7, 9, 0]))
+
     >>> order = Shuffle(1_000_000_000_000, seed=7)
     >>> positions = order.locate(0, [0, 999_999_999_999])
     >>> order.take(0, positions)
@@ -65,7 +72,7 @@ class Shuffle(Order):
         self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
     ) -> None:
         written = type(self)._fill  # noqa: SLF001
-        if written is not Shuffle._fill:  # a class of somebody's that reads something else
+        if written is not Shuffle._fill:  # a user's subclass that reads something else
             super()._fill_epochs(epochs, cuts, starts, stops, out)
             return
         from indexplan.kernels import permutation

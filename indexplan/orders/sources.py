@@ -14,12 +14,12 @@ SOURCES = 'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}'
 
 def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
     """Return sources as names and orders."""
-    rule = f"different names, each with an order, from 1 to {MOST_SOURCES} of them"
+    rule = f"from 1 to {MOST_SOURCES} orders, each with a name of its own"
     try:
         pairs = sources.items() if isinstance(sources, Mapping) else sources
         named = tuple((name, order) for name, order in pairs)
         right = 0 < len({name for name, _ in named}) == len(named) <= MOST_SOURCES
-    except Exception:  # whatever somebody's classes raise
+    except Exception:  # whatever a user's class raises
         raise wrong("sources", rule, sources, SOURCES) from None
     if not right or not all(isinstance(name, str) for name, _ in named):
         raise wrong("sources", rule, sources, SOURCES)
@@ -34,24 +34,24 @@ def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
 
 
 def check_alike(sources: tuple[tuple[str, Order], ...]) -> None:
-    """Refuse some that cut samples beside others, of whose samples nobody knows the lengths."""
+    """Refuse sources that cut samples together with others, whose lengths are unknown."""
     cut = {order.traits.cuts_samples: name for name, order in sources}
     if len(cut) > 1:
-        rule = "sources that all cut samples, or none of them"
-        got = f"{cut[True]!r}, which does, and {cut[False]!r}"
+        rule = "sources all of which cut samples, or none"
+        got = f"{cut[True]!r}, which does, and {cut[False]!r}, which does not"
         cure = "read all of them in DocumentWindows"
         raise IndexPlanError(f"Mixture needs {rule}; got {got}; {cure}")
 
 
 def check_different(sources: tuple[tuple[str, Order], ...]) -> None:
-    """Refuse two equal sources, whose samples would be read in the same sequence."""
+    """Refuse two equal sources, which would read their samples in the same sequence."""
     alike: dict[tuple[str, int], list[tuple[str, Order]]] = {}
-    for name, order in sources:  # only such are compared, as that may take a look at columns
+    for name, order in sources:  # compare only these, as it may need to hash columns
         alike.setdefault((order.algorithm, order.num_samples), []).append((name, order))
     for some in alike.values():
         texts: dict[str, str] = {}
         for name, order in some if len(some) > 1 else []:
             other = texts.setdefault(order._text, name)  # noqa: SLF001 (of an order too)
             if other != name:
-                cure = "give each its own seed, or both read their samples in one sequence"
+                cure = "give each its own seed: equal orders read samples in the same sequence"
                 raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)

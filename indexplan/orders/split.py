@@ -1,4 +1,4 @@
-"""Disjoint parts of a dataset, by formula: split-v1."""
+"""Disjoint parts of a dataset, computed by a formula: split-v1."""
 
 from __future__ import annotations
 
@@ -27,34 +27,35 @@ CURE = "make parts with indexplan.Split, or indexplan.folds"
 @register
 @dataclass(frozen=True, eq=False)
 class Part(Order):
-    """One part of a dataset that was split: what `Split` and `folds` give.
+    """One part of a dataset, as `Split` and `folds` return it: the same samples in every epoch.
 
-    The same samples in every epoch, in the same order: `Subset(Shuffle(len(part)), part, n)`
-    shuffles them. Nothing is stored unless groups are kept together.
+    It reads them in the same sequence in every epoch: `Subset(Shuffle(len(part)), part,
+    num_samples)` shuffles them. No list of samples is stored unless groups are kept together.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset.
     sizes : sequence of int
-        Samples in each part of the split, or groups where there are `groups`.
+        Samples in each part of the split; with `groups`, groups in each part.
     parts : sequence of int
-        The numbers of the parts that are read, rising.
+        The numbers of the parts of the split to read, rising.
     seed : int, default 0
         0 <= seed < 2**128.
     groups : Column, array_like of int or path, optional
-        The group of each sample; samples of one group are in one part.
+        The group of each sample; all samples of a group are in the same part.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or the sizes do not add up.
+        If an argument is not as described above, or the sizes do not add up to the number of
+        samples; or of groups, when the part is first read.
 
     Notes
     -----
     Position p of the split is sample s(p), where s is shuffle-v1 on [0, num_samples) with the key
-    words of purpose 18; parts are consecutive intervals of positions. With groups, it is the
-    groups, by rising value, that are split so; a part's samples rise.
+    words of purpose 18; parts are consecutive intervals of positions. With groups, the groups, by
+    rising value, are split in this way, and a part reads its samples by rising index.
 
     Examples
     --------
@@ -86,8 +87,8 @@ class Part(Order):
         if self.groups is not None:
             groups = Column.of(self.groups, INTEGERS)
             if len(groups) != num_samples:
-                rule = f"of {num_samples} numbers, one for each sample"
-                raise wrong("groups", rule, len(groups), "give each sample its group")
+                rule = f"{num_samples} numbers, one for each sample"
+                raise wrong("groups", rule, len(groups), "pass the group of each sample")
             object.__setattr__(self, "groups", groups)
         elif sum(sizes) != num_samples:
             raise wrong("the sum of sizes", f"{num_samples}, num_samples", sum(sizes), CURE)
@@ -96,14 +97,14 @@ class Part(Order):
         return self.num_units(0)
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
-        """Return the samples in the part."""
+        """Return the number of samples in the part."""
         if self._members is not None:
             return len(self._members)
         return sum(self.sizes[part] for part in self.parts)
 
     @once
     def _intervals(self) -> tuple[Int64, Int64, Int64]:
-        """Where in the split the chosen parts start and stop, and where in the row each starts."""
+        """Where in the split the chosen parts start and stop, and at which position each starts."""
         ends = np.cumsum([0, *self.sizes], dtype=np.int64)
         starts, stops = ends[list(self.parts)], ends[[part + 1 for part in self.parts]]
         sizes = stops - starts
@@ -111,7 +112,7 @@ class Part(Order):
 
     @once
     def _members(self) -> Int64 | None:
-        """The samples of the chosen parts, rising, where groups are kept together."""
+        """The samples of the chosen parts, rising, if groups are kept together; else None."""
         if self.groups is None:
             return None
         values, group = np.unique(self.groups.array, return_inverse=True)
@@ -153,7 +154,10 @@ class Part(Order):
 
 
 class Split(Mapping[str, Part]):
-    """Disjoint parts of a dataset, the same on all ranks and in all epochs, without lists.
+    """Splits a dataset at random into disjoint parts, such as train and val, without storing lists.
+
+    Works as a read-only dict of `Part` by name. The parts are the same on all ranks and in all
+    epochs. To train on one, shuffle it with `Subset`, as in the example.
 
     Parameters
     ----------
@@ -164,17 +168,18 @@ class Split(Mapping[str, Part]):
     seed : int, default 0
         0 <= seed < 2**128. Another seed gives other parts.
     groups : Column, array_like of int or path, optional
-        The group of each sample, such as its patient, speaker or document: samples of one group
-        are in one part, and it is groups that are counted.
+        The group of each sample, such as its patient, speaker or document: all samples of a group
+        are in the same part. The parts are then shares of the groups, not of the samples.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or a part would be empty.
+        If an argument is not as described above, or a part would be empty.
 
     Notes
     -----
-    Sizes are the exact shares, rounded by largest remainder, ties to the first; 0.1 is a tenth.
+    Sizes are the exact shares, rounded by largest remainder, ties to the first; 0.1 is exactly a
+    tenth.
 
     Examples
     --------
@@ -184,8 +189,8 @@ class Split(Mapping[str, Part]):
     >>> len(train), len(val)
     (1153050, 128117)
     >>> order = ip.Subset(ip.Shuffle(len(train), seed=1), train, num_samples=1_281_167)
-    >>> int(val.locate(0, order.take(0, 5))[0])  # what is trained on is not in the other part
-    -1
+    >>> val.locate(0, order.take(0, 0, 5))  # no sample that is trained on is in val
+    array([-1, -1, -1, -1, -1])
     """
 
     def __init__(
@@ -205,7 +210,7 @@ class Split(Mapping[str, Part]):
             what = "samples" if column is None else "groups"
             enough = math.ceil(sum(shares) / min(shares))
             rule = f"at least {enough}, so that {names[sizes.index(0)]!r} has one"
-            raise wrong(f"the number of {what}", rule, total, "use larger parts")
+            raise wrong(f"the number of {what}", rule, total, "give that part a larger share")
         made = (Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes)))
         self._parts = dict(zip(names, made, strict=True))
 
@@ -226,21 +231,21 @@ class Split(Mapping[str, Part]):
 def folds(
     num_samples: int, k: int, *, seed: int = 0, groups: Any = None
 ) -> list[tuple[Part, Part]]:
-    """Return the k folds of a cross-validation: for each, what to train on, and what is left out.
+    """Return k folds for cross-validation: for each, the part to train on and the part left out.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset.
     k : int
-        How many, 2 <= k <= 65,536; of sizes that differ by at most one sample, or group.
+        Folds, 2 <= k <= 65,536. Their sizes differ by at most one sample; or one group.
     seed, groups
         As for `Split`.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or there are fewer samples, or groups, than folds.
+        If an argument is not as described above, or there are fewer samples, or groups, than folds.
 
     Examples
     --------
@@ -248,7 +253,7 @@ def folds(
     >>> [(len(train), len(val)) for train, val in ip.folds(10, 3)]
     [(6, 4), (7, 3), (7, 3)]
     """
-    k = integer("k", k, 2, MOST_PARTS + 1, "pass how many folds there are")
+    k = integer("k", k, 2, MOST_PARTS + 1, "pass how many folds to make")
     split = Split(num_samples, [(str(i), 1) for i in range(k)], seed=seed, groups=groups)
     parts = list(split.values())
     first = parts[0]
@@ -262,7 +267,7 @@ def folds(
 
 
 def _shuffled(n: int, seed: int, starts: Int64, stops: Int64) -> Int64:
-    """Return what shuffle-v1 has at some runs of positions, with a split's key words."""
+    """Return the numbers of shuffle-v1 at some runs of positions, with the key words of a split."""
     from indexplan.kernels import feistel, permutation
 
     out = np.empty(int((stops - starts).sum()), np.int64)
@@ -278,7 +283,7 @@ def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:
         pairs = list(dict(parts).items())
         shares = [Fraction(repr(float(share))) for _, share in pairs]
         whole = 0 < len(pairs) == len(parts) <= MOST_PARTS  # no name twice
-    except Exception:  # whatever somebody's classes raise
+    except Exception:  # whatever a user's class raises
         raise wrong("parts", rule, parts, cure) from None
     names = [name for name, _ in pairs]
     if not whole or min(shares) <= 0 or not all(isinstance(name, str) for name in names):
@@ -287,11 +292,11 @@ def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:
 
 
 def _integers(name: str, values: Any, start: int, stop: int) -> list[int]:
-    """Return a short row of integers, each in its range."""
+    """Return a short list of integers, each in a range, or raise `IndexPlanError`."""
     try:
         row = list(values)
-    except Exception:  # TypeError, or whatever a class of somebody's raises
-        raise wrong(name, "a row of integers", values, CURE) from None
+    except Exception:  # TypeError, or whatever a user's class raises
+        raise wrong(name, "a list of integers", values, CURE) from None
     if len(row) > MOST_PARTS:
         raise wrong(name, f"at most {MOST_PARTS} numbers", len(row), CURE)
     return [integer(f"a number of {name}", each, start, stop, CURE) for each in row]

@@ -1,8 +1,9 @@
-"""Bins of samples that may stand in for each other: what orders by length and by group share.
+"""Bins of interchangeable samples: what orders by length and by group have in common.
 
-Which places of which strata make a bin is worked out once, from the column alone (`Template`); in
-each epoch a shuffle of each stratum says which of its samples stands at which place. So the number
-of bins, and their sizes, are the same in every epoch, and any bin costs what it holds.
+A stratum consists of samples that are interchangeable. Which places of which strata make a bin is
+computed once, from the column alone (`Template`); in each epoch a shuffle of each stratum says
+which of its samples is at which place. So the number of bins, and their sizes, are the same in
+every epoch, and to draw a bin costs only as much as it holds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.traits import Traits
 from indexplan.seeds import BINS, STRATA, check_epoch, key_words
 
-MOST_SAMPLES = 2**32  # of which rows hold four bytes each
+MOST_SAMPLES = 2**32  # their numbers are stored in four bytes each
 LONGEST = 2**40
 MOST_STRATA = 2**16
 SIZE_STOP = 2**31  # of bins
@@ -34,28 +35,28 @@ UInt32 = NDArray[np.uint32]
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """Which samples may stand where, in every epoch: strata, and how bins are made of them.
+    """Which samples may be where in every epoch: the strata, and how bins are made of them.
 
-    Bins that are made alike are a pattern, and have following numbers. A move puts `many` samples
-    of one stratum into each of some following bins.
+    Bins that are made alike form a pattern, and have consecutive numbers. A move puts `many`
+    samples of one stratum into each of some consecutive bins.
 
     Attributes
     ----------
     rows : numpy.ndarray
-        uint32, shape (n,): all samples, by strata.
+        uint32, shape (n,): all samples, sorted by stratum.
     keys, places : numpy.ndarray
-        int64, shapes (d,) and (d + 1,): runs of `rows` in which samples rise: the largest key in
-        each, and its first place; the end.
+        int64, shapes (d,) and (d + 1,): of the runs of `rows` in which samples rise, the largest
+        key in each and its first place, and then n.
     firsts : numpy.ndarray
-        int64, shape (num_strata + 1,): the first place of each stratum, and the end.
+        int64, shape (num_strata + 1,): the first place of each stratum, and then n.
     moves : numpy.ndarray
-        uint32, shape (num_moves + 1, 5): the first place of each move, its stratum, the first bin,
-        `many`, and the move that these bins had had before; 0 for none, which row 0 stands for.
-        Places rise.
+        uint32, shape (num_moves + 1, 5): the first place of each move, its stratum, its first bin,
+        `many`, and the move before it in these bins, or 0 if it is their first. Row 0 stands for no
+        move. Places rise.
     bins : numpy.ndarray
-        int64, shape (num_patterns + 1,): the first bin of each pattern, and the end.
+        int64, shape (num_patterns + 1,): the first bin of each pattern, and the number of bins.
     lasts, sizes : numpy.ndarray
-        int64, shape (num_patterns,): the last move of each, and the samples in a bin of it.
+        int64, shape (num_patterns,): the last move of each pattern, and the samples in each bin.
     """
 
     rows: UInt32
@@ -69,9 +70,9 @@ class Template:
 
 
 class Strata(Order):
-    """An order of bins that are made of samples that may stand in for each other.
+    """An order whose bins are made of interchangeable samples.
 
-    A kind of it says by which keys samples are sorted, and what is made of the sorted row.
+    A subclass defines by which keys to sort the samples, and how to make bins of the sorted ones.
     """
 
     seed: int
@@ -81,19 +82,19 @@ class Strata(Order):
     @property
     @abc.abstractmethod
     def _column(self) -> Column:
-        """What the strata are made of."""
+        """The column by which samples are sorted into strata."""
 
     @abc.abstractmethod
     def _keys(self, values: Int64) -> Int64:
-        """Return the keys, from 0 up, of samples with some numbers in the column."""
+        """Return the keys, of at least 0, of samples with these numbers in the column."""
 
     @abc.abstractmethod
     def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
-        """Return the template of sorted samples, of which keys there are, and where each starts."""
+        """Return the template of sorted samples, whose keys begin at some places."""
 
     @once
     def _template(self) -> Template:
-        """How bins are made, which all orders share that differ in their seed alone."""
+        """How bins are made; shared by all orders that differ only in their seed."""
         from indexplan.kernels.tables import table_of  # which imports numba
 
         fields = {name: value for name, value in self.to_dict().items() if name != "seed"}
@@ -110,13 +111,13 @@ class Strata(Order):
         return int(self._template.bins[-1])
 
     def _words(self, epoch: int) -> NDArray[np.uint32]:
-        """Return the key words of the order of an epoch's bins."""
+        """Return the key words of the shuffle of an epoch's bins."""
         from indexplan.kernels.feistel import num_rounds
 
         return key_words(self.seed, BINS, epoch, 2 * num_rounds(self.num_units(epoch)))
 
     def _dealt(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
-        """Return the bins at some runs of positions, and where each starts among their samples."""
+        """Return the bins at runs of positions, and where each starts and ends in their samples."""
         from indexplan.kernels.permutation import permute_runs
 
         numbers = np.empty(int((stops - starts).sum()), np.int64)
@@ -124,7 +125,7 @@ class Strata(Order):
         return numbers, self._ends(numbers)
 
     def _ends(self, numbers: Int64) -> Int64:
-        """Return where some bins start among their samples, and the end."""
+        """Return where each of some bins starts among their samples, and the number of samples."""
         from indexplan.kernels.strata import cut_bins
 
         offsets = np.empty(len(numbers) + 1, np.int64)
@@ -138,7 +139,7 @@ class Strata(Order):
         self._draw(epoch, *self._dealt(epoch, starts, stops), out)
 
     def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        numbers, offsets = self._dealt(epoch, starts, stops)  # once, for their size as well
+        numbers, offsets = self._dealt(epoch, starts, stops)  # only once, as `out` needs their size
         out = np.empty(int(offsets[-1]), np.int64)
         self._draw(epoch, numbers, offsets, out)
         return out
@@ -151,13 +152,13 @@ class Strata(Order):
         fill_bins(numbers, offsets, key, t.bins, t.lasts, t.moves, t.firsts, t.rows, out)
 
     def _numbers(self, samples: Int64) -> Int64:
-        """Return what the column says of some samples."""
+        """Return the column's numbers of some samples."""
         numbers = self._column.array[samples].astype(np.int64)
-        self._column.check_file(gone=True)  # else it may say something else than when bins were cut
+        self._column.check_file(gone=True)  # else numbers may differ from when bins were made
         return numbers
 
     def _bins_of(self, epoch: int, samples: Int64) -> Int64:
-        """Return the numbers of the bins that samples are in."""
+        """Return the number of the bin that each sample is in."""
         from indexplan.kernels.strata import find_bins
 
         t, key = self._template, key_words(self.seed, STRATA, epoch, 2)
@@ -171,7 +172,7 @@ class Strata(Order):
         return self._positions(epoch, self._bins_of(epoch, indices))
 
     def _positions(self, epoch: int, numbers: Int64) -> Int64:
-        """Return where some bins are dealt."""
+        """Return the position of each of some bins."""
         from indexplan.kernels.permutation import invert
 
         out = np.empty(len(numbers), np.int64)
@@ -198,23 +199,23 @@ class ByLength(Strata):
 
 
 class Buckets(ByLength):
-    """An order of bins of one stratum each, so that little is added by padding to the longest."""
+    """An order whose bins hold samples of one stratum each, so that there is little padding."""
 
     num_buckets: int
 
     @abc.abstractmethod
     def _size(self, longest: int) -> int:
-        """Return the samples of a bin whose longest sample has a length."""
+        """Return how many samples a bin gets whose longest sample has this length."""
 
     def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
         return each_by_itself(rows, keys, places, *self._cut(keys, places))
 
     def _cut(self, keys: Int64, places: Int64) -> tuple[list[int], list[int]]:
-        """Return where strata start, and the end, and the samples of a bin of each."""
+        """Return where strata start and the last ends, and the samples in a bin of each."""
         num_samples, firsts, sizes = int(places[-1]), [0], []
         for edge in _edges(keys, places, self.num_buckets):
             start = firsts[-1]
-            if edge > start:  # else the bucket before ends there, or later
+            if edge > start:  # else the previous bucket ends there, or later
                 at = int(np.searchsorted(places, start, "right")) - 1
                 sizes.append(self._size(self._longest - int(keys[at])))
                 num_bins = -(-(edge - start) // sizes[-1])
@@ -222,9 +223,9 @@ class Buckets(ByLength):
         return firsts, sizes
 
     def heaviest(self, epoch: int) -> int:
-        """Return the position of the bin that costs most: its longest length times its samples.
+        """Return the position of the bin that needs most memory: longest length times samples.
 
-        Read it first to find out at once whether memory suffices.
+        Run that batch first to find out at once whether memory suffices.
 
         Parameters
         ----------
@@ -237,8 +238,8 @@ class Buckets(ByLength):
             If the epoch is out of range.
         """
         epoch, each = check_epoch(epoch), self._template
-        # Of the bins of a stratum that are full, the one with its longest sample costs most; that
-        # may be in the one that is not full, which as many others may be in as there is room for.
+        # Of the full bins of a stratum, the one with its longest sample costs most. That sample may
+        # be in the bin that is not full, together with as many others as that has room for.
         first, stop = int(each.firsts[-2]), int(each.firsts[-1])
         left = int(each.sizes[-1]) if each.moves[-1, 0] > first else 0
         last = np.arange(first + 1, min(first + left + 1, stop))
@@ -253,10 +254,10 @@ class Buckets(ByLength):
 def each_by_itself(
     rows: UInt32, keys: Int64, places: Int64, edges: Sequence[int], each: Sequence[int]
 ) -> Template:
-    """Return a template whose strata, between some edges, are cut into bins of so many each."""
+    """Return a template whose strata end at some edges, each cut into bins of a size of its own."""
     firsts, sizes = np.array(edges, np.int64), np.array(each, np.int64)
     whole, left = np.divmod(np.diff(firsts), sizes)
-    # of each stratum all bins that are full, and then the one that is not
+    # of each stratum all full bins, and then the one that is not full
     many = np.stack([sizes, left], axis=1).ravel()
     counts = np.stack([whole, left > 0], axis=1).ravel()
     many, counts = many[counts > 0], counts[counts > 0]
@@ -269,7 +270,7 @@ def each_by_itself(
 
 
 def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
-    """Return samples by their keys, which keys there are, and where those of each start."""
+    """Return samples sorted by key, the different keys, and where each starts and the last ends."""
     from indexplan.kernels.sorting import DIGIT, cut_runs, sort_by_digit
 
     rows, room = np.arange(len(keys), dtype=np.uint32), np.empty(len(keys), np.uint32)
@@ -277,16 +278,16 @@ def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
     for shift in range(0, max(bits, 1), DIGIT):
         ends = sort_by_digit(keys, shift, rows, room)
         rows, room = room, rows
-    # of one digit there is no need to look at each sample again
+    # keys of one digit need no second look at each sample
     places = np.union1d(0, ends) if bits <= DIGIT else cut_runs(keys, rows)
     return rows, keys[rows[places[:-1]]], places
 
 
 def _edges(keys: Int64, places: Int64, num_buckets: int) -> list[int]:
-    """Return where buckets should end, so that padding is least: at equal sums of square roots.
+    """Return where buckets should end for the least padding: at equal sums of square roots.
 
-    In integers, which no machine rounds in its own way. Sums stay below 2**53: by Cauchy and
-    Schwarz they are at most 2**16 times the root of all samples times all gaps.
+    In integers, which no machine rounds differently. Sums stay below 2**53: by Cauchy and Schwarz
+    they are at most 2**16 times the square root of all samples times all gaps.
     """
     counts, gaps = np.diff(places), np.append(np.diff(keys), 1)
     roots = np.empty(len(keys), np.int64)
@@ -302,12 +303,12 @@ def _edges(keys: Int64, places: Int64, num_buckets: int) -> list[int]:
 
 
 def integers_of(what: str, values: Any, start: int, last: int, cure: str) -> Column:
-    """Return a column of an integer for each sample, from `start` to `last`.
+    """Return a column with an integer from `start` to `last` for each sample.
 
     Raises
     ------
     IndexPlanError
-        If it is empty or too long, or a number is something else: names the first such sample.
+        If it is empty or too long, or a number is out of range; the message names the first sample.
     """
     column = Column.of(values, INTEGERS)
     if not 1 <= len(column) <= MOST_SAMPLES:
@@ -329,22 +330,22 @@ def lengths_of(values: Any) -> Column:
 
 
 def exact_sum(numbers: NDArray[Any]) -> int:
-    """Return the sum of integers from 0 to 2**40, whatever it is."""
+    """Return the exact sum of integers from 0 to 2**40, even if it is 2**63 or more."""
     parts = (numbers[start : start + BLOCK] for start in range(0, len(numbers), BLOCK))
     return sum(int(part.sum()) for part in parts)
 
 
 def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
-    """Raise `IndexPlanError`, which names the first such sample, if some are above a bound."""
+    """Raise `IndexPlanError`, with the number of the first such sample, if any is above a bound."""
     longest = int(lengths.array.max())
     if most < longest:
         above = np.flatnonzero(lengths.array > most)
         rule = f"{what} must be at least {longest}, the longest length"
-        got = f"{most}, but {len(above)} samples are longer, sample {above[0]} the first"
+        got = f"{most}, but {len(above)} samples are longer, the first of them sample {above[0]}"
         raise IndexPlanError(f"{rule}; got {got}; {cure}")
 
 
 def check_max_samples(value: Any) -> int | None:
-    """Return the samples that a bin has at most, None for any number, or raise an error."""
+    """Return the most samples in a bin, None for any number, or raise `IndexPlanError`."""
     cure = "leave it out, or pass how many samples a bin may have"
     return None if value is None else integer("max_samples", value, 1, SIZE_STOP, cure)

@@ -1,4 +1,4 @@
-"""The endless stream of an order, its epochs one after another: what an interval of it reads.
+"""The stream of an order, which is its epochs one after another: what an interval of it reads.
 
 Unit u of the stream is position u % n of epoch u // n, of n units.
 """
@@ -11,14 +11,14 @@ from indexplan.errors import wrong
 from indexplan.orders.base import MOST_READS, Int64, Order, too_many
 from indexplan.orders.sequential import expand
 
-MOST_EPOCHS = 2**20  # that a question looks through: some 20 seconds
-MOST_READ = 2**22  # units that are read, rather than listing more reads than fit
+MOST_EPOCHS = 2**20  # that one call looks through: some 20 seconds
+MOST_READ = 2**22  # units that are read at a time where all reads would be too many to list
 
 
 def _reads_in(
     order: Order, epoch: int, start: int, stop: int, indices: Int64
 ) -> tuple[Int64, Int64]:
-    """Return an epoch's reads of samples that lie in [start, stop) of the stream, and offsets."""
+    """Return an epoch's reads of samples inside [start, stop) of the stream, and offsets."""
     n, begin = order.num_units(0), epoch * order.num_units(0)
     if n > MOST_READS and order.traits.reads == "any":  # else no epoch has so many
         reads = sum(order._count(epoch, indices).tolist())  # noqa: SLF001 (of an order too)
@@ -29,7 +29,7 @@ def _reads_in(
         if reads > MOST_READS:
             raise too_many(reads)
     positions, offsets = order._locate_all(epoch, indices)  # noqa: SLF001
-    where = positions + (begin - start)  # as units may reach 2**63
+    where = positions + (begin - start)  # relative to start, as units may reach 2**63
     here = (where >= 0) & (where < stop - start)
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(here)])
     return where[here] + start, kept[offsets]
@@ -38,7 +38,7 @@ def _reads_in(
 def _by_reading(
     order: Order, epoch: int, low: int, high: int, indices: Int64
 ) -> tuple[Int64, Int64]:
-    """Return the positions in [low, high) that read samples, and offsets: all are read."""
+    """Return the positions in [low, high) that read samples, and offsets, by reading them all."""
     runs = np.array([low], np.int64), np.array([high], np.int64)
     sizes = np.diff(order._offsets(epoch, *runs))  # noqa: SLF001
     read, positions = order._take(epoch, *runs), np.repeat(np.arange(low, high), sizes)  # noqa: SLF001
@@ -49,7 +49,7 @@ def _by_reading(
 
 
 def first_by_reading(order: Order, epoch: int, indices: Int64) -> Int64:
-    """Return where an epoch first reads samples, one a unit, that it reads often: soon."""
+    """Return where an epoch first reads samples, of which it reads each often, by reading on."""
     first, left = np.full(len(indices), -1, np.int64), np.arange(len(indices))
     low, size, num_units = 0, 2**10, order.num_units(epoch)
     while len(left) and low < num_units:
@@ -62,15 +62,15 @@ def first_by_reading(order: Order, epoch: int, indices: Int64) -> Int64:
 
 
 def epochs_of(order: Order, start: int, stop: int) -> range:
-    """Return the epochs that units [start, stop) lie in."""
+    """Return the epochs in which units [start, stop) lie."""
     n = order.num_units(0)
     return range(start // n, (stop - 1) // n + 1) if start < stop else range(0)
 
 
 def few(epochs: range) -> range:
-    """Return epochs that are looked through one by one, if they are not too many."""
+    """Return epochs to look through one by one; raise `IndexPlanError` if they are too many."""
     if len(epochs) > MOST_EPOCHS:
-        what = "the epochs of an order inside another that are looked through"
+        what = "the epochs of an order inside another to look through"
         raise wrong(what, f"at most {MOST_EPOCHS}", len(epochs), "use smaller epochs")
     return epochs
 
@@ -79,7 +79,7 @@ def reads_between(order: Order, start: int, stop: int, indices: Int64) -> tuple[
     """Return all reads of samples by units [start, stop): which sample, and which unit."""
     which, units = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     epochs = epochs_of(order, start, stop)
-    if not len(indices):  # but whether the order can tell
+    if not len(indices):  # only find out whether the order can tell
         epochs = epochs[:1]
     for epoch in few(epochs):
         where, offsets = _reads_in(order, epoch, start, stop, indices)
@@ -98,7 +98,7 @@ def first_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
             break
         if number == MOST_EPOCHS:
             few(epochs)  # which they are not
-        if epoch * n < start:  # what was read before is none of these
+        if epoch * n < start:  # reads before start do not count
             units, offsets = _reads_in(order, epoch, start, stop, indices[left])
             found = offsets[1:] > offsets[:-1]
             first[left[found]] = units[offsets[:-1][found]]
@@ -113,9 +113,9 @@ def count_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
     """Return how often units [start, stop) read each sample."""
     counts, n = np.zeros(len(indices), np.int64), order.num_units(0)
     epochs = epochs_of(order, start, stop)
-    if not len(indices):  # but whether the order can tell
+    if not len(indices):  # only find out whether the order can tell
         epochs = epochs[:1]
-    if order.traits.reads == "once" and len(epochs) > 2:  # those between are whole
+    if order.traits.reads == "once" and len(epochs) > 2:  # the inner epochs are whole
         counts += len(epochs) - 2
         epochs = range(epochs[0], epochs[-1] + 1, len(epochs) - 1)
     for epoch in few(epochs):

@@ -1,4 +1,4 @@
-"""Some samples of a dataset, by a list, a mask or a range: subset-v1."""
+"""Some samples of a dataset, given by a list, a mask or a range: subset-v1."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from indexplan.orders.layers import Layer, nest, sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
 
-CURE = "pass the samples to read, such as np.flatnonzero(keep), or keep itself"
+CURE = "pass the samples to read, such as np.flatnonzero(mask), or the mask itself"
 
 
 @register
 @dataclass(frozen=True, eq=False)
 class Subset(Layer):
-    """Only some samples of a dataset, in the sequence of another order of that many.
+    """Reads only some samples of a dataset, in the sequence of another order.
 
-    For filters, validation splits and datasets that you sort yourself. The inner order runs over
-    the samples that are kept: `Subset(Shuffle(len(keep)), keep, len(dataset))`.
+    For filters, validation splits, and datasets that you sort yourself. The order inside reads the
+    numbers of the samples in the list: `Subset(Shuffle(len(keep)), keep, len(dataset))`.
 
     Parameters
     ----------
     order : Order
-        Deals the numbers of the kept samples: its num_samples is how many there are.
+        In which sequence to read the kept samples; its num_samples is how many they are.
     indices : Column, array_like of int, mask, range, path, or Order
-        The kept samples, by number; a mask of num_samples booleans; a range, which takes no
-        memory; the path of a `.npy` file of numbers; or the epoch 0 of an order of single samples,
-        such as a part of a `Split`. Samples may be named more than once.
+        The kept samples by index; a mask of num_samples booleans; a range, which takes no memory;
+        the path of a `.npy` file of indices; or an order of single samples, such as a part of a
+        `Split`, whose epoch 0 gives them. A sample may be listed more than once.
     num_samples : int
         Samples in the dataset.
 
     Raises
     ------
     IndexPlanError
-        If there is none, one is outside the dataset, or there are more or fewer of them than the
-        order inside deals.
+        If no sample is kept, one is outside the dataset, or their number differs from the samples
+        of the order inside.
 
     Examples
     --------
     >>> import indexplan as ip
-    >>> ip.Subset(ip.Sequential(3), [2, 7, 8], num_samples=10).take(0, 0, 3)
-    array([2, 7, 8])
-    >>> keep = np.arange(10) % 4 == 1
-    >>> ip.Subset(ip.Sequential(3), keep, num_samples=10).take(0, 0, 3)
+    >>> order = ip.Subset(ip.Shuffle(3, seed=3), [2, 7, 8], num_samples=10)
+    >>> order.take(0, 0, 3), order.take(1, 0, 3)  # epochs 0 and 1
+    (array([8, 7, 2]), array([8, 2, 7]))
+    >>> mask = np.arange(10) % 4 == 1
+    >>> ip.Subset(ip.Sequential(3), mask, num_samples=10).take(0, 0, 3)
     array([1, 5, 9])
     """
 
@@ -59,7 +60,7 @@ class Subset(Layer):
     indices: Column | range | Order
     num_samples: int
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self, order: Order, indices: Numbers | range | Order, num_samples: int
@@ -85,17 +86,17 @@ class Subset(Layer):
         else:
             low, high = int(indices.array.min()), int(indices.array.max())
         if not 0 <= low <= high < num_samples:
-            rule = f"samples from 0 to {num_samples - 1}"
+            rule = f"numbers of samples, from 0 to {num_samples - 1}"
             raise wrong("indices", rule, low if low < 0 else high, CURE)
         object.__setattr__(self, "indices", indices)
 
     def _check_row(self, row: Order) -> None:
-        """Check an order whose epoch 0 names the kept samples."""
+        """Check an order whose epoch 0 gives the kept samples."""
         if row.deals_bins:
-            cure = "pass one of single samples, or a list"
+            cure = "pass such an order, or a list"
             raise wrong("indices", "an order of single samples", row.algorithm, cure)
         if row.num_samples != self.num_samples:
-            rule = f"of {self.num_samples} samples, the dataset's"
+            rule = f"an order of {self.num_samples} samples, the dataset's"
             raise wrong("indices", rule, row.num_samples, "make it for the whole dataset")
         self._check_length(row.num_units(0))
 
@@ -131,7 +132,7 @@ class Subset(Layer):
 
     @once
     def traits(self) -> Traits:
-        """At most the reads of the order inside, unless a sample is named more than once."""
+        """The inner order's, but samples may be left out, or repeat if listed more than once."""
         inner = self.order.traits
         reads = inner.reads
         if reads != "any" and not self._different:
@@ -142,7 +143,7 @@ class Subset(Layer):
 
     @once
     def _different(self) -> bool:
-        """Whether each sample is named at most once."""
+        """Whether each sample is listed at most once."""
         if isinstance(self.indices, range):
             return True
         if isinstance(self.indices, Order):
@@ -158,7 +159,7 @@ class Subset(Layer):
 
     @once
     def _sorted(self) -> tuple[Any, Any]:
-        """The kept samples in rising order, and their places in the list; None where those rise."""
+        """The kept samples, sorted, and where each is in the list; None if the list is sorted."""
         kept = self.indices.array  # type: ignore[union-attr]  # asked for columns only
         if (kept[1:] >= kept[:-1]).all():
             return kept, None
@@ -166,7 +167,7 @@ class Subset(Layer):
         return kept[places], places
 
     def num_units(self, epoch: int) -> int:
-        """Return the units of the order inside."""
+        """Return the number of units of the order inside."""
         return self.order.num_units(epoch)
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
@@ -187,7 +188,7 @@ class Subset(Layer):
         return self.order._spans(epoch, starts, stops)  # noqa: SLF001
 
     def _named(self, indices: Int64) -> tuple[Int64, Int64]:
-        """Return which of some samples are kept, and as which numbers; as often as they are."""
+        """Return which of some samples are listed, and where, each as often as it is listed."""
         if isinstance(self.indices, range):
             first, last, step = self.indices[0], self.indices[-1], self.indices.step
             low, high = min(first, last), max(first, last)
@@ -199,7 +200,7 @@ class Subset(Layer):
             return np.repeat(np.arange(len(indices)), np.diff(offsets)), numbers
         self.indices.check_file(gone=True)
         rising, places = self._sorted
-        if self.num_samples <= 2**32:  # else a list of 4-byte numbers would be copied to compare
+        if self.num_samples <= 2**32:  # else NumPy would copy a list of 4-byte numbers to compare
             indices = indices.astype(rising.dtype)
         begin, end = (np.searchsorted(rising, indices, side) for side in ("left", "right"))
         counts = end - begin
@@ -211,16 +212,16 @@ class Subset(Layer):
     def _group_of(self, indices: Int64) -> Int64:
         which, numbers = self._named(indices)
         inside = self.order._group_of(numbers)  # noqa: SLF001 (of an order too)
-        some = inside >= 0  # a sample may be named twice, and be read as one of these alone
+        some = inside >= 0  # a sample may be listed twice, but be read at one of these places only
         which, inside = which[some], inside[some]
         kept, first = np.unique(which, return_index=True)
         groups = np.full(len(indices), -1, np.int64)
         groups[kept] = inside[first]
-        if (other := np.flatnonzero(groups[which] != inside)).size:  # who reads it nobody knows
+        if (other := np.flatnonzero(groups[which] != inside)).size:  # it could be either group's
             sample, names = int(indices[which[other[0]]]), self.group_names
             both = [names[each] for each in (groups[which[other[0]]], inside[other[0]])]
-            rule = "named for one group, so that its reads can be counted"
-            cure = "give the groups samples of their own"
+            rule = "in one group only, so that its reads can be counted"
+            cure = "list each sample for one group only"
             raise wrong(f"sample {sample} of a subset", rule, both, cure)
         return groups
 
@@ -245,13 +246,14 @@ class Subset(Layer):
 
 
 def _written(kept: range, num_samples: int) -> range:
-    """Return a range as all that hold the same samples are written, if they are samples."""
+    """Return the normal form of a range, the same for all with equal samples, or raise an error."""
     if not kept:  # whose ends may be anything
         return range(0)
     first, last = kept[0], kept[-1]
     if not (0 <= first < num_samples and 0 <= last < num_samples):
         outside = last if 0 <= first < num_samples else first
-        raise wrong("indices", f"samples from 0 to {num_samples - 1}", outside, CURE)
+        rule = f"numbers of samples, from 0 to {num_samples - 1}"
+        raise wrong("indices", rule, outside, CURE)
     step = kept.step if first != last else 1
     return range(first, last + (1 if step > 0 else -1), step)
 

@@ -1,4 +1,4 @@
-"""Bins of as many samples of similar length as a budget of tokens allows: token-budget-v1."""
+"""Bins of as many samples of similar length as fit a budget of tokens: token-budget-v1."""
 
 from __future__ import annotations
 
@@ -22,46 +22,49 @@ from indexplan.seeds import check_seed
 @register
 @dataclass(frozen=True, eq=False)
 class TokenBudget(Buckets):
-    """Every epoch reads all samples once, in bins of similar length, within a budget.
+    """Every epoch reads all samples once, in bins of similar length that fill a budget of tokens.
 
-    A bin of samples padded to its longest has at most `max_tokens`: few long samples, or many short
-    ones. The bins are shuffled over the epoch, and hold other samples in each epoch; all epochs
-    have the same number. A plan's batch size counts bins.
+    For batches that all need about the same memory: padded to its longest sample, a bin has at most
+    `max_tokens`, so it holds few long samples or many short ones. The bins are shuffled over the
+    epoch, and each epoch puts other samples together; all epochs have the same number of bins. A
+    plan's batch size counts bins.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
-        The length of each sample, 1 <= length <= 2**40, in tokens or whatever takes memory;
-        for a quadratic cost, such as `length + length**2 // q`, pass that.
+        The length of each sample, 1 <= length <= 2**40, in tokens or whatever else takes memory. If
+        memory grows with the square, pass costs such as `length + length**2 // q`.
     max_tokens : int
-        The longest length of a bin times its samples is at most this; at least the longest length,
-        and below 2**63.
+        Most tokens in a bin, padding included: its longest length times its samples; at least the
+        longest length of all, and below 2**63.
     max_samples : int, optional
-        Samples in a bin at most, 1 <= max_samples < 2**31.
+        Most samples in a bin, 1 <= max_samples < 2**31.
     multiple_of : int, default 1
-        Bins of more samples than this have a multiple of it, except one in an epoch; at most
-        max_samples.
+        Bins of more samples than this hold a multiple of it, except one in an epoch; at least 1 and
+        at most max_samples.
     num_buckets : int, default 64
-        Intervals of lengths that bins stay in, 1 <= num_buckets <= 65,536.
+        Intervals of lengths that are not mixed in a bin, 1 <= num_buckets <= 65,536. With more,
+        there is less padding, but fewer samples can share a bin.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else; names the first sample whose length is.
+        If an argument is not as described above; the message names the first sample with a wrong
+        length.
 
     Notes
     -----
     Samples are sorted by length and cut into buckets of whole bins, each of as many samples as the
-    bucket's longest allows; in each epoch every bucket is shuffled. This takes 4 bytes a sample and
-    16 for each different length, computed at first use.
+    bucket's longest allows; in each epoch every bucket is shuffled. This takes 4 bytes for each
+    sample and 16 for each different length, computed at first use.
 
     Examples
     --------
     >>> order = TokenBudget([30, 5, 31, 4, 29, 6, 32], max_tokens=64, num_buckets=2)
     >>> samples, offsets = order.take(0, 0, 3), order.offsets(0, 0, 3)
-    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]
+    >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]  # 2 * 31, 3 * 6, 2 * 32
     [[2, 4], [3, 5, 1], [6, 0]]
     """
 
@@ -73,7 +76,7 @@ class TokenBudget(Buckets):
     num_buckets: int = 64
     seed: int = 0
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -92,7 +95,7 @@ class TokenBudget(Buckets):
         object.__setattr__(self, "lengths", lengths_of(self.lengths))
         cure = "pass how many tokens a bin may have"
         tokens = integer("max_tokens", self.max_tokens, 1, 2**63, cure)
-        cure = "raise it, or cut them or leave them out"
+        cure = "raise it, or cut or leave out longer samples"
         check_longest("max_tokens", tokens, self.lengths, cure)
         most = check_max_samples(self.max_samples)
         stop = SIZE_STOP if most is None else most + 1

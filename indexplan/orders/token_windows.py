@@ -1,4 +1,4 @@
-"""Windows of a stream of tokens, cut elsewhere in each epoch: token-windows-v1."""
+"""Windows of one long sequence of tokens, cut elsewhere in each epoch: token-windows-v1."""
 
 from __future__ import annotations
 
@@ -17,47 +17,49 @@ from indexplan.seeds import BINS, PHASES, check_epoch, check_seed, key_words
 @register
 @dataclass(frozen=True, eq=False)
 class TokenWindows(Order):
-    """Windows of a long row of tokens, for pre-training: an index is a window's first token.
+    """Cuts one long sequence of tokens into windows, and reads them shuffled.
 
-    The dataset slices: `dataset[i]` is `tokens[i : i + length + overlap]`, and its length is the
-    number of tokens. Each epoch cuts the row elsewhere, and reads its windows in another order.
-    Nothing is stored: 15e12 tokens cost as much as a thousand.
+    For pre-training on a single file of tokens. An index is the first token of a window, so the
+    dataset slices: `dataset[i]` is `tokens[i : i + length + overlap]`, and `len(dataset)` is the
+    number of tokens. Each epoch cuts at other places, and reads its windows in another order. No
+    table is stored: 15e12 tokens cost as little as a thousand.
 
     Parameters
     ----------
     num_tokens : int
-        Tokens in the row, 1 <= num_tokens < 2**63.
+        Tokens in the sequence, 1 <= num_tokens < 2**63.
     length : int
-        Tokens of a window that are a target, 1 <= length < 2**63: the context length of a model
-        that predicts each next token.
+        Tokens of a window that are targets, 1 <= length < 2**63: the context length of a model that
+        predicts each next token.
     overlap : int, default 1
         Tokens before these, which the previous window reads too; length + overlap <= num_tokens. A
-        model's targets are its inputs one token later, so 1 gives `length` inputs and as many
-        targets. More is context without a target.
+        model's targets are its inputs shifted by one token, so 1 gives `length` inputs and as many
+        targets. More gives context that is not predicted.
     shift : bool, default True
-        Whether each epoch cuts at other places. It reads one window less than fits, so that all
-        epochs have as many. False: windows start at 0, length, 2 * length, ... in all epochs.
+        Whether each epoch cuts at other places. It then reads one window less than would fit (but
+        at least one), so that all epochs have equally many. If False, windows start at tokens 0,
+        length, 2 * length, ... in all epochs.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, or not even one window fits.
+        If an argument is not as described above, or not even one window fits.
 
     Notes
     -----
-    With n = (num_tokens - overlap) // length, an epoch has u = n windows, and max(1, n - 1) if they
-    shift. They start at phase + length * i, for i from 0 to u - 1, shuffled by shuffle-v1. A phase
-    is drawn for each epoch, from 0 to num_tokens - overlap - length * u, where the last one still
-    fits: so every token but the first `overlap` is a target in some epochs.
+    With n = (num_tokens - overlap) // length, an epoch has u = n windows, or max(1, n - 1) if they
+    shift. They start at phase + length * i, for i from 0 to u - 1, shuffled by shuffle-v1. The
+    phase is drawn for each epoch, from 0 to num_tokens - overlap - length * u, with which the last
+    window still fits: so every token but the first `overlap` is a target in some epochs.
 
     Examples
     --------
     >>> order = TokenWindows(1_000_000, 1024, seed=1)
     >>> order.num_units(epoch=0)
     975
-    >>> order.take(0, 0, 3)
+    >>> order.take(0, 0, 3)  # the first tokens of the first three windows
     array([935521, 195169,  81505])
     >>> order.targets(epoch=0), order.targets(epoch=1)
     (range(610, 999010), range(493, 998893))
@@ -91,15 +93,15 @@ class TokenWindows(Order):
             raise wrong("length + overlap", rule, got, "use shorter windows, or more tokens")
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
-        """Return the windows of an epoch."""
+        """Return the number of windows in an epoch."""
         num = (self.num_tokens - self.overlap) // self.length
         return max(1, num - 1) if self.shift else num
 
     def targets(self, epoch: int) -> range:
-        """Return the tokens that are a target in an epoch, each in one of its windows.
+        """Return the tokens that are targets in an epoch, each in exactly one window.
 
-        All epochs have as many: fewer than 2 * length + overlap tokens are none, and with
-        shift=False fewer than length + overlap.
+        All epochs have equally many. Fewer than 2 * length + overlap tokens are no targets; with
+        shift=False, fewer than length + overlap.
 
         Parameters
         ----------
@@ -109,7 +111,7 @@ class TokenWindows(Order):
         Returns
         -------
         range
-            Its length is how many they are. Of a window that starts at token i they are
+            Their numbers. In a window that starts at token i, the targets are tokens
             [i + overlap, i + overlap + length).
 
         Raises
@@ -128,9 +130,10 @@ class TokenWindows(Order):
         return range(start, start + self.length * self.num_units(epoch))
 
     def window_of(self, epoch: int, tokens: ArrayLike) -> Int64:
-        """Return the windows of an epoch in which some tokens are targets, by their first tokens.
+        """Return for each of some tokens the window of an epoch in which it is a target.
 
-        What `plan.locate` takes, to say which step and rank predicts a token.
+        The result is the window's first token: pass it to `plan.locate` to learn which step and
+        rank predicts the token.
 
         Parameters
         ----------
@@ -142,7 +145,7 @@ class TokenWindows(Order):
         Returns
         -------
         numpy.ndarray
-            int64, the shape of `tokens`; -1 where the token is no target in the epoch.
+            int64, the shape of `tokens`; -1 where the token is not a target in the epoch.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What an order promises of all of its epochs."""
+"""What an order promises of all its epochs."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ READS = ("once", "at most once", "any")
 
 @dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What an order promises for all of its epochs; a plan directory remembers it.
+    """What an order promises of all its epochs, such as that each reads every sample once.
+
+    A class of orders sets it as `traits` where it differs from the defaults; a plan directory
+    stores it.
 
     Parameters
     ----------
     deals_bins : bool, default False
-        Whether units may hold other than one sample.
+        Whether units are bins, which may hold another number of samples than one.
     constant_num_units : bool, default True
-        Whether all epochs have the same number of units, which "carry" needs.
+        Whether all epochs have the same number of units, as remainder="carry" needs.
     reads : {"once", "at most once", "any"}, default "once"
-        How often an epoch reads each sample. `verify` holds an order to it.
+        How often an epoch reads each sample. `verify` checks it.
     cuts_samples : bool, default False
-        Whether units may hold pieces of samples; then `spans` says which. Only for orders that
+        Whether units may hold parts of samples; then `Order.spans` says which. Only for orders that
         deal bins.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -52,7 +55,7 @@ class Traits:
             raise wrong("a trait, reads,", rule, self.reads, "leave it out for once")
         if self.cuts_samples and not self.deals_bins:
             cure = "set deals_bins=True too"
-            raise wrong("a trait, cuts_samples,", "False of single samples", True, cure)
+            raise wrong("a trait, cuts_samples,", "False for single samples", True, cure)
 
 
 PLAIN = Traits()

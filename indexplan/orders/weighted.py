@@ -1,4 +1,4 @@
-"""Samples drawn by weight, in counts that are even: weighted-v1."""
+"""Samples drawn by weight, as evenly as possible: weighted-v1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SIZE_STOP = 2**61
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / the golden ratio
-KEPT = 2  # tables that an order holds: of the weights in force, and of those before
+KEPT = 2  # tables that an order keeps: of the weights in force, and of those before
 MOST_ENTRIES = 2**16
 CURE = "pass a number for each sample, 0 for those that are never read"
 
@@ -35,42 +35,42 @@ Entries: TypeAlias = "tuple[tuple[int, Column], ...]"
 @register
 @dataclass(frozen=True, eq=False)
 class Weighted(Order):
-    """Every epoch reads samples as often as their weights say, in shuffled order.
+    """Every epoch reads samples in proportion to their weights, shuffled.
 
-    With E = epoch_size * weight / sum of weights, each epoch reads a sample floor(E) or ceil(E)
-    times, and E times on average over seeds: never by chance much more or less. Over many epochs
-    the counts stay within a few of what is expected.
+    Replaces `WeightedRandomSampler`, without its random deviations: with E = epoch_size * weight /
+    (sum of weights), each epoch reads a sample floor(E) or ceil(E) times, and E times on average
+    over seeds. Over many epochs the counts stay within a few reads of what is expected.
 
     Parameters
     ----------
     weights : Column, array_like of float, path, or sequence of (epoch, weights)
-        The weight of each sample, finite and not negative; of any sum. Or several arrays, each with
-        the epoch from which on it holds, rising from 0.
+        The weight of each sample, finite and not negative; they need not sum to 1. Or several
+        arrays, each with the epoch at which it takes effect, rising from 0.
     epoch_size : int, optional
-        Reads in an epoch, 1 <= epoch_size < 2**61; by default as many as there are weights.
+        Reads in an epoch, 1 <= epoch_size < 2**61; by default the number of samples.
     seed : int, default 0
         0 <= seed < 2**128.
     max_repeats : int, optional
-        How often an epoch reads a sample at most; 1 draws without replacement. The excess goes to
-        the other samples, in proportion to their weights.
+        Most reads of a sample in an epoch, 1 <= max_repeats < 2**61; 1 draws without replacement.
+        What exceeds it goes to the other samples, in proportion to their weights.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else, a weight is negative, infinite or no number, all weights
-        are 0, rows of weights differ in length, or max_repeats leaves too few reads for an epoch.
+        If an argument is not as described above, a weight is negative, infinite or NaN, all weights
+        are 0, arrays of weights differ in length, or max_repeats allows too few reads for an epoch.
 
     Notes
     -----
-    weighted-v1 is systematic sampling of samples that the seed has shuffled. Scaling all weights by
-    a power of two changes no index. Beside the weights it takes 10 to 16 bytes a sample, which are
-    worked out when the first epoch is read, or a sample is located. Where many weights are equal,
-    epochs have few different subsets of those samples.
+    weighted-v1 is systematic sampling of the samples, shuffled by the seed. Multiplying all weights
+    by a power of two changes no index. Besides the weights it takes 10 to 16 bytes a sample, which
+    are computed when the first epoch is read or a sample is located. Where many weights are equal,
+    epochs choose among few different subsets of these samples.
 
     Examples
     --------
     >>> order = Weighted([1, 0, 2, 5], epoch_size=16)
-    >>> order.count(0, range(4))
+    >>> order.count(0, range(4))  # 16 reads, in proportions of 1 to 0 to 2 to 5
     array([ 2,  0,  4, 10])
     >>> order.take(0, 0, 8)
     array([3, 3, 3, 0, 3, 3, 2, 2])
@@ -81,7 +81,7 @@ class Weighted(Order):
     seed: int = 0
     max_repeats: int | None = None
 
-    if TYPE_CHECKING:  # what it takes; the fields above are what it keeps
+    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
         def __init__(
             self,
@@ -107,10 +107,8 @@ class Weighted(Order):
         for _, column in entries:
             num_positive = _check_weights(column, n)
             if most is not None and num_positive * most < size:
-                rule = (
-                    f"at most {num_positive * most}, max_repeats times the weights that are not 0"
-                )
-                raise wrong("epoch_size", rule, size, "use a smaller one, or more repeats")
+                rule = f"at most {num_positive * most}, max_repeats for each weight that is not 0"
+                raise wrong("epoch_size", rule, size, "lower it, or raise max_repeats")
         object.__setattr__(self, "weights", entries if len(entries) > 1 else entries[0][1])
         object.__setattr__(self, "epoch_size", size)
         object.__setattr__(self, "seed", check_seed(self.seed))
@@ -119,7 +117,7 @@ class Weighted(Order):
 
     @once
     def traits(self) -> Traits:
-        """Samples are read any number of times, unless max_repeats is 1."""
+        """Samples may be read any number of times, unless max_repeats is 1."""
         if self.max_repeats != 1:
             return Traits(reads="any")
         return Traits(reads="once" if self._size == self.num_samples else "at most once")
@@ -133,17 +131,17 @@ class Weighted(Order):
         return self.epoch_size or self.num_samples
 
     def updated(self, epoch: int, weights: Any) -> Weighted:
-        """Return the order with other weights from an epoch on.
+        """Return this order with other weights from an epoch on.
 
-        A run can resume with it from a cursor at that epoch's beginning, or earlier. Weights that
-        held from that epoch or a later one on are dropped.
+        A run can resume with it from a cursor at the start of that epoch, or before. Weights that
+        were to take effect at that epoch or later are dropped.
 
         Parameters
         ----------
         epoch : int
             0 <= epoch < 2**32.
         weights : Column, array_like of float or path
-            One for each sample.
+            One weight for each sample.
 
         Raises
         ------
@@ -166,19 +164,21 @@ class Weighted(Order):
         )
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run may go on: the weights of all that was read are the same.
+        """Return whether a run that was saved under the order `saved` may continue with this one.
+
+        It may if the orders differ only in weights of epochs of which nothing has been read.
 
         Parameters
         ----------
         saved : mapping
             The dict form of the order that the run was saved under.
         epoch, position : int
-            The first that is left to read.
+            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
 
         Raises
         ------
         IndexPlanError
-            If one of them is something else.
+            If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
         mine = self.to_dict()
@@ -191,16 +191,16 @@ class Weighted(Order):
 
     @once
     def _entries(self) -> Entries:
-        """The rows of weights, each with the epoch from which on it holds."""
+        """The columns of weights, each with the epoch at which it takes effect."""
         return ((0, self.weights),) if isinstance(self.weights, Column) else self.weights
 
     @once
     def _tables(self) -> dict[int, Table]:
-        """The tables of the rows of weights that were read last, by their epoch."""
+        """The tables of the weights that were used last, by the epoch at which they take effect."""
         return {}
 
     def _table(self, epoch: int) -> Table:
-        """Return the table of the weights in force."""
+        """Return the table of the weights in force in an epoch."""
         since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
         found = self._tables.get(since)
         if found is None:
@@ -216,7 +216,7 @@ class Weighted(Order):
             key = weights.identity["sha256"], size, most, self.seed
             found = tables.table_of(key, build)
             for each in list(self._tables)[: 1 - KEPT]:
-                self._tables.pop(each, None)  # of another thread too
+                self._tables.pop(each, None)  # another thread may have popped it
             self._tables[since] = found
         return found
 
@@ -262,7 +262,7 @@ class Weighted(Order):
         )
 
     def _slots_of(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        """Return the slots [start, stop) of samples."""
+        """Return the slots [start, stop) of each sample."""
         from indexplan.kernels.weighted import slots_of
 
         row_words, bits, first, step = self._row
@@ -281,7 +281,7 @@ class Weighted(Order):
 
         starts, stops = self._slots_of(epoch, indices)
         first = np.empty(len(indices), np.int64)
-        often = stops - starts > isqrt(self._size)  # these come sooner than all slots are tried
+        often = stops - starts > isqrt(self._size)  # faster to search for than to try all slots
         seldom = np.flatnonzero(~often)
         some = np.empty(len(seldom), np.int64)
         first_of(self._size, self._words(epoch), starts[seldom], stops[seldom], some)
@@ -308,12 +308,13 @@ class Weighted(Order):
 
 
 def _entries(weights: Any) -> Entries:
-    """Return rows of weights, each with the epoch from which on it holds."""
+    """Return columns of weights, each with the epoch at which it takes effect."""
     if not (isinstance(weights, list | tuple) and weights and _is_pair(weights[0])):
         return ((0, _column(weights)),)
     entries: list[tuple[int, Column]] = []
     if len(weights) > MOST_ENTRIES:
-        raise wrong("weights", f"at most {MOST_ENTRIES} arrays", len(weights), "leave old ones out")
+        cure = "leave out arrays of epochs that are over"
+        raise wrong("weights", f"at most {MOST_ENTRIES} arrays", len(weights), cure)
     for each in weights:
         if not _is_pair(each):
             cure = "pass [(0, weights), (7, others)]"
@@ -321,7 +322,7 @@ def _entries(weights: Any) -> Entries:
         epoch = check_epoch(each[0])
         if epoch <= (entries[-1][0] if entries else -1) or (epoch and not entries):
             rule = f"above {entries[-1][0]}, the one before" if entries else "0, the first one"
-            raise wrong("an epoch of weights", rule, epoch, "begin with 0, and let them rise")
+            raise wrong("an epoch of weights", rule, epoch, "begin with 0, and let epochs rise")
         entries.append((epoch, _column(each[1])))
     return tuple(entries)
 
@@ -333,7 +334,7 @@ def _is_pair(value: Any) -> bool:
 def _column(weights: Any) -> Column:
     first = weights[0] if isinstance(weights, list | tuple) and weights else weights
     if isinstance(first, bool | np.bool_) or getattr(weights, "dtype", None) == np.bool_:
-        cure = "keep some samples by a mask with indexplan.Subset"
+        cure = "keep the samples of a mask with indexplan.Subset"
         raise wrong("weights", "numbers", "a mask", cure)
     column = Column.of(weights, FLOATS)
     if not len(column):
@@ -342,7 +343,7 @@ def _column(weights: Any) -> Column:
 
 
 def _check_weights(column: Column, length: int) -> int:
-    """Return how many weights are not 0; the others raise `IndexPlanError`."""
+    """Return how many weights are not 0; raise `IndexPlanError` unless all are valid."""
     if len(column) != length:
         raise wrong("weights", f"{length} numbers, as the first array has", len(column), CURE)
     num_positive = 0
@@ -350,7 +351,7 @@ def _check_weights(column: Column, length: int) -> int:
         block = column.array[start : start + BLOCK]
         if not (block.min() >= 0 and block.max() < np.inf):  # also where one is NaN
             at = start + int(np.argmin((block >= 0) & (block < np.inf)))
-            rule = "from 0 up and finite"
+            rule = "finite and not negative"
             raise wrong(f"the weight of sample {at}", rule, float(column.array[at]), CURE)
         num_positive += int(np.count_nonzero(block))
     if not num_positive:
@@ -359,7 +360,7 @@ def _check_weights(column: Column, length: int) -> int:
 
 
 def _rows(weights: Any) -> list[Any]:
-    """Return the rows of weights of a dict form, each with its epoch; none if it is no such."""
+    """Return the arrays of weights in a dict form, each with its epoch; [] if it has none."""
     rows = weights if isinstance(weights, list) else [[0, weights]]
     right = all(
         isinstance(row, list) and len(row) == 2 and type(row[0]) is int and is_identity(row[1])

@@ -1,4 +1,4 @@
-"""An order from the words that make it in Python, such as "Epochs(Shuffle(100), 30)"."""
+"""An order from the Python text that makes it, such as "Epochs(Shuffle(100), 30)"."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from indexplan.orders.registry import registered
 
 RULE = "written as in Python, of orders, numbers, text, lists and dicts"
 CURE = 'write it as "Epochs(Shuffle(1000000), 50000)", or build the plan in Python'
-MOST_BITS = 200  # of a power: more than any argument of an order has
-# functions that make orders, or what orders are made of, and where each lies
+MOST_BITS = 200  # of a power: more than any argument of an order needs
+# functions that make orders, or parts of orders, and the module of each
 MAKERS = {
     "curriculum": "indexplan.orders.curriculum",
     "Split": "indexplan.orders.split",
@@ -25,14 +25,14 @@ MAKERS = {
 
 
 def is_written(text: str) -> bool:
-    """Return whether a text calls something, as Python does."""
+    """Return whether a text is a call, as in Python."""
     return re.match(r"\s*[A-Za-z_][\w.]*\s*\(", text) is not None
 
 
 def order_as_written(text: str) -> Order:
-    """Return the order that a text makes, which may name orders and write down numbers, no more.
+    """Return the order that a text makes, which may hold orders and literals, but no other code.
 
-    Nothing else is run: names are those of registered orders and of `Split` and `folds`.
+    The only names are those of registered orders, and those in `MAKERS`, such as `Split`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def order_as_written(text: str) -> Order:
     Raises
     ------
     IndexPlanError
-        If it is anything else, or what it calls raises.
+        If the text is anything else, or what it calls raises an error.
 
     Examples
     --------
@@ -53,15 +53,15 @@ def order_as_written(text: str) -> Order:
         made = _value(ast.parse(text.strip(), mode="eval").body)
     except IndexPlanError:
         raise
-    except Exception:  # a SyntaxError, a RecursionError, a list for a key, 0 to the power of -1
+    except Exception:  # SyntaxError, RecursionError, a list as a key, 0 to the power of -1, ...
         raise wrong("an order", RULE, text, CURE) from None
     if not isinstance(made, Order):
-        raise wrong("an order", "one, when all is made", made, CURE)
+        raise wrong("an order", "text that makes an Order", made, CURE)
     return made
 
 
 def _value(node: ast.expr) -> Any:
-    """Return what a piece of the text stands for."""
+    """Return the value of a part of the text."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
         return node.value
     if isinstance(node, ast.List | ast.Tuple):
@@ -102,7 +102,7 @@ def names() -> dict[str, Any]:
 
 
 def _different(given: list[Any]) -> list[Any]:
-    """Return keys or names, each given once: of two, Python drops the value of the first."""
+    """Return keys or names if each is given once; Python would drop the first of two equal ones."""
     seen: set[Any] = set()
     for each in given:
         if each in seen:
@@ -130,7 +130,7 @@ def _called(node: ast.Call) -> Any:
 
 
 def _check_names(maker: str, make: Callable[..., Any], given: list[str]) -> None:
-    """Raise unless what is called has parameters of these names; `range` has none with a name."""
+    """Raise unless what is called has parameters with these names; `range` has none."""
     parameters = {} if make is range else signature(make).parameters
     for name in given:
         if name not in parameters:
@@ -140,7 +140,7 @@ def _check_names(maker: str, make: Callable[..., Any], given: list[str]) -> None
 
 
 def _tried(node: ast.expr, make: Callable[[], Any]) -> Any:
-    """Return what is made; Python's own errors, such as of arguments, become ours."""
+    """Return what a call makes; Python's own errors, such as TypeError, become `IndexPlanError`."""
     try:
         return make()
     except IndexPlanError:

@@ -99,5 +99,5 @@ def test_columns_that_are_not_those_of_the_plan(capsys: pytest.CaptureFixture[st
     words = ["show", "plan.json", IMPORT, "--column=shares.npy"]
     for more in ([], ["--column=samples=other.npy"], ["--column=samples=shares.npy"]):
         said = fails(capsys, 1, *words, *more)
-        assert said.startswith("plan.json: samples needs a column of 4 numbers, <u4, of sha256 ")
-        assert said.endswith("pass it, or the folder that it lies in, as --column")
+        assert said.startswith("plan.json: samples needs a column of 4 numbers, <u4, with sha256 ")
+        assert said.endswith("pass it, or the folder that it is in, as --column")

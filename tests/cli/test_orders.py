@@ -219,8 +219,8 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
     said = run(capsys, "orders")
     assert (
         "sequential: Every epoch reads samples 0, 1, 2, ... in turn.\n\n"
-        "shuffle: Every epoch reads all samples once, each epoch in another order drawn by the "
-        "seed.\n    seed          int, 0      0 <= seed < 2**128. Other "
+        "shuffle: Every epoch reads all samples once, in a new random order that the seed "
+        "determines.\n    seed          int, 0      0 <= seed < 2**128. Each seed, "
     ) in said
     data = json.loads(run(capsys, "orders", "--json"))
     assert sorted(OURS) == [each["algorithm"] for each in data["orders"]]
@@ -229,7 +229,8 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
         "type": "int",
         "required": False,
         "default": 1,
-        "words": "Blocks whose samples are shuffled together, 1 <= window < 2**63.",
+        "words": "Blocks whose samples are shuffled together, 1 <= window < 2**63. More mix "
+        "better, and keep more blocks in use at a time.",
     } == data["orders"][0]["fields"][1]
 
 

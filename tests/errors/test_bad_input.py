@@ -229,8 +229,8 @@ def test_an_order_that_takes_anothers_name() -> None:
         algorithm = "sequential-v1"
 
     message = (
-        "algorithm must be a name that no other order has; got 'sequential-v1'; "
-        "give it another name"
+        "algorithm must be a name that no other class has registered; got 'sequential-v1'; give "
+        "it another name"
     )
     refuses(message, ip.register, Impostor)
     plan = ip.Plan.from_json(a_plan().to_json())

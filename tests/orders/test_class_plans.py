@@ -168,7 +168,7 @@ def test_labels_that_have_changed(tmp_path: Path) -> None:
     labels = ip.Column(tmp_path / "a.npy")
     labels.to_dict()
     np.save(tmp_path / "a.npy", np.arange(9) % 2)
-    with pytest.raises(ip.IndexPlanError, match="open it again, when it is whole"):
+    with pytest.raises(ip.IndexPlanError, match="open it again once it is complete"):
         ip.ClassBalanced(labels).take(0, 0)
 
 

@@ -276,7 +276,7 @@ def test_layers_refuse_what_they_cannot_say() -> None:
     """Whole documents beside windows of some: nobody would know which."""
     windows = ip.DocumentWindows([5, 3, 9, 4], 10)
     sources = {"a": windows, "b": ip.Shuffle(7)}
-    with pytest.raises(ip.IndexPlanError, match="sources that all cut samples, or none of them"):
+    with pytest.raises(ip.IndexPlanError, match="sources all of which cut samples, or none"):
         ip.Mixture(sources, {"a": 1, "b": 1})
     with pytest.raises(ip.IndexPlanError, match="to have spans; got 'shuffle-v1'"):
         ip.Shuffle(7).spans(0, 1)

@@ -163,7 +163,7 @@ def test_pieces_tile_their_samples(row: list[int], most: int) -> None:
 def test_pieces_are_packed() -> None:
     """A table of pieces is a dataset of samples that fit."""
     row = [3000, 9000, 20, 8192, 1]
-    with pytest.raises(ip.IndexPlanError, match="sample 1 the first"):
+    with pytest.raises(ip.IndexPlanError, match="the first of them sample 1"):
         ip.Packed(row, 4096)
     table = ip.pieces(row, 4096)
     order = ip.Packed(table.lengths, 4096)

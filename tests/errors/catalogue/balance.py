@@ -59,12 +59,12 @@ CASES: list[Case] = [
     (
         "a balance of whole floats",
         lambda: ip.Balance([1.0]),
-        f"a column must be a row of integers; got [1.0]; {NUMBERS}",
+        f"a column must be a flat list or array of integers; got [1.0]; {NUMBERS}",
     ),
     (
         "a balance of truths",
         lambda: ip.Balance([True, False]),
-        f"a column must be a row of integers; got [True, False]; {NUMBERS}",
+        f"a column must be a flat list or array of integers; got [True, False]; {NUMBERS}",
     ),
     (
         "a balance that weighs nothing",
@@ -182,7 +182,7 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} a.npy",
         2,
-        "indexplan: a column's path must be that of a .npy file with a row of numbers; got "
+        "indexplan: a column's path must be that of a .npy file of numbers in one dimension; got "
         "\"{here}/a.npy ([Errno 2] No such file or directory: '{here}/a.npy')\"; write it with "
         "np.save",
         nothing,

@@ -22,7 +22,7 @@ CASES: list[Case] = [
     (
         "labels that are text",
         lambda: ip.ClassBatches(["cat", "dog"], 1, 1),
-        "a column must be a row of integers; got ['cat', 'dog']; number what is text: "
+        "a column must be a flat list or array of integers; got ['cat', 'dog']; number the names: "
         "numpy.unique(names, return_inverse=True)[1]",
     ),
     (
@@ -34,32 +34,32 @@ CASES: list[Case] = [
     (
         "weights of other classes",
         lambda: ip.ClassBalanced(LABELS, weights=[1, 2]),
-        "weights must be of 3 numbers, one for each class; got 2; pass one number for each class, "
-        "by rising label, or a dict of label to number",
+        "weights must be 3 numbers, one for each class; got 2; pass one number for each class, by "
+        "rising label, or a dict of label to number",
     ),
     (
         "weights of labels that there are not",
         lambda: ip.ClassBalanced(LABELS, weights={3: 1, 5: 1, 7: 2}),
-        "weights must be of each label, and of no others; got 'a difference at 7'; pass one number "
-        "for each class, by rising label, or a dict of label to number",
+        "weights must be given for each label, and for no other; got 'missing or unknown labels "
+        "7'; pass one number for each class, by rising label, or a dict of label to number",
     ),
     (
         "a negative weight of a class",
         lambda: ip.ClassBalanced(LABELS, weights=[1, -2, 3]),
-        "weights must be finite, from 0 on, and not all 0; got -2.0; pass one number for each "
-        "class, by rising label, or a dict of label to number",
+        "weights must be finite and not negative, and not all 0; got -2.0; pass one number for "
+        "each class, by rising label, or a dict of label to number",
     ),
     (
         "classes of no weight",
         lambda: ip.ClassBalanced(LABELS, weights=[0, 0, 0]),
-        "weights must be finite, from 0 on, and not all 0; got 'only zeros'; pass one number for "
-        "each class, by rising label, or a dict of label to number",
+        "weights must be finite and not negative, and not all 0; got 'only zeros'; pass one "
+        "number for each class, by rising label, or a dict of label to number",
     ),
     (
         "an epoch that is too small for a class",
         lambda: ip.ClassBalanced(LABELS, weights=[1, 0.01, 0]),
-        "epoch_size must be at least 101, so that each class is read, label 5 too; got 6; "
-        "use more, or a weight of 0",
+        "epoch_size must be at least 101, so that each class is read, label 5 too; got 6; raise "
+        "it, or give that label a weight of 0",
     ),
     (
         "an epoch past the stream of classes",
@@ -69,7 +69,8 @@ CASES: list[Case] = [
     (
         "batches of no class",
         lambda: ip.ClassBatches(LABELS, 0, 1),
-        "classes must be an integer from 1 to 2**31 - 1; got 0; pass how many a batch holds",
+        "classes must be an integer from 1 to 2**31 - 1; got 0; pass how many classes a "
+        "batch holds",
     ),
     (
         "batches of no samples of a class",

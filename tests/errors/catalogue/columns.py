@@ -76,31 +76,32 @@ CASES: list[Case] = [
     (
         "a range that would take gigabytes",
         lambda: ip.Weighted(range(10**9)),
-        "a column must be an array where it is a range of more than 134,217,728 numbers; got "
-        "range(0, 1000000000); pass np.arange(...), or a file, if you have the memory",
+        "a column must be an array, or a range of at most 134,217,728 numbers; got range(0, "
+        "1000000000); pass np.arange(...), or a file, if you have the memory",
     ),
     (
         "a column of text",
         lambda: ip.Column(["a"]),
-        "a column must be a row of integers below 2**63, or of floats; got ['a']; number what is "
-        "text: numpy.unique(names, return_inverse=True)[1]",
+        "a column must be a flat list or array of integers below 2**63, or of floats; got ['a']; "
+        "number the names: numpy.unique(names, return_inverse=True)[1]",
     ),
     (
         "a column of rows",
         lambda: ip.Column([[1], [2, 3]]),
-        "a column must be a row of integers below 2**63, or of floats; got [[1], [2, 3]]; pass "
-        "numbers in one dimension, or the path of a .npy file of them",
+        "a column must be a flat list or array of integers below 2**63, or of floats; got [[1], "
+        "[2, 3]]; pass numbers in one dimension, or the path of a .npy file of them",
     ),
     (
         "a column of huge integers",
         lambda: ip.Column(np.array([2**63], np.uint64)),
-        "a column must be a row of integers below 2**63, or of floats; got 9223372036854775808; "
-        "pass numbers in one dimension, or the path of a .npy file of them",
+        "a column must be a flat list or array of integers below 2**63, or of floats; got "
+        "9223372036854775808; pass numbers in one dimension, or the path of a .npy file of them",
     ),
     (
         "integers that no float is",
         lambda: ip.Column([-(2**53) - 1], "floats"),
-        "a column must be of integers up to 2**53, for floats; got 9007199254740993; divide them",
+        "a column must be integers up to 2**53, which floats hold exactly; got 9007199254740993; "
+        "divide them",
     ),
     (
         "a column of another kind",
@@ -110,44 +111,46 @@ CASES: list[Case] = [
     (
         "floats for integers",
         lambda: Listed([0.5], 5),
-        "a column must be a row of integers; got [0.5]; pass numbers in one dimension, or the path "
-        "of a .npy file of them",
+        "a column must be a flat list or array of integers; got [0.5]; pass numbers in one "
+        "dimension, or the path of a .npy file of them",
     ),
     (
         "a column that is no .npy file",
         lambda: ip.Column(written("a.npy", "text")),
-        "a column's path must be that of a .npy file with a row of numbers; got '{here}/a.npy "
-        "(This file contains pickled (object) data. If you trust the file you can load it unsafely "
-        "using the `allow_pickle=` keyword argument or `pickle.load()`.)'; write it with np.save",
+        "a column's path must be that of a .npy file of numbers in one dimension; got "
+        "'{here}/a.npy (This file contains pickled (object) data. If you trust the file you can "
+        "load it unsafely using the `allow_pickle=` keyword argument or `pickle.load()`.)'; write "
+        "it with np.save",
     ),
     (
         "a column of a table",
         lambda: ip.Column(saved("a.npy", np.zeros((2, 2)))),
-        "{here}/a.npy must be a row of integers below 2**63, or of floats; got 'float64 of shape "
-        "(2, 2)'; pass numbers in one dimension, or the path of a .npy file of them",
+        "{here}/a.npy must be a flat list or array of integers below 2**63, or of floats; got "
+        "'float64 of shape (2, 2)'; pass numbers in one dimension, or the path of a .npy file of "
+        "them",
     ),
     (
         "a column of an archive",
         lambda: [np.savez("a.npz", np.zeros(2)), ip.Column("a.npz")],
-        "a column's path must be that of a .npy file with a row of numbers; got '{here}/a.npz, an "
-        "archive'; write it with np.save",
+        "a column's path must be that of a .npy file of numbers in one dimension; got "
+        "'{here}/a.npz, an archive'; write it with np.save",
     ),
     (
         "a column that has changed",
         changed,
-        "{here}/a.npy must be the file that was opened; got 'one that has changed'; open it again, "
-        "when it is whole",
+        "{here}/a.npy must be the file that was opened; got 'one that has changed'; open it again "
+        "once it is complete",
     ),
     (
         "a column that is gone",
         gone,
-        "{here}/a.npy must be the file that was opened; got 'nothing'; open it again, when it is "
-        "whole",
+        "{here}/a.npy must be the file that was opened; got 'nothing'; open it again once it is "
+        "complete",
     ),
     (
         "another column under its name",
         claimed,
-        f"{DIGEST}.npy must be the column of sha256 {DIGEST}; got 'one of sha256 "
+        f"{DIGEST}.npy must be the column with sha256 {DIGEST}; got 'one with sha256 "
         f"{ip.Column([1, 3]).to_dict()['sha256']}'; restore the file, which has changed since it "
         "was hashed",
     ),
@@ -172,13 +175,13 @@ CASES: list[Case] = [
     (
         "a column that nobody has",
         described,
-        f"samples needs a column of 2 numbers, <u4, of sha256 {DIGEST}; got none such; pass it, or "
-        "the folder that it lies in, as columns= or --column",
+        f"samples needs a column of 2 numbers, <u4, with sha256 {DIGEST}; got no such column; "
+        "pass it, or the folder that it is in, as columns= or --column",
     ),
     (
         "columns that are none",
         lambda: described(columns=5),
-        "columns must be a folder, or columns; got 5; pass a list of arrays",
+        "columns must be a folder or list of columns; got 5; pass a list of arrays",
     ),
     (
         "a column of another type",
@@ -199,13 +202,13 @@ CASES: list[Case] = [
     (
         "a column with a mask",
         lambda: ip.Column(np.ma.array([1, 2], mask=[0, 1])),
-        "a column must be a row of integers below 2**63, or of floats; got 'one with a mask'; "
-        "leave out what is masked, or fill it",
+        "a column must be a flat list or array of integers below 2**63, or of floats; got 'a "
+        "masked array'; leave out what is masked, or fill it",
     ),
     (
         "a column of integers that became floats",
         lambda: ip.Column([2**63, -1]),
-        "a column must be a row of integers below 2**63, or of floats; got 9223372036854775808; "
-        "pass numbers in one dimension, or the path of a .npy file of them",
+        "a column must be a flat list or array of integers below 2**63, or of floats; got "
+        "9223372036854775808; pass numbers in one dimension, or the path of a .npy file of them",
     ),
 ]

@@ -147,7 +147,7 @@ COMMANDS: list[Command] = [
     (
         "build a.plan --batch-size 2 --order 'range(3)'",
         2,
-        "indexplan: an order must be one, when all is made; got range(0, 3); write it as "
+        "indexplan: an order must be text that makes an Order; got range(0, 3); write it as "
         '"Epochs(Shuffle(1000000), 50000)", or build the plan in Python',
         nothing,
     ),
@@ -295,7 +295,7 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --order test-listed-column --column samples=rows.npy",
         2,
-        "indexplan: a column's path must be that of a .npy file with a row of numbers; got "
+        "indexplan: a column's path must be that of a .npy file of numbers in one dimension; got "
         "\"{here}/rows.npy ([Errno 2] No such file or directory: '{here}/rows.npy')\"; write it "
         "with np.save",
         nothing,

@@ -50,7 +50,7 @@ COMMANDS: list[Command] = [
     (
         "show plan.json --column rows.npy",
         2,
-        "indexplan: a column's path must be that of a .npy file with a row of numbers; got "
+        "indexplan: a column's path must be that of a .npy file of numbers in one dimension; got "
         "\"{here}/rows.npy ([Errno 2] No such file or directory: '{here}/rows.npy')\"; write it "
         "with np.save",
         spec_file,

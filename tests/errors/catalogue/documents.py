@@ -95,7 +95,7 @@ CASES: list[Case] = [
         "lengths that have changed",
         changed,
         "{here}/lengths.npy must be the file that was opened; got 'one that has changed'; open it "
-        "again, when it is whole",
+        "again once it is complete",
     ),
     (
         "spans of whole samples",
@@ -118,7 +118,8 @@ CASES: list[Case] = [
     (
         "a trait of pieces without bins",
         lambda: ip.Traits(cuts_samples=True),
-        "a trait, cuts_samples, must be False of single samples; got True; set deals_bins=True too",
+        "a trait, cuts_samples, must be False for single samples; got True; set "
+        "deals_bins=True too",
     ),
     (
         "spans that nobody wrote",
@@ -128,8 +129,8 @@ CASES: list[Case] = [
     (
         "a layer that knows nothing of spans",
         lambda: ip.Plan(Over(ORDER), batch_size=1),
-        "cuts_samples must be True in Over, as document-windows-v1 inside it cuts some; got False; "
-        "write _spans too, and say so in its traits",
+        "cuts_samples must be True in Over, as document-windows-v1 inside it cuts samples; got "
+        "False; write _spans too, and set cuts_samples=True in its traits",
     ),
     (
         "a layer that knows nothing of spans, inside others",
@@ -139,14 +140,14 @@ CASES: list[Case] = [
             ),
             batch_size=1,
         ),
-        "cuts_samples must be True in Over, as document-windows-v1 inside it cuts some; got False; "
-        "write _spans too, and say so in its traits",
+        "cuts_samples must be True in Over, as document-windows-v1 inside it cuts samples; got "
+        "False; write _spans too, and set cuts_samples=True in its traits",
     ),
     (
         "a mixture of pieces and whole samples",
         lambda: ip.Mixture({"web": ORDER, "code": ip.Shuffle(9)}, {"web": 1, "code": 1}),
-        "Mixture needs sources that all cut samples, or none of them; got 'web', which does, and "
-        "'code'; read all of them in DocumentWindows",
+        "Mixture needs sources all of which cut samples, or none; got 'web', which does, and "
+        "'code', which does not; read all of them in DocumentWindows",
     ),
     (
         "a column's sum over pieces",

@@ -73,15 +73,15 @@ CASES: list[Case] = [
     (
         "epochs inside without end",
         lambda: ip.Epochs(ip.Subset(ip.Shuffle(1), [0], 2), 2**31).count(0, [1]),
-        "the epochs of an order inside another that are looked through must be at most 1048576; "
-        "got 2147483648; use smaller epochs",
+        "the epochs of an order inside another to look through must be at most 1048576; got "
+        "2147483648; use smaller epochs",
     ),
     (
         "a field in itself",
         lambda: ip.Plan.from_dict(
             {**ip.Plan(ip.Sequential(5), batch_size=1).to_dict(), "order": in_itself()}
         ),
-        "an order must be of fields that are nested less deep; got {'algorithm': 'sequential-v1', "
+        "an order must be a dict that is nested less deeply; got {'algorithm': 'sequential-v1', "
         "'num_samples': [[...]]}; write specs with to_json",
     ),
     (
@@ -100,7 +100,7 @@ CASES: list[Case] = [
         "epochs of changing sizes",
         lambda: ip.Epochs(ChangingBins(10), 5),
         "Epochs needs an order with the same number of units in every epoch; got "
-        "test-changing-bins-v1; give it epochs of its own",
+        "test-changing-bins-v1; use that without Epochs",
     ),
     (
         "an epoch past the stream",
@@ -134,7 +134,7 @@ CASES: list[Case] = [
         "a subset of nothing",
         lambda: ip.Subset(ip.Shuffle(1), [], 5),
         "indices must be at least one sample; got 'none'; pass the samples to read, such as "
-        "np.flatnonzero(keep), or keep itself",
+        "np.flatnonzero(mask), or the mask itself",
     ),
     (
         "a subset of another size than its order's",
@@ -145,8 +145,8 @@ CASES: list[Case] = [
     (
         "a subset of samples that are none",
         lambda: ip.Subset(ip.Shuffle(2), [1, 5], 5),
-        "indices must be samples from 0 to 4; got 5; pass the samples to read, such as "
-        "np.flatnonzero(keep), or keep itself",
+        "indices must be numbers of samples, from 0 to 4; got 5; pass the samples to read, such "
+        "as np.flatnonzero(mask), or the mask itself",
     ),
     (
         "a mask of another dataset",
@@ -173,7 +173,8 @@ CASES: list[Case] = [
     (
         "a part that is empty",
         lambda: ip.Split(3, {"train": 0.9, "val": 0.1}),
-        "the number of samples must be at least 10, so that 'val' has one; got 3; use larger parts",
+        "the number of samples must be at least 10, so that 'val' has one; got 3; give that part "
+        "a larger share",
     ),
     (
         "a part of nothing",
@@ -190,12 +191,12 @@ CASES: list[Case] = [
     (
         "groups of another dataset",
         lambda: ip.Split(3, {"all": 1}, groups=[1, 2]),
-        "groups must be of 3 numbers, one for each sample; got 2; give each sample its group",
+        "groups must be 3 numbers, one for each sample; got 2; pass the group of each sample",
     ),
     (
         "one fold",
         lambda: ip.folds(10, 1),
-        "k must be an integer from 2 to 65536; got 1; pass how many folds there are",
+        "k must be an integer from 2 to 65536; got 1; pass how many folds to make",
     ),
     (
         "sizes that do not add up",
@@ -212,7 +213,7 @@ CASES: list[Case] = [
     (
         "sizes that are no row",
         lambda: ip.Part(10, 10, [0]),
-        "sizes must be a row of integers; got 10; make parts with indexplan.Split, or "
+        "sizes must be a list of integers; got 10; make parts with indexplan.Split, or "
         "indexplan.folds",
     ),
     (
@@ -236,18 +237,19 @@ CASES: list[Case] = [
     (
         "a subset by an order of bins",
         lambda: ip.Subset(ip.Shuffle(5), Bins(10), 10),
-        "indices must be an order of single samples; got 'test-bins-v1'; pass one of single "
-        "samples, or a list",
+        "indices must be an order of single samples; got 'test-bins-v1'; pass such an order, or a "
+        "list",
     ),
     (
         "a subset by an order of another dataset",
         lambda: ip.Subset(ip.Shuffle(5), ip.Shuffle(5), 10),
-        "indices must be of 10 samples, the dataset's; got 5; make it for the whole dataset",
+        "indices must be an order of 10 samples, the dataset's; got 5; make it for the whole "
+        "dataset",
     ),
     (
         "epochs longer than all epochs inside",
         lambda: ip.Epochs(ip.Shuffle(3), 2**61),
-        "epoch_size must be at most 12884901888, the units of its order's epochs; got "
+        "epoch_size must be at most 12884901888, the units of all epochs of its order; got "
         "2305843009213693952; use a smaller one",
     ),
     (
@@ -265,7 +267,8 @@ CASES: list[Case] = [
     (
         "a range of samples that are none",
         lambda: ip.Subset(ip.Sequential(2**62), range(2**64), 2**63 - 1),
-        "indices must be samples from 0 to 9223372036854775806; got 18446744073709551615; pass the "
-        "samples to read, such as np.flatnonzero(keep), or keep itself",
+        "indices must be numbers of samples, from 0 to 9223372036854775806; got "
+        "18446744073709551615; pass the samples to read, such as np.flatnonzero(mask), or the "
+        "mask itself",
     ),
 ]

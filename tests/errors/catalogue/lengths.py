@@ -38,22 +38,23 @@ CASES: list[Case] = [
     (
         "lengths in two dimensions",
         lambda: ip.LengthGrouped(np.ones((2, 2), np.int64), 8),
-        f"a column must be a row of integers; got array([[1, 1], [1, 1]]); {NUMBERS}",
+        "a column must be a flat list or array of integers; got array([[1, 1], [1, 1]]); "
+        f"{NUMBERS}",
     ),
     (
         "whole floats as lengths",
         lambda: ip.TokenBudget([3.0, 5.0], 8),
-        f"a column must be a row of integers; got [3.0, 5.0]; {NUMBERS}",
+        f"a column must be a flat list or array of integers; got [3.0, 5.0]; {NUMBERS}",
     ),
     (
         "truths as groups",
         lambda: ip.Grouped([True, False], 8),
-        f"a column must be a row of integers; got [True, False]; {NUMBERS}",
+        f"a column must be a flat list or array of integers; got [True, False]; {NUMBERS}",
     ),
     (
         "objects as lengths",
         lambda: ip.LengthGrouped([3, None], 8),
-        f"a column must be a row of integers; got [3, None]; {NUMBERS}",
+        f"a column must be a flat list or array of integers; got [3, None]; {NUMBERS}",
     ),
     (
         "no lengths",
@@ -106,8 +107,8 @@ CASES: list[Case] = [
     (
         "samples above the budget",
         lambda: ip.TokenBudget([3, 50, 9, 60], 8),
-        "max_tokens must be at least 60, the longest length; got 8, but 3 samples are longer, "
-        "sample 1 the first; raise it, or cut them or leave them out",
+        "max_tokens must be at least 60, the longest length; got 8, but 3 samples are longer, the "
+        "first of them sample 1; raise it, or cut or leave out longer samples",
     ),
     (
         "a budget of no samples",
@@ -146,7 +147,7 @@ CASES: list[Case] = [
     (
         "a group without a batch size",
         lambda: ip.Grouped([4, 4, 7], {4: 2}),
-        f"batch_size of group 7 must be given, for sample 2; got None; {SIZES}",
+        f"batch_size of group 7 must be given, as sample 2 is in that group; got None; {SIZES}",
     ),
     (
         "a group with two batch sizes",
@@ -161,7 +162,7 @@ CASES: list[Case] = [
     (
         "a sum of floats over a step",
         lambda: PLAN.step_total([0.5, 1.0, 1.5], 0, step=0),
-        f"a column must be a row of integers; got [0.5, 1.0, 1.5]; {NUMBERS}",
+        f"a column must be a flat list or array of integers; got [0.5, 1.0, 1.5]; {NUMBERS}",
     ),
     (
         "a sum over a step of another dataset",
@@ -179,7 +180,7 @@ CASES: list[Case] = [
         "lengths that have changed",
         changed,
         "{here}/lengths.npy must be the file that was opened; got 'one that has changed'; open it "
-        "again, when it is whole",
+        "again once it is complete",
     ),
     (
         "a picture of padding of single samples",

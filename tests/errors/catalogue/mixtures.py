@@ -52,24 +52,24 @@ CASES: list[Case] = [
     (
         "a run that is to go on before its first epoch",
         lambda: mixed().continues(mixed().to_dict(), -1, 0),
-        "epoch must be an integer from 0 to 2**63 - 1; got -1; pass the cursor's",
+        "epoch must be an integer from 0 to 2**63 - 1; got -1; pass the cursor's epoch",
     ),
     (
         "a run that is to go on at half a position",
         lambda: ip.Epochs(A, 5).continues({}, 0, 0.5),
-        "position must be an integer from 0 to 2**63 - 1; got 0.5; pass the cursor's",
+        "position must be an integer from 0 to 2**63 - 1; got 0.5; pass the cursor's position",
     ),
     (
         "the groups of samples of an order without",
         lambda: ip.Shuffle(5).group_of([1, 2]),
-        "an order must be one with groups, such as a Mixture; got 'shuffle-v1'; ask one whose "
-        "group_names are not empty",
+        "an order must be one with groups, such as a Mixture; got 'shuffle-v1'; ask an order "
+        "whose group_names are not empty",
     ),
     (
         "the groups' shares of an order without",
         lambda: ip.Shuffle(5).group_shares(0, 0, 5),
-        "an order must be one with groups, such as a Mixture; got 'shuffle-v1'; ask one whose "
-        "group_names are not empty",
+        "an order must be one with groups, such as a Mixture; got 'shuffle-v1'; ask an order "
+        "whose group_names are not empty",
     ),
     (
         "groups that no sample is in",
@@ -84,28 +84,28 @@ CASES: list[Case] = [
     (
         "sources without names",
         lambda: ip.Mixture([A, B], [1, 1]),
-        "sources must be different names, each with an order, from 1 to 65536 of them; got "
+        "sources must be from 1 to 65536 orders, each with a name of its own; got "
         '[Shuffle(num_samples=10, seed=0), Shuffle(num_samples=5, seed=0)]; pass {"web": '
         'indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
     ),
     (
         "no sources",
         lambda: ip.Mixture({}, {}),
-        "sources must be different names, each with an order, from 1 to 65536 of them; got "
-        '{}; pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
+        "sources must be from 1 to 65536 orders, each with a name of its own; got {}; pass "
+        '{"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
     ),
     (
         "sources named alike",
         lambda: ip.Mixture([("a", A), ("a", B)], {"a": 1}),
-        "sources must be different names, each with an order, from 1 to 65536 of them; got "
-        "[('a', Shuffle(num_samples=10, seed=0)), ('a', Shuffle(num_samples=5, seed=0))]; "
-        'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
+        "sources must be from 1 to 65536 orders, each with a name of its own; got [('a', "
+        "Shuffle(num_samples=10, seed=0)), ('a', Shuffle(num_samples=5, seed=0))]; pass {\"web\": "
+        'indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
     ),
     (
         "a source with a number for a name",
         lambda: ip.Mixture({1: A}, {1: 1}),
-        "sources must be different names, each with an order, from 1 to 65536 of them; got "
-        '{1: Shuffle(num_samples=10, seed=0)}; pass {"web": indexplan.Shuffle(10), "code": '
+        "sources must be from 1 to 65536 orders, each with a name of its own; got {1: "
+        'Shuffle(num_samples=10, seed=0)}; pass {"web": indexplan.Shuffle(10), "code": '
         "indexplan.Shuffle(20)}",
     ),
     (
@@ -123,13 +123,13 @@ CASES: list[Case] = [
     (
         "two equal sources",
         lambda: ip.Mixture({"a": A, "b": ip.Shuffle(10)}, {"a": 1, "b": 1}),
-        "the sources 'a' and 'b' must be different; got Shuffle(num_samples=10, seed=0); give"
-        " each its own seed, or both read their samples in one sequence",
+        "the sources 'a' and 'b' must be different; got Shuffle(num_samples=10, seed=0); give "
+        "each its own seed: equal orders read samples in the same sequence",
     ),
     (
         "too many samples in all sources",
         lambda: ip.Mixture({"a": ip.Shuffle(2**62), "b": ip.Sequential(2**62)}, {"a": 1, "b": 1}),
-        "the sources' samples must be below 2**63 together; got 9223372036854775808; leave "
+        "the sources' samples must be fewer than 2**63 together; got 9223372036854775808; leave "
         "some of them out",
     ),
     (
@@ -146,17 +146,19 @@ CASES: list[Case] = [
     (
         "a negative weight",
         lambda: mixed({"a": 1, "b": -0.5}),
-        "the weight of 'b' must be a finite number from 0 on; got -0.5; use 0 to leave it out",
+        "the weight of 'b' must be a finite number of at least 0; got -0.5; use 0 to leave the "
+        "source out",
     ),
     (
         "a weight that is no number",
         lambda: mixed({"a": 1, "b": float("nan")}),
-        "the weight of 'b' must be a finite number from 0 on; got nan; use 0 to leave it out",
+        "the weight of 'b' must be a finite number of at least 0; got nan; use 0 to leave the "
+        "source out",
     ),
     (
         "weights that are all 0",
         lambda: mixed({"a": 0, "b": 0.0}),
-        "weights must be above 0 for one source at least; got {'a': 0, 'b': 0.0}; pass "
+        "weights must be above 0 for at least one source; got {'a': 0, 'b': 0.0}; pass "
         '{"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]',
     ),
     (
@@ -168,7 +170,8 @@ CASES: list[Case] = [
     (
         "no phases of weights",
         lambda: ip.Mixture({"a": A}, []),
-        "weights must be phases, from 1 to 4096; got 0; leave some of them out",
+        'weights must be from 1 to 4096 phases; got 0; pass {"web": 0.7, "code": 0.3}, or '
+        "[(0, {...}), (10**9, {...})]",
     ),
     (
         "phases that do not rise",
@@ -190,7 +193,7 @@ CASES: list[Case] = [
     (
         "a period too short",
         lambda: mixed(period=1),
-        "period must be at least 2, a slot for each positive weight; got 1; leave it out",
+        "period must be at least 2, one unit for each positive weight; got 1; leave it out",
     ),
     (
         "a period for shares",
@@ -200,8 +203,8 @@ CASES: list[Case] = [
     (
         "shares of fewer sources",
         lambda: written(phases=[[0, [1]]]),
-        "shares must be 2 integers from 0 on, one for each source, of a sum from 1 to 2**20; "
-        'got [1]; pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]',
+        "shares must be 2 integers of at least 0, one for each source, with a sum from 1 to "
+        '2**20; got [1]; pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]',
     ),
     (
         "a share that is no integer",
@@ -212,8 +215,8 @@ CASES: list[Case] = [
     (
         "shares that are all 0",
         lambda: written(phases=[[0, [0, 0]]]),
-        "shares must be 2 integers from 0 on, one for each source, of a sum from 1 to 2**20; "
-        'got [0, 0]; pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]',
+        "shares must be 2 integers of at least 0, one for each source, with a sum from 1 to "
+        '2**20; got [0, 0]; pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]',
     ),
     (
         "epochs of no units",
@@ -264,22 +267,24 @@ CASES: list[Case] = [
     (
         "a weight that is text",
         lambda: mixed({"a": 1, "b": "1"}),
-        "the weight of 'b' must be a finite number from 0 on; got '1'; use 0 to leave it out",
+        "the weight of 'b' must be a finite number of at least 0; got '1'; use 0 to leave the "
+        "source out",
     ),
     (
         "a weight that is true",
         lambda: mixed({"a": 1, "b": True}),
-        "the weight of 'b' must be a finite number from 0 on; got True; use 0 to leave it out",
+        "the weight of 'b' must be a finite number of at least 0; got True; use 0 to leave the "
+        "source out",
     ),
     (
         "a curriculum of nothing",
         lambda: ip.curriculum([], [(0, 1)]),
-        "difficulty must be a number for each sample; got 'none'; give each sample one",
+        "difficulty must be a number for each sample; got 'none'; give each sample a number",
     ),
     (
         "a difficulty that is no number",
         lambda: ip.curriculum([1.0, float("nan")], [(0, 1)]),
-        "difficulty must be a number for each sample; got 'a NaN'; give each sample one",
+        "difficulty must be a number for each sample; got 'a NaN'; give each sample a number",
     ),
     (
         "more bins than samples",
@@ -289,13 +294,15 @@ CASES: list[Case] = [
     (
         "a curriculum without stages",
         lambda: ip.curriculum([1, 2], []),
-        "stages must be places, each with a part of the samples, above 0 and at most 1; got "
-        "[]; pass [(0, 0.3), (10**6, 1)]: from sample 0 on the easiest 0.3, later all",
+        "stages must be pairs of a unit of the run and a part of the samples, above 0 and at most "
+        "1; got []; pass [(0, 0.3), (10**6, 1)]: the easiest 0.3 at first, and all from unit "
+        "10**6 on",
     ),
     (
         "stages without places",
         lambda: ip.curriculum([1, 2], [0.5, 1]),
-        "stages must be places, each with a part of the samples, above 0 and at most 1; got "
-        "[0.5, 1]; pass [(0, 0.3), (10**6, 1)]: from sample 0 on the easiest 0.3, later all",
+        "stages must be pairs of a unit of the run and a part of the samples, above 0 and at most "
+        "1; got [0.5, 1]; pass [(0, 0.3), (10**6, 1)]: the easiest 0.3 at first, and all from "
+        "unit 10**6 on",
     ),
 ]

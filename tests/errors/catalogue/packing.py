@@ -11,7 +11,7 @@ NUMBERS = "pass numbers in one dimension, or the path of a .npy file of them"
 EMPTY = "leave out what is empty, or count in larger units"
 CUT = "use np.minimum(lengths, max_length), where the dataset cuts them, or ip.pieces to split them"
 LARGE = np.full(2**21, 2**40)
-SUM = "the sum of lengths, as they are counted, must be below 2**63; got"
+SUM = "the sum of lengths, each as the longest of its stratum, must be below 2**63; got"
 
 
 def merged() -> None:
@@ -25,7 +25,7 @@ CASES: list[Case] = [
     (
         "truths as lengths",
         lambda: ip.Packed([True], 8),
-        f"a column must be a row of integers; got [True]; {NUMBERS}",
+        f"a column must be a flat list or array of integers; got [True]; {NUMBERS}",
     ),
     (
         "no lengths to pack",
@@ -47,7 +47,7 @@ CASES: list[Case] = [
         "a sample that is too long",
         lambda: ip.Packed([7, 9, 8, 10], 8),
         "max_length must be at least 10, the longest length; got 8, but 2 samples are longer, "
-        f"sample 1 the first; {CUT}",
+        f"the first of them sample 1; {CUT}",
     ),
     (
         "packed bins of no samples",

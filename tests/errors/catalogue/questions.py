@@ -185,7 +185,7 @@ CASES: list[Case] = [
     (
         "starts without stops",
         lambda: PLAN.order.take(3, [0, 1], [2]),
-        "stops must be of the shape of starts, (2,); got (1,); give each start a stop",
+        "stops must be of the same shape as starts, (2,); got (1,); give each start a stop",
     ),
     (
         "an explanation of a sample too many",
@@ -218,8 +218,8 @@ CASES: list[Case] = [
     (
         "draws of a sample that belongs to two sources",
         lambda: ip.draws(MIXED.replace(order=ip.Subset(MIXED.order, [0, 1, 1, 2], 3))),
-        "sample 1 of a subset must be named for one group, so that its reads can be counted; got "
-        "['all', 'hard']; give the groups samples of their own",
+        "sample 1 of a subset must be in one group only, so that its reads can be counted; got "
+        "['all', 'hard']; list each sample for one group only",
     ),
     (
         "draws of an order without groups",

@@ -30,8 +30,8 @@ CASES: list[Case] = [
     (
         "sizes that are no integers",
         lambda: ip.ShardShuffle([5.0, 3.0]),
-        "a column must be a row of integers; got [5.0, 3.0]; pass numbers in one dimension, or the "
-        "path of a .npy file of them",
+        "a column must be a flat list or array of integers; got [5.0, 3.0]; pass numbers in one "
+        "dimension, or the path of a .npy file of them",
     ),
     (
         "no lanes",
@@ -62,7 +62,7 @@ CASES: list[Case] = [
     (
         "a grid of another name",
         lambda: ip.ShardShuffle([5], grid=NOT_A_GRID),
-        "grid must be epoch or stream; got 'steps'; leave it out, or say stream where the plan's "
-        "remainder is carry",
+        "grid must be epoch or stream; got 'steps'; leave it out, or use \"stream\" in a plan "
+        'with remainder="carry"',
     ),
 ]

@@ -71,8 +71,8 @@ CASES: list[Case] = [
     (
         "two orders of one name",
         lambda: ip.register(Impostor),
-        "algorithm must be a name that no other order has; got 'sequential-v1'; give it another "
-        "name",
+        "algorithm must be a name that no other class has registered; got 'sequential-v1'; give "
+        "it another name",
     ),
     (
         "no order",

@@ -14,22 +14,23 @@ CASES: list[Case] = [
     (
         "weights in two dimensions",
         lambda: ip.Weighted(np.ones((2, 3))),
-        f"a column must be a row of floats; got array([[1., 1., 1.], [1., 1., 1.]]); {NUMBERS}",
+        f"a column must be a flat list or array of floats; got array([[1., 1., 1.], "
+        f"[1., 1., 1.]]); {NUMBERS}",
     ),
     (
         "a weight that is no number",
         lambda: ip.Weighted([1, 2, float("nan")]),
-        f"the weight of sample 2 must be from 0 up and finite; got nan; {CURE}",
+        f"the weight of sample 2 must be finite and not negative; got nan; {CURE}",
     ),
     (
         "an infinite weight",
         lambda: ip.Weighted([1, float("inf"), 2]),
-        f"the weight of sample 1 must be from 0 up and finite; got inf; {CURE}",
+        f"the weight of sample 1 must be finite and not negative; got inf; {CURE}",
     ),
     (
         "a negative weight",
         lambda: ip.Weighted([*[1] * 200_000, -0.5]),
-        f"the weight of sample 200000 must be from 0 up and finite; got -0.5; {CURE}",
+        f"the weight of sample 200000 must be finite and not negative; got -0.5; {CURE}",
     ),
     (
         "no weight above 0",
@@ -44,12 +45,13 @@ CASES: list[Case] = [
     (
         "weights that no float holds",
         lambda: ip.Weighted([2**53 + 1, 1]),
-        "a column must be of integers up to 2**53, for floats; got 9007199254740993; divide them",
+        "a column must be integers up to 2**53, which floats hold exactly; got 9007199254740993; "
+        "divide them",
     ),
     (
         "a mask as weights",
         lambda: ip.Weighted([True, False]),
-        "weights must be numbers; got 'a mask'; keep some samples by a mask with indexplan.Subset",
+        "weights must be numbers; got 'a mask'; keep the samples of a mask with indexplan.Subset",
     ),
     (
         "draws of nothing",
@@ -72,8 +74,8 @@ CASES: list[Case] = [
     (
         "too few repeats",
         lambda: ip.Weighted([1, 0, 3], epoch_size=7, max_repeats=3),
-        "epoch_size must be at most 6, max_repeats times the weights that are not 0; got 7; use a "
-        "smaller one, or more repeats",
+        "epoch_size must be at most 6, max_repeats for each weight that is not 0; got 7; lower "
+        "it, or raise max_repeats",
     ),
     (
         "weights of other lengths",
@@ -83,12 +85,12 @@ CASES: list[Case] = [
     (
         "weights from the middle on",
         lambda: ip.Weighted([(3, [1, 2])]),
-        "an epoch of weights must be 0, the first one; got 3; begin with 0, and let them rise",
+        "an epoch of weights must be 0, the first one; got 3; begin with 0, and let epochs rise",
     ),
     (
         "weights that go back",
         lambda: ip.Weighted([(0, [1, 2]), (3, [1, 2]), (3, [2, 1])]),
-        "an epoch of weights must be above 3, the one before; got 3; begin with 0, and let them "
+        "an epoch of weights must be above 3, the one before; got 3; begin with 0, and let epochs "
         "rise",
     ),
     (
@@ -100,12 +102,12 @@ CASES: list[Case] = [
     (
         "too many rows of weights",
         lambda: ip.Weighted([(0, [1])] * (2**16 + 1)),
-        "weights must be at most 65536 arrays; got 65537; leave old ones out",
+        "weights must be at most 65536 arrays; got 65537; leave out arrays of epochs that are over",
     ),
     (
         "annotations without categories",
         lambda: ip.repeat_factors([0, 1], [3], 0.1, 2),
-        "category_ids must be of the shape of image_ids, (2,); got (1,); pass an image and a "
+        "category_ids must be of the same shape as image_ids, (2,); got (1,); pass an image and a "
         "category for each annotation",
     ),
     (
