@@ -1,4 +1,4 @@
-"""Building a plan directory: idempotent, without locks, by any number of builders at once."""
+"""save and finish: build a plan directory, without locks, by any number of builders at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from indexplan.seeds import check_epochs
 
 Progress = Callable[[int, int], None]
 
-NUM_CHUNKS_MAX = 2**26  # of more, a manifest would be longer than any that is read
+NUM_CHUNKS_MAX = 2**26  # with more, the manifest would be longer than any that is read
 
 
 def was_there(number: int) -> str:
@@ -50,10 +50,10 @@ def was_there(number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Saved(Answer):
-    """What `save` did: files that it wrote, and files that were there already and were right.
+    """What `save` or `finish` did: chunks that were written, and right ones that were there.
 
-    `finished` says whether the directory is a plan now; after a part, others may be missing.
-    `fingerprint` is the plan's.
+    `finished` says whether the directory is a plan now; after one part, others may be missing.
+    `num_bytes` is the size of these chunks, and `fingerprint` is the plan's.
 
     Examples
     --------
@@ -90,11 +90,12 @@ def save(
     progress: Progress | None = None,
     units_per_chunk: int = UNITS_PER_CHUNK,
 ) -> Saved:
-    """Write the order of some epochs of a plan to a plan directory.
+    """Write the order of some epochs to a plan directory, which `load` opens.
 
-    Safe to kill, and to run again: what is there already is compared with what belongs there,
-    and only the rest is written. Any number of processes may save the same plan to one path at
-    once. The directory is a plan as soon as `manifest.json` is in it.
+    Use it where an order is slow to compute, or where other tools have to read it; a plan can be
+    used without it. It is safe to kill and to run again: what is there already is compared with
+    what belongs there, and only the rest is written. Any number of processes may save the same plan
+    to one path at once. The directory is a plan as soon as `manifest.json` is in it.
 
     Parameters
     ----------
@@ -106,25 +107,25 @@ def save(
     epochs : iterable of int, default range(1)
         The epochs to write, 0 <= epoch < 2**32.
     dataset : Dataset or Shards, optional
-        The identity of the dataset, to be checked by `load`.
+        The dataset that the plan is for; its identity is stored, and `load` can compare it.
     executor : concurrent.futures.Executor, optional
-        Who generates and writes the chunks; by default a thread for each core. At most 1024
-        tasks are in flight, fewer where the order carries more than 256 kB to each, and they
-        return hashes, never arrays. Workers elsewhere need
-        indexplan, the module of the order's class, and the directory at the same path.
+        What generates and writes the chunks; by default one thread for each core. At most 1024
+        tasks are in flight, fewer if the order takes more than 256 kB to send to each, and they
+        return hashes, never arrays. Workers elsewhere need indexplan, the module of the order's
+        class, and the directory at the same path.
     part : tuple of int, optional
-        (number, of how many), counted from 1: write that share of the chunks only, in any
-        process of any machine. The last part finishes the plan, if it finds all others done.
+        (number, of how many), counted from 1: write only that share of the chunks, in any process
+        on any machine. The part that ends last finishes the plan.
     progress : callable, optional
         Called as progress(units_done, units_in_all), in the calling thread: after each chunk, and
-        where threads build single samples, every million or so.
+        every million units or so if threads build single samples.
     units_per_chunk : int, default 2**26
         Units in a chunk file.
 
     Returns
     -------
     Saved
-        How many files were written and how many were kept.
+        How many chunks were written, and how many were kept.
 
     Raises
     ------
@@ -133,13 +134,13 @@ def save(
         built with another partition.
     IndexPlanError
         If an argument breaks its rule, or the executor was shut down; nothing has been written
-        then. If the order cannot travel to the executor's workers, or the executor breaks.
+        then. If the order cannot be sent to the executor's workers, or the executor breaks.
     Exception
-        What the order raises, as it is.
+        What the order raises, unchanged.
 
     See Also
     --------
-    finish : makes a plan of what the parts have left.
+    finish : makes a plan of the parts that have been built.
 
     Examples
     --------
@@ -193,10 +194,10 @@ def save(
 
 
 def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Saved:
-    """Make a plan of what the parts of a build have left in a directory, if all of it is there.
+    """Make a plan of the parts that were built in a directory, or tell which are missing.
 
-    The last part does so by itself; this is for whoever wants to know what is missing. Chunks
-    are not read, as each part has left the hashes of what it generated; `verify` reads them.
+    The last part does so by itself: call this to find out which parts have to run again. Chunks are
+    not read, as each part has recorded the hashes of what it generated; `verify` reads them.
 
     Parameters
     ----------
@@ -208,14 +209,16 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     Returns
     -------
     Saved
-        The whole plan; all of its files were there already.
+        The whole plan; all of its chunks were there already.
 
     Raises
     ------
     PlanFileError
-        If chunks are missing, which the message names with the parts to run again; if a file of
-        the plan or a part's record is damaged; if parts were given different partitions; if there
-        is no build at the path.
+        If chunks are missing: the message names them, and the parts to run again. If a file of the
+        plan or a part's record is damaged, parts were given different partitions, or there is no
+        build at the path.
+    IndexPlanError
+        If path is not a path, or progress is not a function.
 
     Examples
     --------
@@ -259,9 +262,9 @@ def _check_num_chunks(build: Build) -> None:
 
 
 def _claim(root: Store, build: Build) -> Build:
-    """Make the directory, and say in `build.json` what it is a build of; return what it says.
+    """Make the directory, and write to `build.json` what it is a build of; return what is there.
 
-    One that was begun in format version 1 goes on in it.
+    A build that was begun in format version 1 goes on in that version.
     """
     there = claim(root, BUILD, "a plan directory", build.to_dict())
     if there == build.of_version_1.to_dict():
@@ -320,7 +323,7 @@ def _build_chunks(
 
     if progress is not None:
         progress(0, total)
-    # workers may stand in another folder, and need to know little of the build
+    # workers may have another working directory, and need to know little of the build
     store = root.path if executor is None else root.absolute()
     light = replace(build, epochs=(), num_units=(), dataset=None)
     said = None if progress is None else told

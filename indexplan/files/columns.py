@@ -1,7 +1,7 @@
-"""The columns of a plan directory: `columns/<sha256>.npy`, for whoever computes the order.
+"""The columns of a plan directory: `columns/<sha256>.npy`, needed to compute the order.
 
-Chunks are read without them. What a name promises is what the file has to hold, so they need no
-place in the block table.
+Chunks are read without them. The name of each holds the hash of its content, so they need no place
+in the block table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Identity = Mapping[str, Any]
 
 
 def identities(spec: Any) -> dict[str, Identity]:
-    """Return the columns that a dict form names, or some of them, by the names of their files."""
+    """Return the columns that a dict form, or a list of them, names, by their file names."""
     found: dict[str, Identity] = {}
     level = [spec]
     while level:
@@ -43,12 +43,12 @@ def num_bytes(identity: Identity) -> int:
 
 
 def publish(store: Store, columns: Mapping[str, Column]) -> None:
-    """Write the columns of a plan, or look at those that are there.
+    """Write the columns of a plan, or check those that are there.
 
     Raises
     ------
     PlanFileError
-        If one cannot be written, or what is there is something else.
+        If a column cannot be written, or the file that is there holds something else.
     """
     for digest, column in columns.items():
         name = f"columns/{digest}.npy"
@@ -66,14 +66,14 @@ def content(column: Column) -> Iterator[memoryview]:
 
 
 def finder(store: Store, folder: Path) -> Callable[[Identity], Column]:
-    """Return what finds the columns of a plan directory, which `folder` has on this machine."""
+    """Return a function that finds a plan directory's columns, in `folder` on this machine."""
 
     def find(identity: Identity) -> Column:
         (name,) = identities(identity)
         path, size = folder / name, num_bytes(identity)
         if isinstance(store, Folder):
             with explained("readable", path), open_file(folder, name):
-                pass  # a plain file, and no link
+                pass  # raises unless it is a plain file, and no link
         else:
             fetch(store, size, lambda: _checked(store, name, identity), path).close()
         return Column.claimed(str(path), identity)
@@ -82,7 +82,7 @@ def finder(store: Store, folder: Path) -> Callable[[Identity], Column]:
 
 
 def damage(store: Store, spec: Any) -> list[str]:
-    """Say which columns of a plan directory are not what they have to be."""
+    """Return a message for each column of a plan directory that is damaged or missing."""
     said = []
     for name, identity in identities(spec).items():
         try:
@@ -94,7 +94,7 @@ def damage(store: Store, spec: Any) -> list[str]:
 
 
 def _checked(store: Store, name: str, identity: Identity) -> Iterator[bytes]:
-    """Yield the blocks of a column's file; the last one only if they are those of its name."""
+    """Yield the blocks of a column's file; the last one only if their hash is that in the name."""
     start = header(identity["dtype"], identity["length"])
     digest = hashlib.sha256(f"{identity['dtype']} {identity['length']}\n".encode())
     left, skip = num_bytes(identity), HEADER_BYTES

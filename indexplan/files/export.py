@@ -1,4 +1,4 @@
-"""Exports: what each rank reads, as arrays or as rows, for readers without this library."""
+"""export: write what each rank reads, as arrays or tables, for readers without this library."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two 
 
 @dataclass(frozen=True, kw_only=True)
 class Exported(Answer):
-    """What `export` did: files that it wrote, and files that were there already and were right.
+    """What `export` did: files that it wrote, and right files that were there already.
 
-    `fingerprint` is the plan's.
+    `num_bytes` is the size of all of them, and `fingerprint` is the plan's.
 
     Examples
     --------
@@ -59,9 +59,9 @@ class Exported(Answer):
 
 
 class _File(NamedTuple):
-    """A file of an export: its name in the folder, its bytes, and how to generate them.
+    """A file of an export: its name in the folder, its size in bytes, and how to generate it.
 
-    Of rows, `size` is a guess, and another file holds the same if its rows are the same.
+    For tables, `size` is a guess, and `same` compares the rows of a file instead of its bytes.
     """
 
     name: str
@@ -79,7 +79,7 @@ class _Share(NamedTuple):
     rank: int
 
     def files(self) -> Iterator[_File]:
-        """Yield the file of indices, and that of where each step's batch starts among them."""
+        """Yield the file of indices, and the file that says where each step starts among them."""
         folder = f"epoch-{self.epoch:05d}"
         if self.plan.sub_epochs > 1:
             folder += f"/sub-epoch-{self.sub_epoch:05d}"
@@ -106,7 +106,7 @@ class _Share(NamedTuple):
         return stop - start
 
     def indices(self) -> Iterator[memoryview]:
-        """Yield the file of indices: never more at a time than a slab, or one batch."""
+        """Yield the bytes of the file of indices, at most a slab or one batch at a time."""
         dtype = _dtype(self.plan)
         yield memoryview(header(dtype, self.num_units))
         for first, sizes in self.sizes():
@@ -125,7 +125,7 @@ class _Share(NamedTuple):
                 start, done = stop, int(ends[stop - 1])
 
     def steps(self) -> Iterator[memoryview]:
-        """Yield the file of steps; batches of finished steps are empty."""
+        """Yield the bytes of the file of steps; batches of finished steps are empty."""
         yield memoryview(header("<i8", self.num_steps + 1))
         zeros = 1 + self.plan.first_step(self.epoch, self.sub_epoch)
         for start in range(0, zeros, SLAB_UNITS):
@@ -137,7 +137,7 @@ class _Share(NamedTuple):
             total = int(ends[-1])
 
     def sizes(self) -> Iterator[tuple[int, Int64]]:
-        """Yield the number of some unfinished step, and the sizes of the batches from it on."""
+        """Yield the sizes of some thousand batches at a time, with the number of the first step."""
         stop = self.num_steps
         for start in range(self.plan.first_step(self.epoch, self.sub_epoch), stop, STEPS):
             yield (
@@ -169,19 +169,21 @@ def export(
     format: Format = "npy",  # noqa: A002 (the word that every writer of files has for it)
     progress: Progress | None = None,
 ) -> Exported:
-    """Write what each rank reads, in order of reading, as plain `.npy` files or as tables.
+    """Write the indices that each rank reads, in order of reading, as `.npy` files or as tables.
 
-    For loaders that take arrays of indices: docs/exports.md describes the files, and how such
-    loaders read them. Memory does not grow with the plan. Safe to kill, and to run again: what is
-    there already is compared with what belongs there, and never replaced. Further epochs may be
-    exported to the same folder later. The columns of the order are kept beside what is read, as in
-    a plan directory: `Plan.from_dict(json["plan"], columns=...)` opens what `export.json` holds.
+    Use it for loaders that take arrays of indices, and to look at a plan with other tools:
+    docs/exports.md describes the files, and how loaders read them. Memory does not grow with the
+    plan. It is safe to kill and to run again: what is there already is compared with what belongs
+    there, and never replaced. More epochs may be exported to the same folder later. The columns of
+    the order are written too, as in a plan directory: `Plan.from_dict(json["plan"], columns=...)`
+    opens the plan in `export.json`.
 
     Parameters
     ----------
     plan : Plan
-        With a world size; for "npy", of an order of single samples. Of a resumed plan, what is
-        left: its finished sub-epochs have no files or rows, its finished steps are empty.
+        With a world_size; for "npy", with an order that deals single samples. Of a resumed plan,
+        only the rest is written: finished sub-epochs have no files or rows, and finished steps are
+        empty.
     out : str or path-like
         The folder: new, empty, or an export of the same plan. With the extra `remote`, also a URL
         in an object store, such as s3://bucket/arrays.
@@ -191,7 +193,7 @@ def export(
         "npy": two files for each rank, its indices and where its steps start. The others, which
         need pyarrow: a file for each epoch, with a row for each slot of each batch, in columns
         `epoch`, `sub_epoch`, `step`, `rank`, `micro_batch`, `slot` and `index` (int64), and
-        `padded` (bool). Of orders that deal bins, `bin` (int64) says in which bin of the batch.
+        `padded` (bool). If the order deals bins, `bin` (int64) says which bin of the batch it is.
     progress : callable, optional
         Called as progress(bytes_done, bytes_in_all).
 
@@ -205,9 +207,8 @@ def export(
     PlanFileError
         If the folder cannot be written, holds something else, or links to other folders or files.
     IndexPlanError
-        If the plan leaves its world size open, its order deals bins and the format is "npy",
-        pyarrow is missing for another format, or an argument breaks its rule; nothing has been
-        written then.
+        If the plan has no world_size, its order deals bins and the format is "npy", pyarrow is
+        missing for another format, or an argument breaks its rule; nothing has been written then.
 
     Examples
     --------
@@ -238,14 +239,14 @@ def export(
     total = sum(file.size for file in files)
     done = num_written = told = 0
     root = store_of(out, "out")
-    if progress is not None:  # which may refuse so much
+    if progress is not None:  # which may raise, if that is too much
         progress(0, total)
     _claim(root, plan)
 
     def tell(now: int) -> None:
         nonlocal told
         now = min(now, total)
-        if progress is not None and now > told:  # a file that another has named is drawn again
+        if progress is not None and now > told:  # a file that another wrote first is drawn again
             told = now
             progress(told, total)
 
@@ -266,7 +267,7 @@ def export(
 
 
 def _columns(plan: Plan) -> Iterator[_File]:
-    """Yield the files that a reader of `export.json` finds the columns of the order in."""
+    """Yield the files of the order's columns, for readers of `export.json`."""
     for digest, column in plan.columns.items():
         size = num_bytes(column.identity)
         yield _File(f"columns/{digest}.npy", size, partial(content, column))
@@ -296,7 +297,7 @@ def _tables(plan: Plan, epochs: list[int], kind: str) -> Iterator[_File]:
 
 
 def _claim(root: Store, plan: Plan) -> None:
-    """Make the place and say in `export.json` what it is an export of."""
+    """Make the place, and write to `export.json` what it is an export of."""
     content = {
         "format": "indexplan-export",
         "format_version": 1,

@@ -1,6 +1,6 @@
 """The end of a build: the block table, then the manifest, which makes a plan of the directory.
 
-What is there already is compared, not trusted: it may be damaged, or of another partition.
+Files that are there are compared, not trusted: they may be damaged, or of another partition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_there(root: Store, plan: dict[str, Any]) -> None:
 
 
 def finished(root: Store, plan: dict[str, Any]) -> Manifest | None:
-    """Return the manifest that is there, which must be that of this plan; None without one."""
+    """Return the manifest that is there, which must be this plan's; None if there is none."""
     if not root.has(MANIFEST):
         return None
     text, manifest = root.read(MANIFEST), None
@@ -69,13 +69,13 @@ def complete(
 
 
 def file_names(build: Build) -> Iterator[str]:
-    """Yield the names of the files that lie in folders below the plan directory."""
+    """Yield the names of the files that are in folders below the plan directory."""
     yield from identities(build.spec)
     yield from (chunk.name for chunk in build.chunks())
 
 
 def clear(root: Store, build: Build) -> None:
-    """Sweep up what is left of builders, dead ones and parts: the plan is finished."""
+    """Remove temporary files of dead builders and records of parts: the plan is finished."""
     root.sweep([MANIFEST, *file_names(build)])
     sweep(root)
 
@@ -83,12 +83,12 @@ def clear(root: Store, build: Build) -> None:
 def check_chunks(
     root: Store, plan: dict[str, Any], first: int, left: list[tuple[int, Hashes]]
 ) -> None:
-    """Compare a plan that was there with the chunks, from number `first` on, of a builder."""
+    """Compare the finished plan with what a builder has of its chunks, from number `first` on."""
     sizes = tuple(size for size, _ in left)
     hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
     manifest = finished(root, plan)
     if (
-        manifest is None  # it has just been taken away
+        manifest is None  # it has just been removed
         or manifest.chunk_bytes[first : first + len(left)] != sizes
         or not np.array_equal(_hashes(root, manifest, first, len(hashes)), hashes)
     ):
@@ -96,7 +96,7 @@ def check_chunks(
 
 
 def _hashes(root: Store, manifest: Manifest, first: int, num_blocks: int) -> Hashes:
-    """Return what the block table says of so many blocks, from the chunk number `first` on."""
+    """Return that many hashes of the block table, from chunk number `first` on."""
     skip = sum(-(-size // BLOCK_BYTES) for size in manifest.chunk_bytes[:first])
     return read_blocks(root, manifest)[skip : skip + num_blocks]
 
@@ -108,7 +108,7 @@ def join(root: Store, build: Build, progress: Callable[[int, int], None] | None 
             plan, found = gather(root, build, progress)
             complete(root, build, plan, found)
         except UnfinishedError:
-            if not root.has(MANIFEST):  # else another has just finished, and swept up
+            if not root.has(MANIFEST):  # else another builder has just finished, and swept up
                 raise
     manifest = read_manifest(root)
     if said := other_build(root, manifest.build):

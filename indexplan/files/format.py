@@ -41,14 +41,14 @@ SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in 
 CURE = "restore the file, or build the plan again at another path"
 
 BUILD, BLOCKS, MANIFEST = "build.json", "blocks.npy", "manifest.json"
-# what a chunk file holds of its units: their samples; where each unit's begin; which part of each
+# kinds of chunk files: samples of units; where each unit's samples start; which part of each sample
 INDICES, OFFSETS, SPANS = KINDS = "", ".offsets", ".spans"
 
 
 def header(dtype: str, length: int) -> bytes:
     """Return the 128 bytes with which a one-dimensional `.npy` file begins (NEP 1, version 1.0).
 
-    Written here because NumPy's own differ between its versions in how far they are padded.
+    NumPy does not write them here, as its versions pad headers to different lengths.
     """
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({length},), }}"
     padded = text.ljust(HEADER_BYTES - 11) + "\n"
@@ -56,7 +56,7 @@ def header(dtype: str, length: int) -> bytes:
 
 
 class Chunk(NamedTuple):
-    """One file of an epoch's order: units [start, stop), and which of `KINDS` it holds of them."""
+    """One file of an epoch's order: the units [start, stop), and which of `KINDS` it holds."""
 
     epoch: int
     number: int
@@ -74,7 +74,8 @@ class Chunk(NamedTuple):
 class Build:
     """What a plan directory is a build of: the content of `build.json`.
 
-    What the order promises is None in format version 1; `balance` is a dict form in version 4.
+    The order's promises (`PROMISED`) are None in format version 1; `balance` is a dict form in
+    version 4, and None before.
     """
 
     order: dict[str, Any]
@@ -125,7 +126,7 @@ class Build:
 
     @property
     def spec(self) -> list[dict[str, Any] | None]:
-        """What may name columns: the dict forms of the order and of the balance."""
+        """The dict forms that may name columns: those of the order and of the balance."""
         return [self.order, self.balance]
 
     @property
@@ -135,7 +136,7 @@ class Build:
 
     @property
     def dtype(self) -> str:
-        """The indices' type: 4 bytes where they fit."""
+        """The type of indices: 4 bytes if they fit."""
         return "<u4" if self.num_samples <= 2**32 else "<i8"
 
     @property
@@ -145,7 +146,7 @@ class Build:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What there are files of, for each chunk."""
+        """The kinds of files that each chunk has."""
         return KINDS[: 3 if self.cuts_samples else 2 if self.deals_bins else 1]
 
     def type_of(self, kind: str) -> tuple[str, int]:
@@ -167,14 +168,14 @@ class Build:
                     yield Chunk(epoch, number, start, stop, kind)
 
     def num_bytes(self, chunk: Chunk) -> int | None:
-        """Return the size of a chunk file; None where the bins in it decide."""
+        """Return the size of a chunk file; None if it depends on the bins in it."""
         units = chunk.stop - chunk.start
         if chunk.kind == OFFSETS:
             return HEADER_BYTES + 8 * (units + 1)
         return None if self.deals_bins else HEADER_BYTES + self.itemsize * units
 
     def content(self, order: Order, chunk: Chunk) -> Iterator[memoryview]:
-        """Yield the bytes of a chunk file as its blocks: 4 MiB each, but the last.
+        """Yield the bytes of a chunk file as its blocks, of 4 MiB each but for the last.
 
         A block is overwritten when the next is drawn.
         """
@@ -195,7 +196,7 @@ class Build:
     def fill_block(
         self, order: Order, chunk: Chunk, number: int, block: NDArray[np.uint8]
     ) -> NDArray[np.uint8]:
-        """Write one block of a chunk of single samples into `block`; return the part it fills."""
+        """Write one block of a chunk of single samples into `block`; return the part filled."""
         start, stop = self.positions(chunk, number)
         skip = 0 if number else HEADER_BYTES
         if skip:
@@ -211,7 +212,7 @@ class Build:
         return filled
 
     def _bins(self, order: Order, chunk: Chunk, block: NDArray[np.uint8]) -> Iterator[memoryview]:
-        """Yield the blocks of a chunk of bins, whose samples start wherever the bins end."""
+        """Yield the blocks of a chunk of bins, which hold as many samples as the bins do."""
         dtype, each = self.type_of(chunk.kind)
         length = chunk.stop - chunk.start + 1
         if chunk.kind != OFFSETS:
@@ -311,7 +312,7 @@ class Build:
 
 
 def _promised(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what a build says that its order promises, if its format version has that."""
+    """Return what a build says of its order's promises, if its format version has them."""
     if data["format_version"] == FORMAT_VERSION:
         return {}
     constant, reads, key = values = [data[name] for name in PROMISED]
@@ -328,7 +329,7 @@ def _slabs(chunk: Chunk) -> list[tuple[int, int]]:
 
 
 def _arrays(order: Order, chunk: Chunk) -> Iterator[Int64]:
-    """Yield the numbers of a chunk of bins, some at a time; of offsets also the end."""
+    """Yield the numbers of a chunk of bins, some at a time; offsets with the last end."""
     total = 0
     if chunk.kind == OFFSETS:
         yield np.zeros(1, np.int64)
@@ -437,7 +438,7 @@ class Manifest:
 
     @once
     def sha256(self) -> str:
-        """The digest that the manifest holds of itself."""
+        """The digest of the manifest, which it holds itself."""
         return str(self.to_dict()["manifest_sha256"])
 
     @property

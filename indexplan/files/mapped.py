@@ -28,18 +28,18 @@ from indexplan.orders.base import Int64
 
 CURE = "restore it, or delete it and manifest.json and run the same build again"
 
-# Each holds a file descriptor, of which macOS gives a process 256: no more than a quarter of those
-# that there are. The first that was mapped goes first, which takes no lock.
+# Each map holds a file descriptor, of which macOS gives a process 256: maps take at most a quarter
+# of the limit. The one that was mapped first is dropped first, which takes no lock.
 MAPS, OF_DESCRIPTORS = 64, 4
 
-Key = tuple[int, int, str]  # epoch, number of the chunk in it, what the file holds of it
+Key = tuple[int, int, str]  # epoch, number of the chunk in it, kind of file
 
 
 Status = tuple[int, ...] | None
 
 
 def manifest_status(root: str) -> Status:
-    """Return what tells one manifest.json from its successor, cheaply; None where there is none."""
+    """Return file status that changes when manifest.json is replaced; None if there is none."""
     try:
         found = os.lstat(Path(root) / MANIFEST)
     except OSError:
@@ -68,7 +68,7 @@ class Chunks:
         self._status = status
         self.store = store_of(root)
         self.manifest = manifest
-        # the files that are mapped: the plan directory's, or what is kept of those in a store
+        # the files that are mapped: those of the plan directory, or kept copies of those in a store
         here = isinstance(self.store, Folder)
         self.folder = Path(root) if here else cache_folder(root, manifest.sha256)
         self.units = dict(zip(manifest.build.epochs, manifest.build.num_units, strict=True))
@@ -90,7 +90,7 @@ class Chunks:
         return (self._maps.get(key) or self._mapped(key))[1]
 
     def read_ahead(self, epoch: int, number: int, kind: str, start: int, stop: int) -> None:
-        """Have the kernel read the numbers [start, stop) at once, not page by page."""
+        """Let the kernel read the numbers [start, stop) at once, not page by page."""
         mapped, numbers = self._mapped((epoch, number, kind))
         first, last = (HEADER_BYTES + i * numbers.itemsize for i in (start, stop))
         if hasattr(mapped, "madvise"):
@@ -117,7 +117,7 @@ class Chunks:
             first = (HEADER_BYTES + starts * each) // BLOCK_BYTES
             last = (HEADER_BYTES + (starts + size - 1) * each) // BLOCK_BYTES
             blocks = range(first, last + 1)
-        else:  # a number of each block that a run touches: a block's length apart, and the last
+        else:  # one number of each block that a run touches: a block's length apart, and the last
             apart = sorted({*range(0, size, BLOCK_BYTES // each), size - 1})
             touched = (HEADER_BYTES + np.add.outer(starts, apart) * each) // BLOCK_BYTES
             blocks = np.unique(touched[~checked[touched]]).tolist()
@@ -152,7 +152,7 @@ class Chunks:
         return read_blocks(self.store, self.manifest), firsts
 
     def _open(self, key: Key, name: str) -> BufferedReader:
-        """Open a chunk file on this machine, where it is fetched to if need be."""
+        """Open a chunk file on this machine; it is downloaded first if need be."""
         if isinstance(self.store, Folder):
             return open_file(self.folder, name)
         table, firsts = self._table
@@ -162,7 +162,7 @@ class Chunks:
         return fetch(self.store, size, blocks, self.folder / name)
 
     def _mapped(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
-        """Return a map of a chunk file, and its numbers as a view of that."""
+        """Return the memory map of a chunk file, and its numbers as a view of the map."""
         found = self._maps.get(key)
         if found is None:
             found = self._maps.setdefault(key, self._map(key))
@@ -191,10 +191,10 @@ class Chunks:
         return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
 
     def _check_same(self) -> None:
-        """Raise `PlanFileError` if another plan is at the path by now, whose file was opened.
+        """Raise `PlanFileError` if another plan has taken the place of this one.
 
-        A plan is replaced by deleting it, manifest and all, so looking after a file was opened is
-        soon enough. What comes from a store is compared with the block table instead.
+        It is enough to look after a file was opened, as a plan can be replaced only by deleting it,
+        manifest and all. Files from a store are compared with the block table instead.
         """
         if isinstance(self.store, Folder):
             status = manifest_status(self.store.path)
@@ -209,7 +209,7 @@ class Chunks:
 
 
 def _most_maps() -> int:
-    """Return how many files a plan directory may have mapped at a time."""
+    """Return how many files of a plan directory may be mapped at a time."""
     try:
         import resource
     except ImportError:  # Windows, where a map holds no descriptor

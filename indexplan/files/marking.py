@@ -1,4 +1,4 @@
-"""Which samples were seen, a bit for each: and what is left."""
+"""Count which samples an epoch reads, with one bit for each."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from indexplan.kernels.seen import mark
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SLAB = 2**16  # numbers that are widened at a time: half a MiB, which stays in the cache
+SLAB = 2**16  # numbers converted to int64 at a time: half a MiB, which stays in the cache
 
 
 class Seen:
-    """The samples that an epoch reads: how many reads there were, and which went wrong.
+    """The samples that an epoch reads: how many reads there were, and which were wrong.
 
-    One thread at a time may mark. Takes num_samples / 8 bytes.
+    Only one thread at a time may mark. It takes num_samples / 8 bytes.
     """
 
     def __init__(self, num_samples: int) -> None:
         self.num_samples = num_samples
         self.words = np.zeros(-(-num_samples // 64), np.int64)
         if rest := num_samples % 64:
-            self.words[-1] = -1 << rest  # past the last sample nothing is missing
+            self.words[-1] = -1 << rest  # bits past the last sample count as seen
         self.num_read = self.num_repeated = self.num_outside = 0
         self.first_repeated, self.first_outside = num_samples, 0
 
     def mark(self, indices: NDArray[np.integer]) -> None:
-        """Mark samples; int64 or uint32, flat."""
+        """Mark samples as read; int64 or uint32, one dimension."""
         for start in range(0, len(indices), SLAB):
             part = indices[start : start + SLAB].astype(np.int64)
             repeated, first, outside, example = mark(self.num_samples, part, self.words)
@@ -42,7 +42,7 @@ class Seen:
             self.num_outside += outside
 
     def problems(self, epoch: int) -> list[str]:
-        """Say which samples are missing, repeated, or none of the dataset's; nothing if none."""
+        """Return messages about samples that are missing, repeated or out of range."""
         said = []
         distinct = self.num_read - self.num_repeated - self.num_outside
         if missing := self.num_samples - distinct:

@@ -1,8 +1,8 @@
-"""Parts of a build, for job arrays: which chunks a part builds, and the record that it leaves.
+"""Parts of a build, for job arrays: which chunks a part builds, and the record that it writes.
 
-A part generates each of its chunks, and writes it or compares every byte of it, before it leaves
-the hashes. So what a record says is worth as much as what the task of an executor returns, and
-the plan is finished without reading the chunks again.
+A part generates each of its chunks, and writes it or compares every byte of it, before it records
+the hashes. So a record is worth as much as what a task of an executor returns, and the plan is
+finished without reading the chunks again.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _NAME = re.compile(r"part-([0-9]{5,9})-of-([0-9]{5,9})\.json")
 
 
 class UnfinishedError(Exception):
-    """Some chunks of a build are missing, or their records; `missing` puts it in words.
+    """Some chunks of a build are missing, or their records; `missing` makes an error of it.
 
-    Of a thousand parts, all but the last meet it, and nobody wants to hear of it.
+    Every part but the last runs into it, so it is normal, and not shown.
     """
 
     def __init__(self, what: str, lost: list[range]) -> None:
@@ -105,7 +105,7 @@ class Part:
         if data["part_sha256"] != sha256_of(content):
             raise IndexPlanError("a record must be as it was written; it was edited")
         if data["build_sha256"] != build_sha256 or data["part"] != [number, of]:
-            raise IndexPlanError("a record must be of the part and the build that it lies in")
+            raise IndexPlanError("a record must belong to the part in its name, and to this build")
         sizes = tuple(integer("a size", n, HEADER_BYTES, 2**63, "") for n in data["chunk_bytes"])
         hashes = np.frombuffer(bytes.fromhex(data["blocks"]), "<u8")
         num_blocks = sum(-(-size // BLOCK_BYTES) for size in sizes)
@@ -116,7 +116,7 @@ class Part:
         return cls(number=number, of=of, plan=data["plan"], chunk_bytes=sizes, hashes=hashes)
 
     def chunks(self, num_chunks: int) -> Iterator[tuple[int, tuple[int, Hashes]]]:
-        """Yield the number in the build of each chunk of the part, with its size and hashes."""
+        """Yield each chunk of the part: its number in the build, its size and its hashes."""
         first = 0
         numbers = chunks_of(num_chunks, self.number, self.of)
         for chunk, size in zip(numbers, self.chunk_bytes, strict=True):
@@ -138,7 +138,7 @@ def record(
     plan: dict[str, Any],
     left: list[tuple[int, Hashes]],
 ) -> None:
-    """Leave the record of a part that was built: the size and the hashes of each of its chunks."""
+    """Write the record of a part that was built: the size and the hashes of each of its chunks."""
     sizes = tuple(size for size, _ in left)
     hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
     part = Part(number=number, of=of, plan=plan, chunk_bytes=sizes, hashes=hashes)
@@ -154,12 +154,12 @@ def record(
                     f"{root.path}/{part.name} must hold what its part generates; got {got}"
                 )
     except PlanFileError:
-        if not root.has(MANIFEST):  # else another has just finished, and swept up
+        if not root.has(MANIFEST):  # else another builder has just finished, and swept up
             raise
 
 
 def first_plan(root: Store) -> dict[str, Any] | None:
-    """Return the plan of the first record that can be read; damaged ones are for `gather`."""
+    """Return the plan of the first record that can be read; `gather` reports damaged ones."""
     for name, _, _ in _records(root):
         with suppress(IndexPlanError):
             plan = parse_json_object(name, root.read(name)).get("plan")
@@ -171,7 +171,7 @@ def first_plan(root: Store) -> dict[str, Any] | None:
 def check_partition(
     root: Store, there: dict[str, Any], mine: dict[str, Any], *, finished: bool = False
 ) -> None:
-    """Raise `PlanFileError` if what is there has another partition than what is built."""
+    """Raise `PlanFileError` if the plan that is there has another partition than this one."""
     names = [name for name in sorted({*there, *mine}) if _differ(there, mine, name)]
     if names:
         said = "; ".join(f"{name} {there.get(name)!r}, not {mine.get(name)!r}" for name in names)
@@ -188,7 +188,7 @@ def _differ(there: dict[str, Any], mine: dict[str, Any], name: str) -> bool:
 
 
 def sweep(root: Store) -> None:
-    """Delete the records: the plan is finished, and its manifest says what they said."""
+    """Delete the records: the plan is finished, and its manifest has what they had."""
     for name, _, _ in _records(root):
         root.remove(name)
 
@@ -196,19 +196,19 @@ def sweep(root: Store) -> None:
 def gather(
     root: Store, build: Build, progress: Callable[[int, int], None] | None = None
 ) -> tuple[dict[str, Any], list[tuple[int, Hashes]]]:
-    """Return what the parts have left: the plan, and the size and hashes of every chunk.
+    """Return what the parts have recorded: the plan, and the size and hashes of every chunk.
 
     Raises
     ------
     UnfinishedError
-        If a chunk is missing, or the record of its part; cheap where it is a record.
+        If a chunk is missing, or the record of its part; the latter is found out quickly.
     PlanFileError
         If a record was edited or is that of another build or partition, or a chunk has another
         size.
     """
     there = _records(root)
     total = build.num_chunks
-    # by their names first: in an array of a thousand parts, each asks whether it is the last
+    # by their names first: each of a thousand parts asks whether it is the last
     if lost := _gaps((chunks_of(total, number, of) for _, number, of in there), total):
         raise UnfinishedError("no record of", lost)
     digest = sha256_of(build.to_dict())
@@ -235,7 +235,7 @@ def gather(
 
 
 def _gaps(ranges: Iterable[range], stop: int) -> list[range]:
-    """Return what ranges leave of [0, stop), as ranges that do not touch."""
+    """Return what ranges leave out of [0, stop), as ranges that do not touch."""
     gaps, start = [], 0
     for one in sorted((one for one in ranges if one), key=lambda one: one.start):
         if start < one.start:
@@ -254,7 +254,7 @@ def _records(root: Store) -> list[tuple[str, int, int]]:
 def _read(
     root: Store, build_sha256: str, num_chunks: int, name: str, number: int, of: int
 ) -> Part | None:
-    """Return a record; None if whoever finished the build has swept it up just now."""
+    """Return a record; None if another builder has just finished, and swept it up."""
     try:
         text = root.read(name)
     except PlanFileError:
@@ -266,7 +266,7 @@ def _read(
         data = parse_json_object("a record", text, "")
         return Part.from_dict(data, build_sha256, num_chunks, number, of)
     except (IndexPlanError, TypeError, ValueError) as error:
-        said = str(error).removesuffix("; ")  # whose cure is the same for all
+        said = str(error).removesuffix("; ")  # the cure is the same for all, and added here
         raise PlanFileError(f"{root.path}/{name}: {said}; {cure}") from error
 
 
@@ -284,7 +284,7 @@ def missing(root: Store, build: Build, error: UnfinishedError) -> PlanFileError:
 
 
 def _named(build: Build, lost: list[range]) -> str:
-    """Return 'chunks 3, 4 and 7 of epoch 0', for as many epochs as one can read."""
+    """Return 'chunks 3, 4 and 7 of epoch 0', for the first three epochs."""
     words, stop = [], 0
     kinds = len(build.kinds)
     starts, stops = [one.start for one in lost], [one.stop for one in lost]
@@ -302,7 +302,7 @@ def _named(build: Build, lost: list[range]) -> str:
 
 
 def _few(what: str, ranges: list[range], name: Callable[[int], str] = str) -> str:
-    """Return 'part 1/4', 'parts 1/4 and 2/4', or the first eight and how many there are more."""
+    """Return 'part 1/4', 'parts 1/4 and 2/4', or the first eight and how many more there are."""
     count = sum(map(len, ranges))
     names = [name(number) for number in islice(chain.from_iterable(ranges), 9)]
     if count == 1:

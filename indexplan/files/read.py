@@ -1,4 +1,4 @@
-"""Reading a plan directory: checked when it is opened, mapped when it is read."""
+"""load and Stored: read a plan directory, which is checked when opened, and mapped when read."""
 
 from __future__ import annotations
 
@@ -33,37 +33,38 @@ CHECKS = ("opened", "touched")
 # one index            29         1,864        5,664          7,669          3,709          3,901
 # windows             126           679          705            937          1,113            970
 SHORT_RUN, LONG_RUN = 8, 4096
-INDEX_RUN = 128  # from here on those that share their size with few others go one by one
-FEW_RUNS = 16  # so many one by one take as long as the windows of one size, 20 us
+INDEX_RUN = 128  # from here on, runs that share their size with few others are copied one by one
+FEW_RUNS = 16  # that many one by one take as long as the windows of one size, 20 us
 # Read ahead from some 64 KiB on, and 4 MiB at a time: 80 MB that no cache holds take 0.09 s, and
 # 1.0 page by page; one call for all of it changes nothing.
 AHEAD_UNITS, PIECE_UNITS = 2**14, 2**20
-GROUP_UNITS = 2**15  # copied at a time, so that what lies between stays in the cache
+GROUP_UNITS = 2**15  # copied at a time, so that the data in between stays in the cache
 
 
 class Stored(Order):
-    """An order that is read from a plan directory, and equals the order that was stored there.
+    """An order that is read from a plan directory; it equals the order that was saved there.
 
-    Epochs that are not stored are computed, which gives the same indices. Pickles to its path and
-    the digest of its manifest: a copy, and whoever maps one of its files later, refuses another
-    plan that has taken its place.
+    `load` returns a plan with such an order; make one yourself to use it in another plan. Epochs
+    that are not stored are computed, which gives the same indices. A pickle holds the path and the
+    digest of the manifest: if another plan has taken its place, unpickling is refused, and so is
+    opening more files.
 
     Parameters
     ----------
     path : str or path-like
         The plan directory, or its URL.
     check : {"opened", "touched"}, default "opened"
-        What is checked besides the manifest, the sizes of the files and the block table, which are
-        when the directory is opened. "touched": each block of 4 MiB against its hash, when a
-        process first reads some of it; what happens to it afterwards goes unseen.
+        The manifest, the sizes of all files and the block table are checked when the directory is
+        opened. "touched" also compares each block of 4 MiB with its hash when a process first reads
+        some of it; changes after that are not seen.
 
     Raises
     ------
     PlanFileError
-        If there is no whole plan at the path; under "touched" also where a damaged block is read.
-        If a file has to be opened, and another plan is at the path by then.
+        If there is no whole plan at the path. While reading: if a block is damaged, under
+        "touched"; or if another plan is at the path when a file is opened.
     IndexPlanError
-        If check is something else.
+        If check is something else, or path is not a path.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class Stored(Order):
             raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for opened")
         self.path = store_of(path).absolute()
         self.check = check
-        status = manifest_status(self.path)  # before it is read: what comes later is noticed
+        status = manifest_status(self.path)  # before it is read, so that later changes are noticed
         self.manifest = read_manifest(store_of(self.path))
         build = self.manifest.build
         self.num_samples = build.num_samples
@@ -109,8 +110,8 @@ class Stored(Order):
     def traits(self) -> Traits:
         """What the order that is stored promises.
 
-        A directory of format version 1 does not say, so its order has to be known here; of one
-        that is not, nothing is promised.
+        A directory of format version 1 does not say. If its order is not known here, nothing is
+        promised.
         """
         build, source = self.manifest.build, None
         if build.constant_num_units is None or build.reads is None:
@@ -129,7 +130,7 @@ class Stored(Order):
 
     @property
     def stream_key(self) -> int:
-        """What seeds of augmentation are hashed from: the key of the order that is stored."""
+        """The number that seeds of augmentation are made from: that of the order that is stored."""
         build, (source, _) = self.manifest.build, self.known
         if build.stream_key is not None:
             return build.stream_key
@@ -137,19 +138,19 @@ class Stored(Order):
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """The names of the groups of the order that is stored; none where it is not known here."""
+        """The names of the stored order's groups; none if the order is not known here."""
         source, _ = self.known
         return () if source is None else source.group_names
 
     @property
     def shares_of(self) -> str:
-        """What shares are of in the order that is stored, where it is known here."""
+        """What the stored order's shares count; "samples" if the order is not known here."""
         source, _ = self.known
         return "samples" if source is None else source.shares_of
 
     @property
     def shard_sizes(self) -> Column | None:
-        """Samples in each shard, where the order that is stored is known here and knows them."""
+        """Samples in each shard; None if the order has no shards, or is not known here."""
         source, _ = self.known
         return None if source is None else source.shard_sizes
 
@@ -222,13 +223,13 @@ class Stored(Order):
         return out
 
     def _places(self, positions: Int64) -> tuple[Int64, Int64]:
-        """Return the chunks of positions, and where in them they are."""
+        """Return the chunks that positions are in, and their places in these."""
         each = self.manifest.build.units_per_chunk
         chunks = positions // each  # with the next line, 3 times as fast as divmod
         return chunks, positions - chunks * each
 
     def _copy_groups(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        """Copy runs, those of one size in one chunk together."""
+        """Copy runs; those of one size in one chunk are copied together."""
         sizes = stops - starts
         ends = np.cumsum(sizes)
         chunks, lows = self._places(starts)
@@ -255,8 +256,8 @@ class Stored(Order):
     def _copy_windows(
         self, epoch: int, chunk: int, lows: Int64, size: int, begins: Int64, out: Int64
     ) -> None:
-        """Copy runs of `size` units, from `lows` of a chunk to `begins` of `out`, which rise."""
-        # row i of a window view is what lies from i on
+        """Copy runs of `size` units, from `lows` of a chunk to `begins` of `out`, ascending."""
+        # row i of a window view is the `size` numbers from i on
         there = sliding_window_view(self._numbers(epoch, chunk, INDICES, lows, size), size)
         here = sliding_window_view(out, size, writeable=True)
         step = max(1, GROUP_UNITS // size)
@@ -293,7 +294,7 @@ class Stored(Order):
         return {each["sha256"]: self.find_column(each) for each in named}
 
     def find_column(self, identity: Mapping[str, Any]) -> Column:
-        """Return a column that lies in the plan directory, of the order or of its balance."""
+        """Return a column from the plan directory, one of the order or of the balance."""
         return finder(self._chunks.store, self._chunks.folder)(identity)
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
@@ -334,7 +335,7 @@ class Stored(Order):
             parts.append(self._read(epoch, number, SPANS, 2 * low, 2 * high))
         spans = np.concatenate(parts).reshape(-1, 2)
         if ((spans[:, 0] < 0) | (spans[:, 0] >= spans[:, 1])).any():
-            rule = f"the spans of epoch {epoch} must be of some tokens; they are not"
+            rule = f"the spans of epoch {epoch} must hold at least one token each; some do not"
             cure = "see what is wrong with `indexplan verify`"
             raise PlanFileError(f"{self.path}: {rule}; {cure}")
         return spans
@@ -360,7 +361,7 @@ class Stored(Order):
 
 
 def _opened_again(path: str, check: str, sha256: str) -> Stored:
-    """Return a pickled reader, if the plan is still the one that it was pickled with."""
+    """Return a pickled reader, if the plan at the path is still the same."""
     order = Stored(path, check=check)
     check_digest(store_of(path), sha256, order.manifest.sha256)
     return order
@@ -372,27 +373,32 @@ def load(
     dataset: Dataset | Identified | None = None,
     check: str = "opened",
 ) -> Plan:
-    """Return the plan that a plan directory holds: the same answers, read instead of computed.
+    """Open a plan directory that `save` has written, and return its plan.
+
+    The plan answers as the one that was saved, but reads the order from files instead of computing
+    it. Many processes may open one directory: they share its memory.
 
     Parameters
     ----------
     path : str or path-like
         The plan directory, or its URL.
     dataset : Dataset or Shards, optional
-        The dataset that is to be read; compared with the one that the plan was built for.
+        The dataset that will be read, to compare it with the one that the plan was built for.
     check : {"opened", "touched"}, default "opened"
-        "touched" checks each block of a chunk when it is first read, as `Stored` says.
+        "touched" also checks each block of a file when it is first read, as `Stored` says.
 
     Returns
     -------
     Plan
-        Its order is a `Stored`; its partition is the one that was saved, and `plan.replace`
-        gives it another.
+        Its order is a `Stored`; its partition is the one that was saved, and `plan.replace` gives
+        it another.
 
     Raises
     ------
     PlanFileError
         If there is no whole plan at the path, or the dataset has changed.
+    IndexPlanError
+        If path or check breaks its rule, or a dataset is given and the plan remembers none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows of an export: what every rank reads in an epoch as a table, for Parquet and Arrow files."""
+"""Tables of an export: what every rank reads in an epoch, for Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from indexplan.partition.steps import Span, Steps, split
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan
 
-ROWS = 2**18  # of a row group, about: 17 MB; or else one batch of one rank, where that is larger
+ROWS = 2**18  # of a row group, about: 17 MB; more only if one batch of one rank has more
 
 
 def rows_of(plan: Plan, epoch: int) -> Iterator[Any]:
@@ -27,8 +27,8 @@ def rows_of(plan: Plan, epoch: int) -> Iterator[Any]:
     Yields
     ------
     pyarrow.RecordBatch
-        Some 2**18 rows of whole batches; int64 columns and the bool column `padded`. Orders that
-        deal bins have one column more: the bin of a batch that the sample is in.
+        Some 2**18 rows of whole batches; int64 columns and the bool column `padded`. If the order
+        deals bins, there is one more column: the bin of the batch that the sample is in.
     """
     first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
     for sub_epoch in range(first, plan.sub_epochs):
@@ -38,7 +38,7 @@ def rows_of(plan: Plan, epoch: int) -> Iterator[Any]:
 
 
 def _rows_of_span(plan: Plan, steps: Steps, span: Span) -> Iterator[Any]:
-    """Yield the rows of some steps of one phase: of many steps, or of some ranks of one."""
+    """Yield the rows of the steps of one phase: many steps at a time, or some ranks of one step."""
     order, world_size = plan.order, world_of(plan)
     in_unit = max(1, order.num_samples // max(1, steps.num_units)) if order.deals_bins else 1
     in_step = in_unit * (span.length // span.num_steps + 1)
@@ -115,7 +115,7 @@ def _padded(
 
 @lru_cache(64)
 def _micro_batches(size: int, counts: tuple[int, ...]) -> Int64:
-    """Return in which micro-batch each of a batch's units is; int64, shape (size,)."""
+    """Return the micro-batch that each unit of a batch is in; int64, shape (size,)."""
     sizes = [size]
     for count in counts:
         sizes = [
@@ -140,7 +140,7 @@ def _schema(plan: Plan) -> Any:
 
 
 class _Sink(io.RawIOBase):
-    """What a writer of pyarrow takes for a file: it keeps blocks until they are fetched."""
+    """A file for a writer of pyarrow, which keeps blocks until they are fetched."""
 
     def __init__(self) -> None:
         self.blocks: list[bytes] = []
@@ -163,7 +163,7 @@ class _Sink(io.RawIOBase):
 
 
 def blocks_of(plan: Plan, epoch: int, kind: str) -> Iterator[memoryview]:
-    """Yield the bytes of a file of an epoch's rows, row group by row group."""
+    """Yield the bytes of a file with an epoch's rows, row group by row group."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -184,7 +184,7 @@ def blocks_of(plan: Plan, epoch: int, kind: str) -> Iterator[memoryview]:
 def same_rows(store: Store, name: str, plan: Plan, epoch: int, kind: str) -> bool:
     """Return whether a file holds the rows of an epoch, in the same groups.
 
-    Its bytes may be others, as another version of pyarrow may have written them.
+    Its bytes may differ, as another version of pyarrow may have written them.
 
     Raises
     ------

@@ -17,9 +17,9 @@ from indexplan.machine import num_cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Enough for a cluster of a thousand cores, which no executor tells in the same way; a task that
-# waits is a few kB, so a plan of a million chunks still fits in the queue of a small machine. An
-# order that carries much travels with each task; then fewer are in flight.
+# Enough for a cluster of a thousand cores, as executors have no common way to tell their size. A
+# waiting task is a few kB, so a plan of a million chunks still fits in the queue of a small
+# machine. A large order is sent with each task; then fewer are in flight.
 IN_FLIGHT = 1024
 IN_FLIGHT_BYTES = 2**28
 
@@ -32,7 +32,7 @@ def check_executor(executor: Any) -> None:
         cure = "for Dask, pass client.get_executor()"
         raise wrong("executor", "a concurrent.futures.Executor", executor, cure)
     try:
-        executor.submit(int)  # no executor tells in the same way whether it was shut down
+        executor.submit(int)  # executors have no common way to tell whether they were shut down
     except RuntimeError as error:
         got = f"{type(error).__name__} ({error})"
         raise IndexPlanError(f"executor must take tasks; got {got}; pass a new one") from error
@@ -51,9 +51,9 @@ def run(
     Parameters
     ----------
     executor : concurrent.futures.Executor or None
-        Who calls the function; None is a thread for each core.
+        What calls the function; None means one thread for each core.
     function : callable
-        A function of a module, so that it can travel to other processes.
+        A function of a module, so that it can be sent to other processes.
     shared : tuple
         Its first arguments, which all items share.
     items : iterable
@@ -61,13 +61,13 @@ def run(
     take : callable
         What to do with each result.
     told : callable, optional
-        What to do, in this thread, with what the function says of an item while it works on it, by
-        tell((item, int)): an argument that it is given by threads alone.
+        Called in this thread as told(item, number) when the function calls tell((item, number))
+        while it works; only threads pass it the argument `tell`.
 
     Raises
     ------
     IndexPlanError
-        If the arguments cannot travel, or the executor breaks.
+        If the arguments cannot be sent, or the executor breaks.
     """
     if executor is None:
         with ThreadPoolExecutor(num_cores()) as threads:
@@ -75,7 +75,7 @@ def run(
         return
     finished: SimpleQueue[Any] = SimpleQueue()  # futures, and what is told in between
     if isinstance(executor, ThreadPoolExecutor):
-        # threads share the arguments; an order that cannot travel is good enough for them
+        # threads share the arguments; they take an order that cannot be pickled, too
         more = {} if told is None else {"tell": finished.put}
         call, most = partial(function, *shared, **more), IN_FLIGHT
     else:
@@ -119,23 +119,23 @@ def _submitted(executor: Executor, call: Callable[[Item], Result], item: Item) -
 
 
 def _packed(shared: tuple[Any, ...]) -> bytes:
-    """Return arguments as any executor can send them.
+    """Return the arguments pickled, so that any executor can send them.
 
-    The arguments are pickled here and unpickled by the task, since a class that cannot be imported
-    would otherwise kill the workers of a process pool without a word. The token makes the tasks
-    of one build differ from those of the next: Dask would hand out the old results, and errors.
+    They are pickled here and unpickled by the task, since a class that cannot be imported would
+    otherwise kill the workers of a process pool without a message. The token makes the tasks of one
+    build differ from those of the next: else Dask would return the old results, and errors.
     """
     try:
         return pickle.dumps((*shared, secrets.token_hex(8)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        rule = "the order must be picklable, to travel to the executor's workers"
-        cure = "define its class at the top of a module, and keep in it what can be pickled"
+        rule = "the order must be picklable, to be sent to the executor's workers"
+        cure = "define its class at the top of a module, and keep only what can be pickled in it"
         raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from error
 
 
 def _arrived(function: Callable[..., Result], packed: bytes, item: Any) -> Result:
     try:
-        *shared, _ = pickle.loads(packed)  # noqa: S301 (what _travelling packed)
+        *shared, _ = pickle.loads(packed)  # noqa: S301 (what _packed returned)
     except (ImportError, AttributeError) as error:
         rule = "the order's class must be importable by every worker of the executor"
         cure = "define it in a module, and install that module there or add it to PYTHONPATH"

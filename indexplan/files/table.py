@@ -1,4 +1,4 @@
-"""What a plan directory says of itself, checked against the files: its manifest and block table."""
+"""The manifest and the block table of a plan directory, read and checked against its files."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def read_manifest(root: Store) -> Manifest:
     Raises
     ------
     PlanFileError
-        If `root` is not a plan directory, is half-built, is of another format version, or a file
-        is missing, has another size, or was edited as far as that can be seen without reading
-        the chunks.
+        If `root` is not a plan directory, is half-built or of another format version, or if a file
+        is missing, has another size, or was edited, as far as that shows without reading chunks.
     """
     if not root.has(MANIFEST):
         if (kind := root.kind()) != "a folder":
@@ -59,18 +58,18 @@ def read_manifest(root: Store) -> Manifest:
 
 
 def check_digest(root: Store, expected: str, found: str | None = None) -> None:
-    """Raise `PlanFileError` unless the manifest is the one with this digest, as it was once.
+    """Raise `PlanFileError` unless the manifest still has this digest.
 
-    `found` is the digest of the manifest that is there, where that has been read.
+    `found` is the digest of the manifest that is there, if that has been read.
     """
     if found is None:
         found = "none"
         if root.has(MANIFEST):
-            with suppress(IndexPlanError):  # what is none is not the one either
+            with suppress(IndexPlanError):  # a damaged manifest is not the expected one either
                 manifest = parse_json_object(MANIFEST, root.read(MANIFEST))
                 found = str(manifest.get("manifest_sha256"))
     if found != expected:
-        cure = "open it anew, and give every plan a path of its own"
+        cure = "open it again, and give every plan a path of its own"
         raise PlanFileError(
             f"{root.path} must still hold the plan that was opened, of the manifest_sha256 "
             f"{expected:.16}...; got {found:.16}...; {cure}"
@@ -78,7 +77,7 @@ def check_digest(root: Store, expected: str, found: str | None = None) -> None:
 
 
 def other_build(root: Store, build: Build) -> list[str]:
-    """Say where build.json, which later builders go by, is not the build of the manifest."""
+    """Return a message if build.json, which later builders rely on, differs from the manifest."""
     try:
         there = parse_json_object(BUILD, root.read(BUILD), CURE)
     except IndexPlanError as error:

@@ -1,7 +1,7 @@
-"""Verification of a plan directory: every byte, against the order's spec and the block table.
+"""Verify a plan directory: every byte, against the order and the block table.
 
-The blocks of 4 MiB are shared out to a thread for each core, so that a plan of one chunk is as fast
-as one of many. Each is hashed, and compared with the same block generated anew.
+Blocks of 4 MiB are shared out to a thread for each core, so that a plan of one chunk is as fast as
+one of many. Each is hashed, and compared with the same block generated again.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 Octets = NDArray[np.uint8]
 
-# One-to-one by construction, as their tests show: right bytes are proof that nothing is missing.
+# One-to-one by construction, as their tests show: right bytes prove that no sample is missing.
 PROVEN = (Sequential, Shuffle, BlockShuffle, LocalShuffle)
 TASK_BLOCKS = 8  # blocks that a thread takes at a time, at most: some 20 ms of work
 
 
 class Problem(NamedTuple):
-    """What is wrong with a block; sorts by its place."""
+    """What is wrong with a block; problems sort by place."""
 
     epoch: int
     chunk: int
@@ -60,8 +60,8 @@ class Problem(NamedTuple):
 class Findings:
     """What was found in the files of a plan directory.
 
-    `not_generated` and `not_counted` say why indices were not compared with what the order
-    generates, and samples not counted; they are empty where that was done.
+    `not_generated` says why indices were not compared with what the order generates, `not_counted`
+    why samples were not counted; they are empty if that was done.
     """
 
     num_bytes: int
@@ -85,13 +85,13 @@ class Task(NamedTuple):
 def check_files(stored: Stored, progress: Callable[[int, int], None] | None = None) -> Findings:
     """Compare every block with the block table and with what the order generates; count samples.
 
-    Each problem names the chunk, the block and the first wrong position in it. Where the order is
-    not known here, its indices are counted only.
+    Each problem names the chunk, the block and the first wrong position in it. If the order is not
+    known here, indices are only counted.
 
     Raises
     ------
     PlanFileError
-        If a file cannot be read, is no plain file, or has changed its size.
+        If a file cannot be read, is not a plain file, or has changed its size.
     """
     build = stored.manifest.build
     source, why = stored.known
@@ -120,7 +120,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     if progress is not None:
         progress(0, findings.num_bytes)
     reads = _num_reads(stored.manifest) if counts else {}
-    # where samples are counted, one epoch after another, so that one bitmap is enough
+    # to count samples, one epoch after another, so that one bitmap is enough
     for epoch, tasks in groupby(_tasks(stored, source), lambda t: t.chunk.epoch if counts else -1):
         looking.seen = _bitmap(build, reads[epoch]) if counts else None
         run(None, _Looking.look, (looking,), tasks, take)
@@ -130,9 +130,9 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     if not counts and not findings.not_counted:
         if found:
             findings.not_counted = "blocks are wrong, as said above"
-        else:  # right bytes are the proof
+        else:  # right bytes prove it
             findings.num_counted = build.num_samples * len(build.epochs)
-    if unsure and findings.miscounts:  # as it may be meant to
+    if unsure and findings.miscounts:  # the order may be meant to
         rule = "format version 1 does not say whether the order reads every sample once"
         findings.not_counted = f"{rule}; {findings.miscounts[0]}"
         findings.miscounts.clear()
@@ -141,7 +141,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
 
 
 def _disagreements(build: Build, source: Order) -> list[str]:
-    """Say where the manifest's numbers are not those of the order that it names."""
+    """Return messages about numbers of the manifest that are not those of its order."""
     facts: dict[str, tuple[object, object]] = {
         "num_samples": (build.num_samples, source.num_samples),
         "deals_bins": (build.deals_bins, source.deals_bins),
@@ -167,7 +167,7 @@ def _tasks(stored: Stored, source: Order | None) -> Iterator[Task]:
     begin = 0
     for chunk, size in zip(build.chunks(), sizes, strict=True):
         num_blocks = -(-size // BLOCK_BYTES)
-        # where bins lie in a file is known only after those before them
+        # the place of a bin in a file is known only after all bins before it
         step = num_blocks if build.deals_bins and source is not None else each
         for first in range(0, num_blocks, step):
             stop = min(num_blocks, first + step)
@@ -185,7 +185,7 @@ def _num_reads(manifest: Manifest) -> dict[int, int]:
 
 
 def _bitmap(build: Build, reads: int) -> Seen | None:
-    """Return a bit for each sample, unless the epoch cannot be whole as it is far too short."""
+    """Return a bit for each sample; None if the epoch is far too short to hold all of them."""
     if build.num_samples > 64 * reads:
         return None
     from indexplan.files.marking import Seen  # a kernel, which imports numba
@@ -200,7 +200,7 @@ def _miscounts(build: Build, epoch: int, reads: int, seen: Seen | None) -> list[
 
 
 class _Looking:
-    """What the threads share: where the files are, what they must hold, and who was seen."""
+    """What the threads share: the files, what they must hold, and which samples were seen."""
 
     def __init__(self, root: Store, build: Build, source: Order | None) -> None:
         self.root = root
@@ -211,7 +211,7 @@ class _Looking:
         self._own = threading.local()
 
     def _buffers(self) -> tuple[Octets, Octets]:
-        """Return a thread's own memory for two blocks, what is there and what must be."""
+        """Return a thread's own memory for two blocks: what a file holds, and what it must hold."""
         if not hasattr(self._own, "buffers"):
             self._own.buffers = np.empty(BLOCK_BYTES, np.uint8), np.empty(BLOCK_BYTES, np.uint8)
         buffers: tuple[Octets, Octets] = self._own.buffers
@@ -249,7 +249,7 @@ class _Looking:
         return num_bytes, problems
 
     def _expected(self, task: Task, data: Octets) -> Iterator[Octets]:
-        """Yield what the blocks of a task must hold: where that is not known, what they do hold."""
+        """Yield what the blocks of a task must hold; if that is not known, what they do hold."""
         chunk, (_, block) = task.chunk, self._buffers()
         if self.source is not None and self.build.deals_bins:
             for content in self.build.content(self.source, chunk):
@@ -275,7 +275,7 @@ class _Looking:
 
 
 def _first_difference(build: Build, chunk: Chunk, block: int, got: Octets, must: Octets) -> str:
-    """Say which is the first wrong number of a block, or that the header is wrong."""
+    """Return a message about the first wrong number of a block, or about its header."""
     skip = HEADER_BYTES if block == 0 else 0
     if (got[:skip] != must[:skip]).any():
         return "the .npy header is wrong"

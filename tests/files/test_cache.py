@@ -133,7 +133,7 @@ def test_other_names_of_a_file(order: ip.Stored, precious: Path, level: str) -> 
     path = places(order)[level]
     path.parent.mkdir(parents=True)
     path.hardlink_to(precious)
-    assert expected(path, False, "one with other names") == refused(lambda: order.take(0, 300))
+    assert expected(path, False, "one with other hard links") == refused(lambda: order.take(0, 300))
     path.unlink()
     assert RIGHT == order.take(0, 300).tolist()
 

@@ -35,7 +35,7 @@ def replace(root: Path, plan: ip.Plan = OTHER) -> str:
     first = digest(root)
     shutil.rmtree(root)
     ip.save(plan, root, **MANY)
-    cure = "open it anew, and give every plan a path of its own"
+    cure = "open it again, and give every plan a path of its own"
     rule = f"must still hold the plan that was opened, of the manifest_sha256 {first:.16}..."
     return f"{root} {rule}; got {digest(root):.16}...; {cure}"
 

@@ -365,10 +365,12 @@ def test_order_that_cannot_be_pickled(tmp_path: Path, processes: Executor) -> No
             return {"algorithm": self.algorithm, "num_samples": self.num_samples}
 
     said = fails(tmp_path, Local(1000), processes)
-    assert said.startswith("the order must be picklable, to travel to the executor's workers; got ")
+    assert said.startswith(
+        "the order must be picklable, to be sent to the executor's workers; got "
+    )
     assert "Local" in said
     assert said.endswith(
-        "; define its class at the top of a module, and keep in it what can be pickled"
+        "; define its class at the top of a module, and keep only what can be pickled in it"
     )
     with ThreadPoolExecutor(1) as pool:
         assert ip.save(ip.Plan(Local(1000), batch_size=2), tmp_path / "a.plan", executor=pool)

@@ -167,7 +167,9 @@ def test_records_of_another_build(tmp_path: Path) -> None:
         plan = ip.Plan(ip.Shuffle(1000, seed=seed), batch_size=8)
         ip.save(plan, tmp_path / name, part=(1, 2), **TWELVE)
     first, second = "part-00001-of-00002.json", "part-00002-of-00002.json"
-    reason = "a record must be of the part and the build that it lies in; delete it, and run part"
+    reason = (
+        "a record must belong to the part in its name, and to this build; delete it, and run part"
+    )
     shutil.copy(tmp_path / "b.plan" / first, tmp_path / "b.plan" / second)
     assert f"PLAN/{second}: {reason} 2/2 again" == unfinished(tmp_path / "b.plan")
     ip.save(ip.Plan(ip.Shuffle(1000, seed=2), batch_size=8), tmp_path / "b.plan", **TWELVE)

@@ -559,7 +559,7 @@ def test_cache_without_room(saved: str, tmp_path: Path) -> None:
     path = next((tmp_path / "small").glob("indexplan-*/*")) / CHUNK
     assert (
         f"{path} must be written, to read {saved}; got 'File too large'; free some space, or set "
-        "INDEXPLAN_CACHE to a folder on a disk of this machine that has it\n"
+        "INDEXPLAN_CACHE to a folder on a disk of this machine with space\n"
     ) == out
     assert {} == tree(tmp_path / "small")
 

@@ -1,1 +1,1 @@
-"""Where plan directories live: folders and object stores, and what is safe to do there."""
+"""Where plan directories are kept: folders and object stores, and what is safe to do there."""

@@ -1,4 +1,4 @@
-"""What builders agree on who run again, or at once: whose a place is, and what is in its files."""
+"""How builders that run again, or at once, agree on what a place is for and what its files hold."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from indexplan.files.stores.store import Store
 
 
 def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict[str, Any]:
-    """Make a place, say in the file `marker` what it is for, and return what the file says.
+    """Make a place, write to its file `marker` what it is for, and return what that file holds.
 
-    `what` names such places in errors. What is returned differs from `content` where somebody else
-    came first.
+    `what` names such places in errors. The result differs from `content` if another builder was
+    there first.
 
     Raises
     ------
     PlanFileError
-        If the place cannot be written, or holds anything without that file, or the file is no JSON.
+        If the place cannot be written, holds anything but not that file, or the file is not JSON.
     """
     store.claim(marker, what)
     store.publish(marker, [canonical_json(content).encode()])
-    # read back even if it was published: not every store keeps what another has just put there
+    # read back even if it was published: in some stores a later writer replaces what is there
     try:
         cure = "restore the file, or choose another path"
         return parse_json_object(marker, store.read(marker), cure)
@@ -35,7 +35,7 @@ def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict
 
 
 def difference(store: Store, name: str, blocks: Iterable[memoryview]) -> str:
-    """Return how a file differs from the blocks that belong there, in words; nothing if it is them.
+    """Return how a file differs from the blocks that belong there, in words; "" if it does not.
 
     Raises
     ------

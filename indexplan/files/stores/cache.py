@@ -1,4 +1,4 @@
-"""The folder in which chunks of remote plans are kept, whole and checked, for one user."""
+"""The cache: a folder where whole, checked chunks of remote plans are kept for one user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CACHE = "INDEXPLAN_CACHE"
 
 
 def cache_folder(url: str, identity: str) -> Path:
-    """Return the folder for the chunks of one plan; another plan at the URL has another folder.
+    """Return the folder for the chunks of one plan; another plan at that URL has another folder.
 
     Raises
     ------
@@ -42,20 +42,19 @@ def cache_folder(url: str, identity: str) -> Path:
 def fetch(
     store: Store, size: int, blocks: Callable[[], Iterator[bytes]], path: Path
 ) -> BufferedReader:
-    """Open a kept file; download it first, by `blocks` that are checked, unless it is there whole.
+    """Open a kept file; unless it is there whole, download it first, by `blocks` that are checked.
 
-    One process downloads, and the others that want the file wait for it. The last four names of
-    `path` are those of a folder of this user's, a plan, a folder in it and the file: no link among
-    them is followed, and nobody else may own or write to what has them. So whatever is there was
-    checked.
+    One process downloads, and others that want the file wait for it. The last four parts of `path`
+    are a folder of this user, a plan, a folder in it and the file: no link among them is followed,
+    and no other user may own or write to them. So whatever is there was checked.
 
     Raises
     ------
     PlanFileError
         If the file cannot be read or kept, or is not what it has to be; nothing is kept then. If
-        somebody else could have put there what is kept.
+        another user could have written what is there.
     IndexPlanError
-        If this system has no file locks of POSIX.
+        If this system has no POSIX file locks.
     """
     try:
         import fcntl  # noqa: F401 (asked for before anything is made)
@@ -77,7 +76,7 @@ def fetch(
                 _try_fetch(path, size, blocks(), held)
             return stream
     except OSError as error:
-        cure = f"free some space, or set {CACHE} to a folder on a disk of this machine that has it"
+        cure = f"free some space, or set {CACHE} to a folder on a disk of this machine with space"
         raise PlanFileError(
             f"{path} must be written, to read {store.path}; got {error.strerror!r}; "
             f"{cure_of(error, cure)}"
@@ -85,7 +84,7 @@ def fetch(
 
 
 def _look(path: Path, held: int, *, folder: bool = False) -> os.stat_result:
-    """Look at what lies in a folder that is held open, and refuse what is not ours alone."""
+    """Return the status of what is in a folder that is held open; refuse what is not ours alone."""
     found = os.stat(path.name, dir_fd=held, follow_symlinks=False)
     _check_ours(path, found, folder=folder)
     return found
@@ -100,7 +99,7 @@ def _check_ours(path: Path, found: os.stat_result, *, folder: bool = False) -> N
     elif found.st_mode & 0o022:
         got = f"one of mode {stat.S_IMODE(found.st_mode):o}"
     elif not folder and found.st_nlink != 1:
-        got = "one with other names"
+        got = "one with other hard links"
     else:
         return
     rule = f"must be a {'folder' if folder else 'file'} that only you, user {os.geteuid()}, can"
@@ -124,26 +123,26 @@ def _open_part(name: str, held: int) -> int:
     while True:
         with contextlib.suppress(FileExistsError):
             return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=held)
-        with contextlib.suppress(FileNotFoundError):  # somebody has just given it its name
+        with contextlib.suppress(FileNotFoundError):  # another process has just renamed it
             return os.open(name, flags, dir_fd=held)
 
 
 def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> None:
-    """Write a file and give it its name, or wait for somebody who is at it."""
+    """Write a file and give it its name, or wait for another process that is doing so."""
     import fcntl
 
     part = path.with_name(f".{path.name}.part")
     with contextlib.suppress(FileNotFoundError):
-        _look(part, held)  # what is there; a pipe is not even opened
+        _look(part, held)  # before it is opened: a pipe would block
     with open(part.name, "r+b", 0, opener=lambda name, _: _open_part(name, held)) as stream:
         _check_ours(part, os.fstat(stream.fileno()))
         fcntl.flock(stream, fcntl.LOCK_EX)  # released when the file is closed, or its holder dies
         with contextlib.suppress(FileNotFoundError):
             if (whole := _whole(path, size, held)) is not None:
                 whole.close()
-                return  # somebody was at it
+                return  # another process has written it
             if not os.path.samestat(os.fstat(stream.fileno()), _look(part, held)):
-                return  # and failed: ours is the next turn
+                return  # another process has failed: try again
             try:
                 stream.truncate(0)  # of a killed process
                 for block in blocks:
@@ -159,7 +158,7 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> Non
 
 
 def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
-    """Yield the blocks of a chunk as they come, if they are those of the block table."""
+    """Yield the blocks of a chunk; raise at the first that does not fit the block table."""
     from indexplan.kernels.xxh64 import xxh64
 
     with store.open(name) as stream:

@@ -39,15 +39,15 @@ class Folder:
                 if not self.root.is_dir():
                     raise PlanFileError(f"{rule}; got a file; choose another path") from None
                 names = set(shown(file.name for file in self.root.iterdir()))
-                # looked up after the listing, which other builders' files may come into meanwhile
+                # looked up after the listing, as other builders may add files meanwhile
                 if names and not (self.root / marker).exists():
                     got = f"a folder that holds {min(names)}"
                     raise PlanFileError(f"{rule}; got {got}; choose another path") from None
-            with suppress(PermissionError):  # of a parent that may be entered, but not read
+            with suppress(PermissionError):  # the parent may be one to enter, but not to read
                 sync_folder(self.root.parent)
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
-        """Write a file, and the folders that it lies in."""
+        """Write a file, and make the folders that it is in."""
         folder = self.root  # which may be a link, and is not made again if it vanished
         for part in name.split("/")[:-1]:
             folder /= part
@@ -57,7 +57,7 @@ class Folder:
         return publish(self.root / name, blocks)
 
     def names(self) -> list[str]:
-        """Return the names of what lies in the folder, not below it."""
+        """Return the names of what is in the folder itself."""
         with explained("readable", self.root):
             return [path.name for path in self.root.iterdir()]
 
@@ -71,7 +71,7 @@ class Folder:
         return True
 
     def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Return how many bytes each file has, which must be a plain one; None where none is."""
+        """Return the bytes of each file, which must be a plain one; None if it is missing."""
         sizes: list[int | None] = []
         folder = self.root
         for name in names:
@@ -107,7 +107,7 @@ class Folder:
         return str(self.root.absolute())
 
     def settle(self, names: Iterable[str]) -> None:
-        """Sync the folders of these files: a killed builder may have named them, and no more."""
+        """Sync the folders of these files: a killed builder may have named files without that."""
         for folder in dict.fromkeys((self.root / name).parent for name in names):
             with explained("synced", folder):
                 sync_folder(folder)

@@ -12,23 +12,23 @@ from indexplan.files.stores.store import Store
 
 
 def store_of(path: str | os.PathLike[str], what: str = "path") -> Store:
-    """Return the place that a path or a URL names.
+    """Return the store that a path or a URL names.
 
     Raises
     ------
     IndexPlanError
-        If it is no path, or a URL that carries credentials or that nobody here can read.
+        If it is not a path, or a URL with credentials or of a kind that fsspec cannot read here.
     """
     folder = folder_of(path, what)
     if folder is None:
-        from indexplan.files.stores.remote import Remote  # which few need
+        from indexplan.files.stores.remote import Remote  # imported only if needed
 
         return Remote(os.fspath(path))
     return Folder(folder)
 
 
 def folder_of(path: str | os.PathLike[str], what: str = "path") -> Path | None:
-    """Return the folder that a path or a file:// URL names; None where it is another URL.
+    """Return the folder that a path or a file:// URL names; None for another URL.
 
     Raises
     ------

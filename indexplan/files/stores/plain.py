@@ -27,17 +27,17 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# without O_NONBLOCK, a pipe that takes the place of a file just now would still block
+# without O_NONBLOCK, a pipe that replaces a file at this moment would still block
 _FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
 
 
 def kind_of(mode: int) -> str:
-    """Return what lies at a path, by its `st_mode`."""
+    """Return what is at a path, by its `st_mode`."""
     return _KINDS.get(stat.S_IFMT(mode), "something else")
 
 
 def check_kind(path: Path, mode: int, *, folder: bool = False) -> None:
-    """Raise `PlanFileError` unless what lies at a path, of this `st_mode`, is what has to be."""
+    """Raise `PlanFileError` unless this `st_mode` is that of a plain file, or of a folder."""
     if stat.S_IFMT(mode) != (stat.S_IFDIR if folder else stat.S_IFREG):
         what = "folder" if folder else "file"
         kind = kind_of(mode)
@@ -71,10 +71,10 @@ def open_file(root: Path, name: str) -> BufferedReader:
 
 @contextmanager
 def hold(name: str, inside: int | None = None) -> Iterator[int]:
-    """Hold a folder open; one that lies inside another must not be a link.
+    """Hold a folder open; one inside another must not be a link.
 
-    Each number is closed in one place, once: where Ctrl-C came between a close and what told of
-    it, the number was closed again, which may have been somebody else's by then.
+    Each descriptor is closed once, and in one place: if Ctrl-C came between a close and its record,
+    the number would be closed again, when it may be another file's.
     """
     flags = _flags("O_CLOEXEC", "O_DIRECTORY") if inside is None else _flags(*_FLAGS, "O_DIRECTORY")
     descriptor = os.open(name, flags, dir_fd=inside)
@@ -85,12 +85,12 @@ def hold(name: str, inside: int | None = None) -> Iterator[int]:
 
 
 def open_inside(path: str | Path, inside: int | None = None) -> BufferedReader:
-    """Open a file, which belongs to the stream from the first: nobody else closes it."""
+    """Open a file; its descriptor belongs to the stream from the start, which alone closes it."""
     return open(path, "rb", opener=lambda name, _: os.open(name, _flags(*_FLAGS), dir_fd=inside))
 
 
 def _open_by_path(root: Path, name: str) -> BufferedReader:
-    """Open a file of a plan directory where a folder cannot be held while looking into it."""
+    """Open a file of a plan directory on systems where a folder cannot be held open."""
     *folders, last = name.split("/")
     path = root
     for folder in folders:
@@ -102,7 +102,7 @@ def _open_by_path(root: Path, name: str) -> BufferedReader:
 
 
 def _checked(stream: BufferedReader, path: Path) -> BufferedReader:
-    """Return a file that was opened, if it is still of the kind that was found there."""
+    """Return a file that was opened; raise if it is not a plain file after all."""
     try:
         check_kind(path, os.fstat(stream.fileno()).st_mode)
     except PlanFileError:

@@ -17,22 +17,22 @@ _NO_LINKS = _MISSING | {errno.EPERM, errno.EMLINK}
 
 
 def publish(path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
-    """Write a file so that it appears under its name at once, whole, and only if the name is free.
+    """Write a file so that it appears under its name whole or not at all, if the name is free.
 
-    Written with `write`, since a full disk under a memory map kills the process; synced to disk
-    before it gets its name, and its folder after.
+    It is written with `write`, since a full disk under a memory map kills the process. It is synced
+    to disk before it gets its name, and its folder after that.
 
     Returns
     -------
     bool
-        Whether this call gave the file its name; False if somebody was there first.
+        Whether this call gave the file its name; False if another process was first.
 
     Raises
     ------
     PlanFileError
         If the file cannot be written. What was published before stays whole.
     Exception
-        What drawing a block raises, as it is.
+        What the iterator of blocks raises, unchanged.
     """
     while True:
         temporary = temporary_name(path)
@@ -49,7 +49,7 @@ def publish(path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
 
 
 class _SweptError(Exception):
-    """A temporary file was swept up as soon as it was made; nothing was written yet."""
+    """Another process removed a temporary file as soon as it was made; nothing was written yet."""
 
 
 def _write(temporary: Path, path: Path, blocks: Iterable[bytes | memoryview]) -> bool:
@@ -64,19 +64,19 @@ def _write(temporary: Path, path: Path, blocks: Iterable[bytes | memoryview]) ->
                     write_all(stream.fileno(), block)
             with explained("written", path):
                 os.fsync(stream.fileno())
-                if not LOCKS:  # where nobody can rename what is open
+                if not LOCKS:  # Windows, where an open file cannot be renamed
                     stream.close()
                 return _give_name(temporary, path)
     except PlanFileError as error:
-        # somebody who sees no locks may have swept the temporary file away; what that looks like
-        # depends on the file system: over NFS even a write may fail
+        # a machine that sees no locks may have removed the temporary file; how that shows depends
+        # on the file system: over NFS even a write may fail
         if isinstance(error.__cause__, OSError) and os.path.lexists(path):
             return False
         raise
 
 
 def write_all(descriptor: int, block: bytes | memoryview) -> None:
-    """Write all of a block, however little each call takes."""
+    """Write all of a block, in as many calls as it takes."""
     rest = memoryview(block)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -95,10 +95,10 @@ def _give_name(temporary: Path, path: Path) -> bool:
 
 
 def _rename(temporary: Path, path: Path) -> bool:
-    """Rename a file, unless the name is taken; return whether it was not.
+    """Rename a file unless the name is taken; return whether it was free.
 
-    Looking first is not enough where two builders do it at once, so on Linux the kernel looks. A
-    file system that knows neither links nor that leaves a moment in which a name may be lost.
+    To look first is not enough if two builders do it at once, so on Linux the kernel looks. On a
+    file system that supports neither links nor this, one builder may still replace another's file.
     """
     if os.path.lexists(path):
         return False
@@ -118,7 +118,7 @@ def _rename(temporary: Path, path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut, where its file system can be told to."""
+    """Make the names in a folder survive a power cut, if its file system supports that."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows, where folders cannot be opened
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -18,20 +18,20 @@ from indexplan.files.stores.plain import SMALL_BYTES
 from indexplan.files.stores.publish import explained, write_all
 from indexplan.files.stores.store import shown
 
-PIECE_BYTES = 2 * BLOCK_BYTES  # a request's; a core holds a few of them at a time
+PIECE_BYTES = 2 * BLOCK_BYTES  # of a request; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3
 WAITS = (0.2, 1.0, 5.0)  # seconds after an upload that collided with another one
-# how each store is told to hold a few pieces of an upload; the others' own ways are frugal
+# options that make a store hold only a few pieces of an upload; the others do so by default
 FRUGAL = {"s3": {"max_concurrency": 4}, "gs": {}, "gcs": {}}
-# stores that put a file there whole, if none is there; others write in place, over what is there
+# stores that create a file whole, and only if there is none; others write in place, over it
 CAREFUL = {"s3", "gs", "gcs", "abfs", "az", "memory"}
 
 
 class Remote:
     """A plan directory or an export in an object store.
 
-    Holds a URL and nothing else: credentials and connections are fsspec's, looked up at each use,
-    so that a place may be pickled, and used in a forked process.
+    It holds a URL and nothing else. Credentials and connections are fsspec's, looked up at each
+    use, so that it can be pickled, and used in a forked process.
     """
 
     def __init__(self, url: str) -> None:
@@ -93,8 +93,8 @@ class Remote:
             except FileExistsError:
                 return False
             except Exception as error:
-                # not every store tells a file that is there from other failures; one in which
-                # files are written in place may hold half of ours
+                # not every store has an error of its own for a file that exists; a store that
+                # writes files in place may hold half of ours
                 there = self._size(name)
                 if there == size or (careful and there is not None):
                     return False
@@ -104,7 +104,7 @@ class Remote:
         return True
 
     def names(self) -> list[str]:
-        """Return the names of what lies in the place, not below it."""
+        """Return the names of what is in the place itself."""
         with self._explained("readable") as (store, root):
             try:
                 paths = store.ls(root, detail=False)
@@ -117,14 +117,14 @@ class Remote:
         return self._size(name) is not None
 
     def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Return how many bytes each file has; None where there is none."""
+        """Return how many bytes each file has; None if it is missing."""
         with self._explained("readable") as (store, root):
             # a listing has a thousand files in one answer
             try:
                 files = {path: file["size"] for path, file in store.find(root, detail=True).items()}
             except FileNotFoundError:  # a web server need not list its folders
                 files = {}
-        # nor does it tell sizes where it does
+        # if it lists them, it need not tell their sizes
         found = ((name, files.get(f"{root}/{name}")) for name in names)
         return [self._size(name) if size is None else size for name, size in found]
 
@@ -188,7 +188,7 @@ class Remote:
 
     @contextmanager
     def _explained(self, what: str, name: str = "") -> Iterator[tuple[Any, str]]:
-        """Give the store and a path in it; turn what the store raises into a PlanFileError."""
+        """Yield the store and a path in it; turn what the store raises into a PlanFileError."""
         url = f"{self.path}/{name}" if name else self.path
         try:
             store, root = _store(self.path)
@@ -196,12 +196,12 @@ class Remote:
         except (IndexPlanError, _Collision):
             raise
         except Exception as error:
-            # whatever it says may hold keys and signed URLs, so neither its words nor it are shown
+            # its message may hold keys and signed URLs, so neither that nor its traceback is shown
             raise PlanFileError(_said(url, what, error)) from None
 
 
 class _Pieces(io.RawIOBase):
-    """A file in a store, read by requests of their own, so that nothing has to be closed."""
+    """A file in a store, read by separate requests, so that nothing has to be closed."""
 
     def __init__(self, store: Remote, name: str, size: int) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ class _Pieces(io.RawIOBase):
 
 
 class _Collision(Exception):  # noqa: N818 (it happens, and is tried again)
-    """The store refused an upload since another one to the same name was under way."""
+    """The store refused an upload because another one to the same name was under way."""
 
 
 def _store(url: str) -> tuple[Any, str]:
@@ -274,7 +274,7 @@ def _checked(url: str) -> str:
 
 
 def _said(url: str, what: str, error: Exception) -> str:
-    """Say what a store refused, without its own words."""
+    """Return a message about what a store refused, without the store's own words."""
     if isinstance(error, FileNotFoundError):
         got, cure = "nothing there", "check the bucket and the path"
     elif isinstance(error, PermissionError):
@@ -288,6 +288,6 @@ def _said(url: str, what: str, error: Exception) -> str:
 
 
 def _code(error: Exception) -> str:
-    """Return the code of an error of S3, or nothing."""
+    """Return the code of an S3 error, or ""."""
     response = getattr(error.__cause__, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))

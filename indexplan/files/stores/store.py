@@ -1,4 +1,4 @@
-"""What every store can do with a plan directory or an export, wherever it lies."""
+"""What every store can do with a plan directory or an export, on a disk or in an object store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Store(Protocol):
-    """A plan directory or an export, wherever it lies; its files go by their names below it.
+    """A plan directory or an export; its files go by their names below it.
 
     Every method raises `PlanFileError` if the place or the file cannot be reached.
     """
@@ -20,22 +20,22 @@ class Store(Protocol):
         """Return "a folder", "a file" or "nothing there"."""
 
     def claim(self, marker: str, what: str) -> None:
-        """Make the place, unless it is there; refuse one that holds anything without `marker`.
+        """Make the place unless it is there; refuse one that holds anything, but not `marker`.
 
-        `what` says in the error which places have that file: "a plan directory".
+        `what` says in the error what places have that file: "a plan directory".
         """
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
-        """Write a file that appears whole or not at all; False, and no change, if it is there."""
+        """Write a file whole or not at all; return False, and change nothing, if it is there."""
 
     def names(self) -> list[str]:
-        """Return the names of what lies in the place, not below it."""
+        """Return the names of what is in the place itself."""
 
     def has(self, name: str) -> bool:
         """Return whether a file is there."""
 
     def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Return how many bytes each file has; None where there is none."""
+        """Return how many bytes each file has; None if it is missing."""
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file: any but a chunk."""
@@ -53,9 +53,9 @@ class Store(Protocol):
         """Remove what dead builders left beside these files."""
 
     def absolute(self) -> str:
-        """Return the path that names this place in every folder."""
+        """Return the path that names this place from any working directory."""
 
 
 def shown(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names that are not hidden, as temporary files are, and what file managers leave."""
+    """Yield the names that are not hidden; temporary files and those of file managers are."""
     return (name for name in names if not name.startswith("."))

@@ -1,7 +1,7 @@
-"""Temporary files: by their names nobody's own, and locked for as long as somebody writes them.
+"""Temporary files: each has a name that no other builder uses, and is locked while it is written.
 
-A builder that is killed leaves its temporary file behind, and the kernel lets go of its lock.
-Whoever builds there next removes the file. So no live builder loses one, and none stays for ever.
+A builder that is killed leaves its temporary file behind, but the kernel releases its lock. The
+next builder there removes the file. So no live builder loses one, and none stays for ever.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ try:
     import fcntl
 
     LOCKS = True
-except ImportError:  # Windows, where nobody can delete what somebody has open
+except ImportError:  # Windows, where an open file cannot be deleted
     LOCKS = False
 
-PATIENCE = 3600  # seconds without a write, after which a file is dead whose lock cannot be seen
+PATIENCE = 3600  # seconds without a write after which a file counts as dead if locks cannot tell
 
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _NAME = re.compile(
@@ -40,7 +40,7 @@ def temporary_name(path: Path) -> Path:
 
 
 def lock(stream: FileIO, path: Path) -> bool:
-    """Lock a temporary file that was just made; False if somebody who sweeps up was faster."""
+    """Lock a temporary file that was just made; return False if a sweep has already removed it."""
     if not LOCKS:
         return True
     try:
@@ -62,13 +62,13 @@ def sweep(folder: Path) -> None:
 
 
 def _sweep(path: Path, *, ours: bool) -> None:
-    """Remove a temporary file, unless it may be written yet.
+    """Remove a temporary file, unless it may still be being written.
 
-    On this machine a lock that is free is proof. Elsewhere it is not, as some network file systems
-    keep the locks of each machine to itself.
+    For files of this machine, a free lock is proof that it is not. For others it is not proof, as
+    some network file systems do not share locks between machines.
     """
     found = os.lstat(path)
-    if not (stat.S_ISREG(found.st_mode) and os.access(path, os.R_OK)):  # another's, or nobody's
+    if not (stat.S_ISREG(found.st_mode) and os.access(path, os.R_OK)):  # not one of ours to read
         return
     old = time.time() - found.st_mtime > PATIENCE
     with open(path, "rb", 0, opener=_without_waiting) as stream:
@@ -82,7 +82,7 @@ def _without_waiting(name: str, flags: int) -> int:
 
 
 def _is_free(stream: FileIO) -> bool | None:
-    """Return whether nobody has locked a file; None where locks are not known."""
+    """Return whether a file is not locked; None if the system has no locks."""
     if not LOCKS:
         return None
     try:

@@ -238,9 +238,9 @@ CASES: list[Case] = [
     (
         "an order that cannot travel",
         lambda: saved(plan=ip.Plan(local_order(), batch_size=2), executor=Elsewhere()),
-        "the order must be picklable, to travel to the executor's workers; got \"Can't pickle "
+        "the order must be picklable, to be sent to the executor's workers; got \"Can't pickle "
         "local object 'local_order.<locals>.Local'\"; define its class at the top of a module, "
-        "and keep in it what can be pickled",
+        "and keep only what can be pickled in it",
     ),
     (
         "an order that workers do not know",

@@ -171,7 +171,7 @@ CASES: list[Case] = [
     (
         "spans of no tokens",
         lambda: other_spans(lambda spans: spans * 0),
-        "{here}/a.plan: the spans of epoch 0 must be of some tokens; they are not; see what is "
-        "wrong with `indexplan verify`",
+        "{here}/a.plan: the spans of epoch 0 must hold at least one token each; some do not; "
+        "see what is wrong with `indexplan verify`",
     ),
 ]

@@ -158,8 +158,8 @@ CASES: list[Case] = [
             shutil.copy("a.plan/part-00002-of-00002.json", "a.plan/part-00001-of-00002.json"),
             ip.finish("a.plan"),
         ),
-        "a.plan/part-00001-of-00002.json: a record must be of the part and the build that it "
-        "lies in; delete it, and run part 1/2 again",
+        "a.plan/part-00001-of-00002.json: a record must belong to the part in its name, and to "
+        "this build; delete it, and run part 1/2 again",
     ),
     (
         "a record of other chunks",

@@ -207,7 +207,7 @@ CASES: list[Case] = [
         "another plan after opening",
         lambda: read_after(lambda r: (shutil.rmtree(r), saved(plan=STORED.replace(batch_size=5)))),
         "{here}/a.plan must still hold the plan that was opened, of the manifest_sha256 "
-        f"{digest(STORED)}...; got {digest(STORED.replace(batch_size=5))}...; open it anew, and "
+        f"{digest(STORED)}...; got {digest(STORED.replace(batch_size=5))}...; open it again, and "
         "give every plan a path of its own",
     ),
     (

@@ -172,7 +172,7 @@ CASES: list[Case] = [
         lambda: read(b"", str(written("file"))),
         f"{{here}}/file/{USER}/55f2b75ebf624b646658c152f8d769e3/epoch-00000/chunk-00001.npy must "
         "be written, to read memory://file-0.plan; got 'File exists'; free some space, or set "
-        "INDEXPLAN_CACHE to a folder on a disk of this machine that has it",
+        "INDEXPLAN_CACHE to a folder on a disk of this machine with space",
     ),
     (
         "a folder of others for what is kept",
