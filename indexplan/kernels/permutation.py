@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from indexplan.kernels.compiling import INT64, READ_INT64, READ_UINT32, WRITE_INT64, kernel
+from indexplan.kernels.compiling import (
+    INT64,
+    READ_INT64,
+    READ_TABLE,
+    READ_UINT32,
+    WRITE_INT64,
+    kernel,
+)
 from indexplan.kernels.feistel import LANES, cipher_of, count_up, permute, rounds_of
 from indexplan.kernels.philox import U64
 from indexplan.kernels.seeding import POOL, pool_of, words_of
@@ -50,55 +57,77 @@ def permute_runs(n: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int
     permute(left, right, lane, cipher, False, out[done:])
 
 
-@kernel(INT64, READ_UINT32, INT64, READ_INT64, READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
+@kernel(
+    READ_INT64,
+    READ_TABLE,
+    INT64,
+    READ_INT64,
+    READ_INT64,
+    READ_INT64,
+    READ_INT64,
+    READ_INT64,
+    READ_INT64,
+    WRITE_INT64,
+)
 def permute_epochs(
-    n: int,
-    seed: UInt32s,
+    sizes: Int64s,
+    seeds: UInt32s,
     purpose: int,
+    parts: Int64s,
     epochs: Int64s,
     cuts: Int64s,
     starts: Int64s,
     stops: Int64s,
+    begins: Int64s,
     out: Int64s,
 ) -> None:
-    """Write the indices of runs of positions of several epochs, one run after another.
+    """Write the indices of runs of positions of several epochs of several shuffles.
 
     Parameters
     ----------
-    n : int
-        Number of samples, 1 <= n < 2**63.
-    seed : uint32 (4,)
-        The seed, its lowest word first.
+    sizes : int64 (k,)
+        Number of samples of each shuffle, 1 <= n < 2**63; 0 if nothing is to be written for it.
+    seeds : uint32 (k, 4)
+        Their seeds, the lowest word first.
     purpose : int
         What the key words are for.
+    parts : int64 (k + 1,)
+        Shuffle j reads the epochs [parts[j], parts[j + 1]) of `epochs`.
     epochs : int64 (num_epochs,)
         0 <= epoch < 2**32.
     cuts : int64 (num_epochs + 1,)
         Epoch i reads the runs [cuts[i], cuts[i + 1]).
-    starts, stops, out
+    starts, stops
         As for `permute_runs`.
+    begins : int64 (k,)
+        Where in `out` the indices of each shuffle begin, one run after another.
+    out : int64
+        Gets the indices.
     """
     pool, mixed = np.empty(POOL, U64), np.empty(POOL, U64)
-    factor = pool_of(seed, purpose, pool)
-    cipher = cipher_of(U64(n), np.empty(2 * rounds_of(n), U64))
     left, right = np.empty(LANES, U64), np.empty(LANES, U64)
-    done = 0
-    for i in range(len(epochs)):
-        words_of(pool, factor, U64(epochs[i]), mixed, cipher[4])
-        lane = 0
-        for k in range(cuts[i], cuts[i + 1]):
-            position = starts[k]
-            while position < stops[k]:
-                count = min(stops[k] - position, LANES - lane)
-                count_up(left[lane:], count, U64(position))
-                position += count
-                lane += count
-                if lane == LANES:
-                    permute(left, right, lane, cipher, False, out[done:])
-                    done += lane
-                    lane = 0
-        permute(left, right, lane, cipher, False, out[done:])
-        done += lane
+    for j in range(len(sizes)):
+        if sizes[j] == 0 or parts[j] == parts[j + 1]:
+            continue
+        factor = pool_of(seeds[j], purpose, pool)
+        cipher = cipher_of(U64(sizes[j]), np.empty(2 * rounds_of(sizes[j]), U64))
+        done = begins[j]
+        for i in range(parts[j], parts[j + 1]):
+            words_of(pool, factor, U64(epochs[i]), mixed, cipher[4])
+            lane = 0
+            for k in range(cuts[i], cuts[i + 1]):
+                position = starts[k]
+                while position < stops[k]:
+                    count = min(stops[k] - position, LANES - lane)
+                    count_up(left[lane:], count, U64(position))
+                    position += count
+                    lane += count
+                    if lane == LANES:
+                        permute(left, right, lane, cipher, False, out[done:])
+                        done += lane
+                        lane = 0
+            permute(left, right, lane, cipher, False, out[done:])
+            done += lane
 
 
 @kernel(INT64, READ_UINT32, READ_INT64, WRITE_INT64)

@@ -23,27 +23,32 @@ class Sorted(NamedTuple):
         The source of each unit, in order of reading.
     begins : int64 (k + 1,)
         Where the units of each source begin among all, and where the last ones end.
-    asked : list
-        Sources with their epochs, and where the runs of each epoch begin and end.
+    parts : int64 (k + 1,)
+        Source j reads the epochs [parts[j], parts[j + 1]) of `epochs`.
+    epochs, cuts : int64
+        Epoch i reads the runs [cuts[i], cuts[i + 1]).
     starts, stops : int64
         The runs of positions.
     """
 
     sources: Int32
     begins: Int64
-    asked: list[tuple[int, Int64, Int64]]
+    parts: Int64
+    epochs: Int64
+    cuts: Int64
     starts: Int64
     stops: Int64
 
     def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
         """Return what to draw epoch by epoch, for orders that deal bins."""
         rows, done = [], 0
-        for j, epochs, cuts in self.asked:
-            for epoch, (a, b) in zip(epochs.tolist(), pairwise(cuts.tolist()), strict=True):
-                starts, stops = self.starts[a:b], self.stops[a:b]
-                until = done + int((stops - starts).sum())
-                rows.append((whose[j], j, epoch, starts, stops, done, until))
-                done = until
+        of = np.repeat(np.arange(len(whose)), np.diff(self.parts)).tolist()
+        edges = pairwise(self.cuts[: len(of) + 1].tolist())
+        for j, epoch, (a, b) in zip(of, self.epochs[: len(of)].tolist(), edges, strict=True):
+            starts, stops = self.starts[a:b], self.stops[a:b]
+            until = done + int((stops - starts).sum())
+            rows.append((whose[j], j, epoch, starts, stops, done, until))
+            done = until
         return rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,11 @@ from indexplan.orders.phases import PLACE_STOP, Phases
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import cut_runs
 from indexplan.orders.shares import Phase, phases_of
+from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, first_between, reads_between
 from indexplan.orders.traits import READS, Traits
-from indexplan.seeds import EPOCH_STOP, check_seed
+from indexplan.seeds import EPOCH_STOP, SHUFFLE, check_seed
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
 FIRST, ALL = "first_exhausted", "all_exhausted"
@@ -176,6 +177,10 @@ class Mixture(Order):
     @once
     def _phases(self) -> Phases:
         return Phases(self.weights, self.seed)
+
+    @once
+    def _shuffles(self) -> tuple[Int64, UInt32]:
+        return plain_shuffles(self._whose)  # most sources are shuffles, and few calls draw them all
 
     @once
     def _whose(self) -> tuple[Order, ...]:
@@ -362,13 +367,11 @@ class Mixture(Order):
         begins, parts = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
         epochs, cuts, lows, highs = (np.empty(num + 1, np.int64) for _ in range(4))
         mixture.by_source(sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs)
-        asked = []
-        for j, (a, b) in enumerate(pairwise(parts.tolist())):
-            if a < b and epochs[b - 1] >= EPOCH_STOP:
-                raise self._too_far(j, int(epochs[b - 1]))
-            if a < b:
-                asked.append((j, epochs[a:b], cuts[a : b + 1]))
-        return Sorted(sources, begins, asked, lows, highs)
+        far = np.flatnonzero(epochs[: parts[k]] >= EPOCH_STOP)
+        if len(far):
+            j = int(np.searchsorted(parts, far[0], "right")) - 1
+            raise self._too_far(j, int(epochs[parts[j + 1] - 1]))
+        return Sorted(sources, begins, parts, epochs, cuts, lows, highs)
 
     def _too_far(self, source: int, epoch: int) -> IndexPlanError:
         what = f"the epochs of the source {self.names[source]!r}"
@@ -379,15 +382,21 @@ class Mixture(Order):
             units = self._sorted(epoch, starts, stops)
             mixed_bins.fill(units.sources, units.rows(self._whose), self._begins, out)
             return
-        from indexplan.kernels import mixture
+        from indexplan.kernels import mixture, permutation
 
-        done = 0
+        done, (sizes, seeds) = 0, self._shuffles
+        others = np.flatnonzero(sizes == 0).tolist()
         for num, some, ends in self._pieces(starts, stops):
-            sources, begins, asked, lows, highs = self._sorted(epoch, some, ends)
-            drawn, of = np.empty(num, np.int64), begins.tolist()
-            for j, epochs, cuts in asked:
-                part, source = drawn[of[j] : of[j + 1]], self._whose[j]
-                source._fill_epochs(epochs, cuts, lows, highs, part)  # noqa: SLF001 (an order too)
+            units = self._sorted(epoch, some, ends)
+            sources, begins, parts, epochs, cuts, lows, highs = units
+            drawn = np.empty(num, np.int64)
+            permutation.permute_epochs(
+                sizes, seeds, SHUFFLE, parts, epochs, cuts, lows, highs, begins, drawn
+            )
+            for j in others:
+                a, b, part = parts[j], parts[j + 1], drawn[begins[j] : begins[j + 1]]
+                source = self._whose[j]
+                source._fill_epochs(epochs[a:b], cuts[a : b + 1], lows, highs, part)  # noqa: SLF001
             mixture.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.registry import register
 from indexplan.seeds import SHUFFLE, check_seed, key_words
+
+UInt32 = NDArray[np.uint32]
 
 
 @register
@@ -68,20 +73,6 @@ class Shuffle(Order):
         words = key_words(self.seed, SHUFFLE, epoch, 2 * feistel.num_rounds(n))
         permutation.permute_runs(n, words, starts, stops, out)
 
-    def _fill_epochs(
-        self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
-    ) -> None:
-        written = type(self)._fill  # noqa: SLF001
-        if written is not Shuffle._fill:  # a user's subclass that reads something else
-            super()._fill_epochs(epochs, cuts, starts, stops, out)
-            return
-        from indexplan.kernels import permutation
-
-        seed = np.frombuffer(self.seed.to_bytes(16, "little"), "<u4")
-        permutation.permute_epochs(
-            self.num_samples, seed, SHUFFLE, epochs, cuts, starts, stops, out
-        )
-
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         from indexplan.kernels import feistel, permutation
 
@@ -90,3 +81,22 @@ class Shuffle(Order):
         out = np.empty(len(indices), np.int64)
         permutation.invert(n, words, indices, out)
         return out
+
+
+def plain_shuffles(orders: Sequence[Order]) -> tuple[Int64, UInt32]:
+    """Return the sizes and seeds of orders that are shuffles, to draw from many at once.
+
+    Returns
+    -------
+    sizes : numpy.ndarray
+        int64, shape (k,); 0 for an order that is none, or of a subclass that reads something else.
+    seeds : numpy.ndarray
+        uint32, shape (k, 4), the lowest word first.
+    """
+    pairs = [(order.num_samples, order.seed) if _is_plain(order) else (0, 0) for order in orders]
+    words = b"".join(seed.to_bytes(16, "little") for _, seed in pairs)
+    return np.array([n for n, _ in pairs], np.int64), np.frombuffer(words, "<u4").reshape(-1, 4)
+
+
+def _is_plain(order: Order) -> TypeGuard[Shuffle]:
+    return isinstance(order, Shuffle) and type(order)._fill is Shuffle._fill  # noqa: SLF001

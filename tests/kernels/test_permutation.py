@@ -167,23 +167,48 @@ def test_shuffle_matches_oracle(n: int, seed: int, epoch: int, data: st.DataObje
     assert positions == [oracles.shuffle_inverse(n, seed, epoch, index) for index in expected]
 
 
-@given(nums, seeds, st.lists(epochs, max_size=5, unique=True).map(sorted), st.data())
-def test_many_epochs_at_once(n: int, seed: int, some: list[int], data: st.DataObject) -> None:
-    """Runs of several epochs are read as epoch by epoch, their key words as NumPy hashes them."""
-    run = st.tuples(st.integers(0, n), st.integers(0, 600))
-    runs = [data.draw(st.lists(run, max_size=3)) for _ in some]
-    cuts = np.cumsum([0, *map(len, runs)])
-    starts = np.array([start for each in runs for start, _ in each], np.int64)
-    stops = np.array([min(n, start + num) for each in runs for start, num in each], np.int64)
-    out = np.full(int((stops - starts).sum()), -1)
-    words = np.frombuffer(seed.to_bytes(16, "little"), "<u4")
-    told = np.array(some, np.int64)
-    permutation.permute_epochs(n, words, oracles.SHUFFLE, told, cuts, starts, stops, out)
-    expected = [
-        Shuffle(n, seed, epoch).runs(starts[a:b], stops[a:b])
-        for epoch, a, b in zip(some, cuts, cuts[1:], strict=False)
-    ]
-    assert np.array_equal(np.concatenate([out[:0], *expected]), out)
+@given(
+    st.lists(
+        st.tuples(
+            nums, seeds, st.lists(epochs, max_size=5, unique=True).map(sorted), st.booleans()
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.data(),
+)
+def test_many_epochs_at_once(
+    shuffles: list[tuple[int, int, list[int], bool]], data: st.DataObject
+) -> None:
+    """Several shuffles are read epoch by epoch, key words as NumPy hashes them; or left out."""
+    runs, expected, begins, parts = [], [np.empty(0, np.int64)], [], [0]
+    for n, seed, some, drawn in shuffles:
+        begins.append(sum(map(len, expected)))
+        for epoch in some:
+            found = data.draw(
+                st.lists(st.tuples(st.integers(0, n), st.integers(0, 600)), max_size=3)
+            )
+            starts = np.array([start for start, _ in found], np.int64)
+            stops = np.array([min(n, start + num) for start, num in found], np.int64)
+            runs.append((starts, stops))
+            read = Shuffle(n, seed, epoch).runs(starts, stops)
+            expected.append(read if drawn else np.full(len(read), -1))
+        parts.append(parts[-1] + len(some))
+    out = np.full(sum(map(len, expected)), -1)
+    permutation.permute_epochs(
+        np.array([n if drawn else 0 for n, *_, drawn in shuffles], np.int64),
+        np.array(
+            [[seed >> 32 * i & 2**32 - 1 for i in range(4)] for _, seed, *_ in shuffles], "<u4"
+        ),
+        oracles.SHUFFLE,
+        np.array(parts, np.int64),
+        np.array([epoch for _, _, some, _ in shuffles for epoch in some], np.int64),
+        np.cumsum([0, *(len(starts) for starts, _ in runs)]),
+        *(np.concatenate([out[:0], *(run[end] for run in runs)]) for end in (0, 1)),
+        np.array(begins, np.int64),
+        out,
+    )
+    assert np.array_equal(np.concatenate(expected), out)
 
 
 @pytest.mark.parametrize("n", LARGE)
