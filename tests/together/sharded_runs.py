@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import atexit
+import multiprocessing
 import os
-import subprocess
+import runpy
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,9 @@ import torch.distributed as dist
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
+from tests.support.forked import Forked, Forks
 
 BLOCK = 4096
-ROOT = Path(__file__).parents[2]
 
 
 def write_shards(folder: Path, num: int = 30, rows: int = 60, width: int = 8) -> ip.Shards:
@@ -38,6 +40,14 @@ def write_shards(folder: Path, num: int = 30, rows: int = 60, width: int = 8) ->
         pq.write_table(pa.table(fields), path, row_group_size=25, compression="none")
         first += size
     return ip.shard_sizes(folder / "*.parquet", whole_files=True)
+
+
+@cache
+def forks() -> Forks:
+    """Return what forks ranks, one for all tests of a process."""
+    made = Forks("tests.together.sharded_forks")
+    atexit.register(made.end)
+    return made
 
 
 def at(shards: ip.Shards, path: str) -> ip.Shards:
@@ -80,14 +90,19 @@ def on_disk(folder: Path) -> int:
 
 
 def read(
-    text: str, path: str, cache_dir: str, cache_bytes: int, workers: int, method: str
+    text: str, path: str, cache_dir: str, cache_bytes: int, workers: int, methods: list[str]
 ) -> dict[str, Any]:
-    """Read an epoch on this rank in lockstep with the others, as training does."""
+    """Read an epoch on this rank in lockstep with the others, as training does.
+
+    Workers are started by a method for each rank.
+    """
     dist.init_process_group("gloo")
+    method = methods[dist.get_rank()]
+    multiprocessing.set_forkserver_preload(["tests.together.sharded_runs"])
     shards = ip.Shards.from_json(text, path=path)
     dataset = ShardedDataset(shards, open_parquet, cache_dir=cache_dir, cache_bytes=cache_bytes)
-    options = {"multiprocessing_context": method} if workers else {}
-    loader = PlanLoader(dataset, plan_of(shards), num_workers=workers, **options)
+    plan = plan_of(shards)
+    loader = PlanLoader(dataset, plan, num_workers=workers, multiprocessing_context=method)
     ids, most = [], 0
     for batch in loader:
         ids.append(batch["id"].tolist())
@@ -99,27 +114,28 @@ def read(
     return {"ids": ids, "most": most, **report}
 
 
-def read_alone(text: str, path: str, cache_dir: str, rank: int, world_size: int, said: str) -> None:
+def read_alone(text: str, path: str, cache_dir: str, rank: int, world_size: int) -> list[list[int]]:
     """Read an epoch as one of the ranks of a node, whatever becomes of the others."""
-    os.environ.pop("RANK", None)
     shards = ip.Shards.from_json(text, path=path)
     dataset = ShardedDataset(
         shards, open_parquet, cache_dir=cache_dir, cache_bytes=10**9, ranks_per_node=world_size
     )
-    plan = plan_of(shards)
-    loader = PlanLoader(dataset, plan, rank=rank, world_size=world_size)
-    with Path(said).open("w") as file:
-        for batch in loader:
-            file.write(f"{batch['id'].tolist()}\n")
-            file.flush()
+    loader = PlanLoader(dataset, plan_of(shards), rank=rank, world_size=world_size)
+    return [batch["id"].tolist() for batch in loader]
 
 
-def run(*arguments: Any) -> subprocess.Popen[bytes]:
-    """Start a rank that reads on, whatever becomes of others."""
-    code = "import sys\nfrom tests.together.sharded_runs import read_alone\n"
-    code += "text, path, cache, rank, size, said = sys.argv[1:]\n"
-    code += "read_alone(open(text).read(), path, cache, int(rank), int(size), said)\n"
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT)
+def start_alone(shards: ip.Shards, place: str, cache: Path, rank: int, world_size: int) -> Forked:
+    """Start such a rank."""
+    arguments = shards.to_json(), place, str(cache), rank, world_size
+    log = cache.parent / f"{rank}.log"
+    return forks().start("tests.together.sharded_runs:read_alone", log, *arguments)
+
+
+def run_script(script: str, *options: str) -> None:
+    """Run a script as a rank; {node} in its options is the number of the rank's node."""
+    node = os.environ["GROUP_RANK"]
+    sys.argv = [script, *(each.replace("{node}", node) for each in options)]
+    runpy.run_path(script, run_name="__main__")
 
 
 def expected(plan: ip.Plan, rank: int) -> list[list[int]]:
@@ -127,12 +143,7 @@ def expected(plan: ip.Plan, rank: int) -> list[list[int]]:
     return [plan.batch(0, step=step, rank=rank).tolist() for step in range(plan.num_steps(0))]
 
 
-def lines(path: Path) -> list[list[int]]:
-    """The batches that a rank wrote."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def until(found: Callable[[], Any], process: subprocess.Popen[bytes] | None = None) -> None:
+def until(found: Callable[[], Any], process: Forked | None = None) -> None:
     """Wait until something is so, which a process sees to that has to live."""
     end = time.monotonic() + 120
     while not found():

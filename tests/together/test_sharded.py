@@ -13,18 +13,18 @@ import pytest
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
+from tests.support.forked import results
 from tests.together.sharded_runs import (
     at,
     expected,
-    lines,
+    forks,
     live_bytes,
     plan_of,
-    run,
+    start_alone,
     until,
     write_shards,
 )
 from tests.together.test_remote import server, store
-from tests.trainers.ranks import run_ranks
 
 __all__ = ["server"]  # a fixture
 
@@ -60,18 +60,16 @@ def refused(function: Any, *arguments: Any) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(("workers", "method"), [(2, "forkserver"), (2, "fork")])
-def test_two_ranks_of_a_node(
-    server: str, place: str, shards: ip.Shards, tmp_path: Path, workers: int, method: str
-) -> None:
+def test_two_ranks_of_a_node(server: str, place: str, shards: ip.Shards, tmp_path: Path) -> None:
     """Two ranks, and their workers, share a folder: the plan's samples, and traffic's bytes.
 
-    The folder holds just the live shards, and never more.
+    The folder holds just the live shards, and never more. One rank's workers are forked, those of
+    the other get its dataset by a pickle.
     """
     plan = plan_of(shards, 2)
     live = live_bytes(plan, shards, range(2))
-    arguments = shards.to_json(), place, str(tmp_path / "cache"), live, workers, method
-    found = run_ranks("tests.together.sharded_runs:read", 2, *arguments)
+    arguments = shards.to_json(), place, str(tmp_path / "cache"), live, 2, ["forkserver", "fork"]
+    found = results(forks().ranks("tests.together.sharded_runs:read", tmp_path, 2, *arguments))
     for rank in range(2):
         assert expected(plan, rank) == found[rank]["ids"]
     counted = ip.traffic(plan, shards, ranks_per_node=2).downloads
@@ -88,25 +86,21 @@ def test_killed_while_it_fetches(
     server: str, place: str, shards: ip.Shards, tmp_path: Path
 ) -> None:
     """A rank is killed in the middle of a fetch: another one goes on, and so does the next run."""
-    text, cache = tmp_path / "shards.json", tmp_path / "cache"
-    text.write_text(shards.to_json())
+    cache = tmp_path / "cache"
     plan = plan_of(shards, 2)
-    with run(text, place, cache, 0, 2, tmp_path / "0") as first:
-        until(lambda: [*cache.glob("*/shards/*.tmp")], first)
-        with run(text, place, cache, 1, 2, tmp_path / "1") as second:
-            until(lambda: [*cache.glob("*/wanted/*")] and [*cache.glob("*/ranks/*-1-*")], second)
-            first.kill()
-            assert -signal.SIGKILL == first.wait()
-            urllib.request.urlopen(f"{server}/open")  # noqa: S310 (our own server)
-            assert 0 == second.wait()
-    assert expected(plan, 1) == lines(tmp_path / "1")
+    first = start_alone(shards, place, cache, 0, 2)
+    until(lambda: [*cache.glob("*/shards/*.tmp")], first)
+    second = start_alone(shards, place, cache, 1, 2)
+    until(lambda: [*cache.glob("*/wanted/*")] and [*cache.glob("*/ranks/*-1-*")], second)
+    first.kill()
+    assert -signal.SIGKILL == first.wait()
+    urllib.request.urlopen(f"{server}/open")  # noqa: S310 (our own server)
+    assert [expected(plan, 1)] == results([second])
     assert [] == [*cache.glob("*/shards/*.tmp")]
     for path in cache.glob("*/shards/*"):
         original = Path(shards.path) / shards.part(int(path.stem))[0]
         assert original.read_bytes() == path.read_bytes()
-    with run(text, place, cache, 0, 2, tmp_path / "0") as again:
-        assert 0 == again.wait()
-    assert expected(plan, 0) == lines(tmp_path / "0")
+    assert [expected(plan, 0)] == results([start_alone(shards, place, cache, 0, 2)])
 
 
 @pytest.fixture

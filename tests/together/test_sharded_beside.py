@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
+from indexplan_torch.shards import fetcher
 
 ROWS = 50
 
@@ -86,11 +88,14 @@ def plans(shards: ip.Shards) -> tuple[ip.Plan, ip.Plan]:
 
 
 @pytest.mark.parametrize("cache_bytes", [10**7, 3 * 4096])  # all of the shards; three
-def test_validation_inside_a_loop(dataset_of: Opened, tmp_path: Path, cache_bytes: int) -> None:
+def test_validation_inside_a_loop(
+    dataset_of: Opened, tmp_path: Path, cache_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A loader of another dataset reads the same folder while the loop of the first stands still.
 
     It reads shards that the loop's plan comes to much later, as does who asks for any sample.
     """
+    monkeypatch.setattr(fetcher, "STILL", 0.5)
     shards = write(tmp_path / "data")
     training, validation = plans(shards)
     options: dict[str, Any] = {"cache_bytes": cache_bytes, "ahead": 2}
@@ -131,11 +136,11 @@ def test_failures_of_a_machine_that_ran_longer(
 def test_more_failures_than_are_told(dataset_of: Opened, tmp_path: Path) -> None:
     """What somebody waits for is told, though much that is fetched ahead fails after it."""
     data = dataset_of(write(tmp_path / "data"))
-    fetcher = data._fetching()
-    fetcher.stop()
+    fetching = data._fetching()
+    fetching.stop()
     with data.folder.waiting(0):
         for shard in range(20):
-            fetcher._fail(shard, "no")
+            fetching._fail(shard, "no")
         assert 0 in [failure.shard for failure in data.folder.failures()]
 
 
@@ -146,3 +151,30 @@ def test_part_of_a_dataset(dataset_of: Opened, tmp_path: Path, num_workers: int)
     plan = ip.Plan(ip.Shuffle(200), world_size=1, batch_size=50)
     found = [batch.tolist() for batch in PlanLoader(part, plan, num_workers=num_workers)]
     assert [(100 + batch).tolist() for batch in plan.batches(0, rank=0)] == found
+
+
+def test_report_of_what_was_read(
+    dataset_of: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What somebody has read is counted, though the thread that fetches was not there since."""
+    data = dataset_of(write(tmp_path / "data"))
+    fetching, asked = data._fetching(), threading.Event()
+
+    def look_later(look: Callable[[], None] = fetching._reap) -> None:
+        if fetching._fetches:
+            asked.wait(60)
+        look()
+
+    monkeypatch.setattr(fetching, "_reap", look_later)
+    num_bytes = (tmp_path / "data" / "000.npy").stat().st_size
+    assert (3, (1, ROWS, num_bytes)) == (data[3], data.report()[:3])
+    asked.set()
+
+
+def test_file_that_has_grown(dataset_of: Opened, tmp_path: Path) -> None:
+    """Of a file that has grown on this machine, not more is copied than it should have."""
+    data = dataset_of(write(tmp_path / "data"), tries=1)
+    with (tmp_path / "data" / "000.npy").open("rb+") as file:
+        file.truncate(2**30)
+    with pytest.raises(ip.IndexPlanError, match="bytes, as shards says; got more; "):
+        data[3]

@@ -12,8 +12,8 @@ import pytest
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
 from tests.errors.refused_calls import refuse
-from tests.support.children import in_child
-from tests.together.sharded_runs import BLOCK, live_bytes, on_disk, plan_of, write_shards
+from tests.support.forked import results
+from tests.together.sharded_runs import BLOCK, forks, live_bytes, on_disk, plan_of, write_shards
 
 FREE = "free some space, or pass a smaller cache_bytes; whole shards are kept"
 CHECK = "check its permissions and its file system"
@@ -40,10 +40,10 @@ def end(dataset: ShardedDataset) -> None:
     dataset._fetcher.stop()
 
 
-def read_refused(data: str, whole_files: bool, cache: Path, call: str, error: int) -> str:
+def read_refused(data: str, whole_files: bool, cache: str, call: str, error: int) -> str:
     """Read a sample, while the kernel refuses a call, or files of more bytes; return the error."""
     shards = ip.shard_sizes(f"{data}/*.parquet", whole_files=whole_files)
-    dataset = dataset_of(shards, cache)
+    dataset = dataset_of(shards, Path(cache))
     dataset[0]
     if call == "limit":
         resource.setrlimit(resource.RLIMIT_FSIZE, (error, error))
@@ -76,14 +76,14 @@ def test_full_disk(
     cure: str,
 ) -> None:
     """A disk that takes no more is named, no half shard gets its name, and what is whole stays."""
-    said = in_child(read_refused, shards.path, whole_files, tmp_path, call, error)
-    (folder,) = tmp_path.iterdir()
+    name, cache = "tests.together.test_sharded_disk:read_refused", tmp_path / "cache"
+    arguments = shards.path, whole_files, str(cache), call, error
+    (said,) = results([forks().start(name, tmp_path / "log", *arguments)])
+    (folder,) = cache.iterdir()
     assert f"cache_dir must be writable: {folder}; got '{got}'; {cure}" == said
     left = [path.name for path in (folder / "shards").iterdir()]
     assert ["00000000.parquet"] == left
-    again = dataset_of(
-        ip.shard_sizes(f"{shards.path}/*.parquet", whole_files=whole_files), tmp_path
-    )
+    again = dataset_of(ip.shard_sizes(f"{shards.path}/*.parquet", whole_files=whole_files), cache)
     assert len(again) - 1 == again[len(again) - 1]["id"]
     end(again)
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +12,9 @@ import pytest
 import torch
 
 import indexplan as ip
+from tests.support.forked import results
+from tests.together.sharded_runs import forks
 from tests.together.test_remote import ROOT, server, store
-from tests.trainers.ranks import free_port
 
 __all__ = ["server"]  # a fixture
 
@@ -26,36 +23,18 @@ SCRIPT = ROOT / "docs" / "examples" / "shards_in_a_store.py"
 
 def launch(nodes: int, ranks: int, folder: Path, *options: str) -> list[str]:
     """Run the example on nodes of this machine, each with a folder of its own; what was printed."""
-    port = str(free_port())
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-    }
-    with ExitStack() as stack:
-        running = []
-        for node in range(nodes):
-            command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(nodes)]
-            command += ["--node-rank", str(node), "--nproc-per-node", str(ranks)]
-            command += ["--master-addr", "127.0.0.1", "--master-port", port, str(SCRIPT)]
-            command += ["--cache-dir", str(folder / f"node-{node}"), *options]
-            log = stack.enter_context((folder / f"{node}.log").open("w+"))
-            process = stack.enter_context(
-                subprocess.Popen(
-                    command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
-                )
-            )
-            running.append((process, log))
-        for process, log in running:
-            code = process.wait(240)
-            log.seek(0)
-            assert 0 == code, log.read()[-6000:]
-        lines = []
-        for _, log in running:
-            log.seek(0)
-            lines += log.read().splitlines()
-        return lines
+    options = ("--cache-dir", str(folder / "node-{node}"), *options)
+    forks().load("torch._dynamo")  # which the first optimizer imports
+    started = forks().ranks(
+        "tests.together.sharded_runs:run_script",
+        folder,
+        nodes * ranks,
+        str(SCRIPT),
+        *options,
+        LOCAL_WORLD_SIZE=str(ranks),
+    )
+    results(started)
+    return [line for rank in started for line in rank.log.read_text().splitlines()]
 
 
 @pytest.mark.usefixtures("server")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import threading
@@ -25,7 +24,8 @@ from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
 from indexplan_torch.shards.folder import Folder
 from indexplan_torch.shards.locks import hold, write_note
 from indexplan_torch.shards.source import Source
-from tests.together.sharded_runs import at, expected, lines, plan_of, run, until, write_shards
+from tests.support.forked import results
+from tests.together.sharded_runs import at, expected, plan_of, start_alone, until, write_shards
 
 PIECE = 1000  # bytes that come of an answer that is held
 LONG = 60.0  # seconds after which a test goes on, to fail
@@ -127,8 +127,7 @@ def test_stopped_process(
 ) -> None:
     """While the process that fetches is stopped, who waits hears which; continued, all goes on."""
     store = store_of(1)
-    text, cache = tmp_path / "shards.json", tmp_path / "cache"
-    text.write_text(shards.to_json())
+    cache = tmp_path / "cache"
     plan = plan_of(shards, 2)
     index = int(plan.batch(0, step=0, rank=0)[0])
     shard = int(shards.locate([index])[0][0])
@@ -139,29 +138,27 @@ def test_stopped_process(
         if stopped or said:  # else its last note is younger than that
             said.append(str(message))
         if stopped:
-            other.send_signal(signal.SIGCONT)
+            other.kill(signal.SIGCONT)
         if len(said) > 3 or (said and not stopped):
             store.release(1)
 
     def go_on() -> None:
         store.release(1)
-        other.send_signal(signal.SIGCONT)
+        other.kill(signal.SIGCONT)
 
     monkeypatch.setattr(stalls, "GONE", 1.5)
-    with run(text, store.url, cache, 0, 2, tmp_path / "0") as other:
-        store.wait_for(shards.files[shard], 1)
-        other.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
-        data = dataset_of(at(shards, store.url), cache, warn_after=0.05)
-        guard = threading.Timer(LONG, go_on)
-        guard.start()
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.showwarning = hear
-            assert index == data[index]["id"]
-        guard.cancel()
-        assert 0 == other.wait()
-    assert expected(plan, 0) == lines(tmp_path / "0")
+    other = start_alone(shards, store.url, cache, 0, 2)
+    store.wait_for(shards.files[shard], 1)
+    other.kill(signal.SIGSTOP)
+    data = dataset_of(at(shards, store.url), cache, warn_after=0.05)
+    guard = threading.Timer(LONG, go_on)
+    guard.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = hear
+        assert index == data[index]["id"]
+    guard.cancel()
+    assert [expected(plan, 0)] == results([other])
     where = re.escape(f"shard {shard}, {store.url}/{shards.files[shard]}")
     begin = rf"a batch has waited \d+ seconds for {where}: rank 0 \(process {other.pid}\)"
     assert re.fullmatch(

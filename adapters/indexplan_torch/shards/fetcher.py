@@ -238,6 +238,8 @@ class Fetcher:
         if self._future is None or self._future.plan is not reader.plan:
             most = self.settings.num_epochs
             self._future = Future(reader.plan, self.shards, reader.ranks, most)
+            if self._lock is not None:
+                self._beat(self._lock, first=True)  # with this rank
         return min(self.folder.positions(reader.name), default=None)
 
     def _schedule(self) -> None:
