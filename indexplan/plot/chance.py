@@ -1,4 +1,4 @@
-"""What chance allows: how many of some marked samples a part of a full shuffle holds."""
+"""What chance allows: how many marked samples a part of a full shuffle may hold."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import numpy as np
 
 
 def counts_between(drawn: int, marked: int, total: int, tail: float) -> tuple[int, int]:
-    """Return the lowest and highest count that chance allows.
+    """Return the lowest and highest count of marked samples that chance allows.
 
-    Of `total` samples in a random order, of which some are marked, `drawn` are looked at. The
-    number of marked ones among these is hypergeometric (W. Feller, An Introduction to Probability
-    Theory and Its Applications, volume 1, II.6); it becomes binomial where few of many are looked
-    at, and is certain where all are.
+    There are `total` samples in a random order, and `marked` of them are marked; `drawn` samples
+    are looked at. How many of these are marked has a hypergeometric distribution (W. Feller, An
+    Introduction to Probability Theory and Its Applications, volume 1, II.6), which becomes binomial
+    if few of many are looked at, and is certain if all are.
 
     Parameters
     ----------
     drawn, marked, total : int
         Samples looked at, samples marked, and all of them; drawn <= 2**24.
     tail : float
-        How likely a count below the lowest may be at most, and one above the highest.
+        The highest probability of a count below the lowest, and of one above the highest.
 
     Returns
     -------
     tuple of int
-        The quantiles at `tail` and 1 - `tail`: of the smallest intervals with such tails.
+        The quantiles at `tail` and 1 - `tail`: the smallest interval with such tails.
 
     Examples
     --------

@@ -18,34 +18,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REGIONS = 64
-WHOLE = 2**24  # an epoch of up to so many units is counted whole
-SAMPLED = 2**14  # else so many: each may be a page of its own to be read from a disk
-# How often pictures of full shuffles may have a region above the band, and as often one below. The
-# tail of each region is that divided by their number (Bonferroni's inequality).
+WHOLE = 2**24  # an epoch of up to this many units is counted whole
+SAMPLED = 2**14  # else this many: each may take reading a page from a disk
+# The share of pictures of full shuffles that may have a region above the band, and the same for one
+# below. The tail of each region is that divided by their number (Bonferroni's inequality).
 FALSE_ALARMS = 0.001
 
 
 def coverage(plan: Plan, epoch: int = 0) -> Figure:
-    """Draw how many units an epoch's order holds of each region of the dataset.
+    """Draw how often an epoch's order reads each region of the dataset.
 
-    A plan file that was damaged, or filled with zeros, is not flat. `indexplan.verify` proves
-    what this only shows.
+    Use it to see at a glance whether a plan reads all of the dataset: a plan file that was damaged,
+    or filled with zeros, is not flat. `indexplan.verify` proves what this only shows.
 
     Parameters
     ----------
     plan : Plan
-        Such as a loaded one, whose files are read; its order must deal single samples.
+        Its order must deal single samples. If it was loaded, its files are read.
     epoch : int, default 0
         The epoch.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A bar for each of 64 regions, in % of what is due to it. An epoch of up to 2**24 units is
-        counted whole: each bar is 100. Of larger ones a sample is read, and the grey band is what
-        chance allows: of a thousand full shuffles, one has a bar above it, and one has a bar below.
-        Its edges are quantiles of the hypergeometric distribution, which is all but binomial here.
-        Bars that end outside are red, unless the order may repeat or leave out samples.
+        A bar for each of 64 regions, in % of the reads that it is due. An epoch of up to 2**24
+        units is counted whole, and each bar must be at 100. Of a larger one a sample is read, and
+        the grey band is what chance allows: of a thousand full shuffles, one has a bar above it,
+        and one has a bar below. Its edges are quantiles of the hypergeometric distribution, which
+        is nearly binomial here. Bars that end outside are red, unless the order may repeat or leave
+        out samples, and the reads that are due are not known.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
         starts = np.arange(num_samples)
         due = np.histogram(starts, bounds, weights=order.count(epoch, starts))[0]
         meant = True
-    none = np.where(counts > 0, 2.0, 1.0)  # where no read is due
+    none = np.where(counts > 0, 2.0, 1.0)  # the ratio where no read is due
     percent = 100 * np.divide(counts, due, out=none, where=due > 0)
     flat = np.full(regions, True)
     low = high = np.full(regions, 100.0)
@@ -96,7 +97,7 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
             )
     if low is not high:
         band = axes.stairs(high, baseline=low, fill=True, label="what chance allows")
-        band.set(color=BAND, zorder=0.8)  # behind the bars, and its edges before them
+        band.set(color=BAND, zorder=0.8)  # behind the bars; its edges are in front of them
         for edge in (low, high):
             axes.stairs(edge, baseline=None, color=DARK, linewidth=0.8, linestyle="--")
     axes.axhline(100, color=DARK, linewidth=0.8)
@@ -126,7 +127,7 @@ def _band(
 
 
 def _caption(wrong: int, meant: bool, counted: bool) -> str:
-    """Say what to see."""
+    """Return one sentence that says what to look for."""
     if not meant:
         return "This order may repeat or leave out samples, so its bars may have any height."
     if wrong:

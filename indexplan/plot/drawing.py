@@ -1,4 +1,4 @@
-"""What all pictures share: samples of what is too much to draw, numbers, and how they are saved."""
+"""What all pictures share: choosing what to draw, writing numbers, and saving."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def sample(start: int, stop: int, most: int) -> Int64:
 
 
 def rounded(start: int, stop: int, most: int) -> list[int]:
-    """Return at most `most` of [start, stop): its ends, and round numbers between them.
+    """Return at most `most` integers of [start, stop): its ends, and round numbers between them.
 
-    Those are the multiples of 1, 2, 5, 10, 20, 50, ..., whichever leave few enough.
+    These are the multiples of the first of 1, 2, 5, 10, 20, 50, ... that gives few enough.
     """
     if stop - start <= most:
         return list(range(start, stop))
@@ -45,7 +45,7 @@ def rounded(start: int, stop: int, most: int) -> list[int]:
 
 
 def short(number: float) -> str:
-    """Write a number so that a dozen fit below a picture: 953,675 and 1.25M; 1B is 10**9."""
+    """Write a number so short that a dozen fit below a picture: 953,675 or 1.25M; 1B is 10**9."""
     size = abs(number)
     if round(size) < 10**6:
         return f"{number:,.0f}"
@@ -56,7 +56,7 @@ def short(number: float) -> str:
 
 
 def labelled(count: int, most: int) -> list[int]:
-    """Return which of some things to label: about `most`, equally far apart, and the last one."""
+    """Return which of `count` things to label: about `most`, equally far apart, and the last."""
     each = -(-count // most)
     chosen = list(range(0, count, each))
     if 2 * (count - 1 - chosen[-1]) < each:  # no room for both
@@ -67,7 +67,7 @@ def labelled(count: int, most: int) -> list[int]:
 def ticks(numbers: list[int], what: str, room: int) -> tuple[list[str], str]:
     """Return labels for some numbers on an axis, and the axis's name.
 
-    Where they would be equal, or take more than `room` characters, they count from the first.
+    If labels would be equal, or take more than `room` characters, they count from the first.
     """
     labels = [short(number) for number in numbers]
     if len(set(labels)) == len(labels) and sum(map(len, labels)) <= room:
@@ -90,14 +90,14 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
     figure : matplotlib.figure.Figure
         What a function of this package returned.
     path : str or path-like
-        The file, with the ending .png, .svg or .pdf.
+        The file, which ends with .png, .svg or .pdf.
     dpi : int, default 110
         Pixels per inch of a .png.
 
     Raises
     ------
     IndexPlanError
-        If the ending is another.
+        If it has another ending, or is not a path.
     PlanFileError
         If the file exists or cannot be written; nothing is left behind then.
 

@@ -1,4 +1,4 @@
-"""Draws: how often the steps read each class, or each source, beside the shares aimed at."""
+"""Draws: how often the steps read each class or source, compared with the shares aimed at."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ LONGEST = 24  # characters of a name
 
 
 def draws(plan: Plan, epoch: int | None = None) -> Figure:
-    """Draw how often the steps of an epoch read each group of samples, and how often they aim to.
+    """Draw how often an epoch's steps read each source or class, and how often they should.
+
+    Use it to see whether a mixture or balanced classes come in the shares that you asked for, at
+    every place of an epoch.
 
     Parameters
     ----------
     plan : Plan
-        Of an order with groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or layers over one.
+        With an order that has groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or an order
+        over one of these.
     epoch : int, optional
         By default the plan's first.
 
@@ -31,9 +35,9 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
     -------
     matplotlib.figure.Figure
         Above, each group's share of the samples in windows of steps, as points, and the share
-        aimed at, as a line; below, how many samples the count is ahead of the aim. Of more than
-        six groups, the three drawn most and the three drawn least. Of a mixture of bins, bins are
-        counted.
+        aimed at, as a line; below, how many samples the count is ahead of the aim. If there are
+        more than six groups, the three drawn most and the three drawn least. For a mixture of bins,
+        bins are counted.
 
     Raises
     ------
@@ -93,7 +97,7 @@ def _in_windows(found: Draws) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _chosen(found: Draws) -> list[int]:
-    """Return the groups that are drawn: all of a few, else those at both ends."""
+    """Return the groups to draw: all if few, else those drawn most and least."""
     if len(found.names) <= len(COLORS):
         return list(range(len(found.names)))
     order = np.argsort(-found.drawn, kind="stable").tolist()

@@ -1,4 +1,4 @@
-"""Mixing: how evenly the quarters of a dataset are read, window of steps by window of steps."""
+"""Mixing: how evenly each window of steps reads from the four quarters of a dataset."""
 
 from __future__ import annotations
 
@@ -30,26 +30,29 @@ from indexplan.plot.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WINDOWS, UNITS = 64, 2048  # at most so many windows, and units looked at in each
+WINDOWS, UNITS = 64, 2048  # at most this many windows, and units looked at in each
 QUARTERS = ("first quarter", "second quarter", "third quarter", "last quarter")
 # Of 100 windows of a full shuffle, 95 are between these times as uneven as they are on average: the
 # square roots of a third of chi-squared's quantiles at 2.5% and 97.5%, with 3 degrees of freedom
 # (K. Pearson, On the criterion that a given system of deviations..., 1900).
 USUAL = (0.26820, 1.76526)
-LEAST = 0.05  # more even windows are drawn there, as the axis has no zero
+LEAST = 0.05  # windows that are more even are drawn at this value, as the axis has no zero
 
 
 def mixing(
     plan: Plan, epoch: int = 0, sub_epoch: int | None = None, *, window: int | None = None
 ) -> Figure:
-    """Draw the share of each quarter of the dataset in windows of steps, over a sub-epoch.
+    """Draw how well a sub-epoch is mixed: how much each window of steps reads of each quarter.
+
+    Use it for orders that shuffle within blocks or shards, to compare them with a full shuffle. The
+    quarters are those of the dataset, by index.
 
     Parameters
     ----------
     plan : Plan
         With a world_size, or a global_batch_size; its order must deal single samples.
     epoch, sub_epoch : int
-        Whose steps; by default the first sub-epoch of epoch 0.
+        Which steps; by default the first sub-epoch of epoch 0.
     window : int, optional
         Steps in a window; by default as many as read some 2,048 units, at least one: what the
         optimizer sees in a few steps. Wider windows look better mixed.
@@ -57,10 +60,10 @@ def mixing(
     Returns
     -------
     matplotlib.figure.Figure
-        Above, how unevenly up to 64 windows hold the four quarters, as a multiple of what a full
-        shuffle does on average: the root of the summed squares of their shares' differences from
-        what is due. Below, the shares. The grey bands are where 95 of 100 windows of a full shuffle
-        lie; the caption says how many of the shares do.
+        Above, how uneven the shares of the four quarters are in up to 64 windows, as a multiple of
+        a full shuffle's average: the root of the sum of squared differences between the shares and
+        what is due. Below, the shares. 95 of 100 windows of a full shuffle lie in the grey bands;
+        the caption says how many of these shares do.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def mixing(
 
 
 def _caption(uneven: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
-    """Say what to see."""
+    """Return one sentence that says what to look for."""
     if not len(uneven):
         return "There are no steps, so there is nothing to mix."
     return (
@@ -140,7 +143,7 @@ def _caption(uneven: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
 def _bands(
     num_samples: int, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return between which shares 95% of a full shuffle's are; each of shape (windows, 4)."""
+    """Return the lowest and highest share of 95% of a full shuffle; each of shape (windows, 4)."""
     sizes = np.diff(_bounds(num_samples)).tolist()
     of_count = {
         count: [counts_between(count, size, num_samples, 0.025) for size in sizes]
@@ -154,10 +157,10 @@ def _bands(
 def _uneven(
     off: NDArray[np.float64], counts: NDArray[np.int64], due: NDArray[np.float64], num_samples: int
 ) -> NDArray[np.float64]:
-    """Return how uneven windows are, over the root of what a full shuffle's square is on average.
+    """Return how uneven windows are, divided by the root mean square of a full shuffle.
 
-    Its counts are multivariate hypergeometric. Where they are certain, as in a window of the whole
-    dataset, it is 1.
+    The counts of a full shuffle are multivariate hypergeometric. If they are certain, as in a
+    window of the whole dataset, the result is 1.
     """
     n = np.maximum(counts, 1)
     expected = (due * (1 - due)).sum() / n * (num_samples - n) / max(1, num_samples - 1)
@@ -176,7 +179,7 @@ def _bounds(num_samples: int) -> NDArray[np.int64]:
 def _shares(
     order: Order, steps: Steps, starts: NDArray[np.int64], window: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the share of each quarter in each window, (windows, 4), and the units looked at."""
+    """Return each quarter's share in each window, shape (windows, 4), and how many were seen."""
     shares, counts = np.zeros((len(starts), 4)), np.zeros(len(starts), np.int64)
     inner = _bounds(order.num_samples)[1:4]
     for i, start in enumerate(starts.tolist()):

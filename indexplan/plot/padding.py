@@ -1,4 +1,4 @@
-"""Padding: how much of a step's bins is no sample, if each is padded to its longest."""
+"""Padding: how much of a step's tokens is padding, if each bin is padded to its longest sample."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from indexplan.partition.steps import Steps
 
-STEPS = 512  # at most so many are drawn
-BINS = 2**16  # and as many as have at most so many bins, or else one
+STEPS = 512  # at most this many are drawn
+BINS = 2**16  # and at most as many as have this many bins, but at least one
 LIMITS = ("max_length", "max_tokens")  # of a bin, in orders that have one
 
 
@@ -39,10 +39,12 @@ def padding(
 ) -> Figure:
     """Draw how much of each step is padding, and how full its bins are.
 
+    Use it to see what batches by length, or packing, save on your lengths.
+
     Parameters
     ----------
     plan : Plan
-        Of an order that deals bins, such as `LengthGrouped`, `TokenBudget` or `Packed`.
+        With an order that deals bins, such as `LengthGrouped`, `TokenBudget` or `Packed`.
     epoch, sub_epoch : int
         Which steps; by default the first sub-epoch of epoch 0.
     lengths : array_like of int, shape (num_samples,), optional
@@ -52,15 +54,15 @@ def padding(
     -------
     matplotlib.figure.Figure
         For each of up to 512 steps, a point: the percentage of its tokens that are padding, if each
-        bin is padded to its longest sample. The line is what random samples would take, in bins of
-        as many. Where the order has a limit of tokens, below: how much of it the samples of
-        the bins of a step have, one after another.
+        bin is padded to its longest sample. The line is the same for random samples, in bins of as
+        many. If the order has a limit of tokens for a bin, a second panel shows what percentage of
+        it the samples of a step's bins fill, without padding.
 
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, the order deals single samples or has no lengths, lengths are not
-        of its samples, or the sub-epoch is out of range or has no steps.
+        If matplotlib is missing, the order deals single samples or has no lengths, there is another
+        number of lengths than samples, or the sub-epoch is out of range or has no steps.
 
     Examples
     --------
@@ -70,22 +72,23 @@ def padding(
     """
     check_plan("plan", plan)
     order: Any = plan.order
-    inside = getattr(order, "known", (order,))[0]  # of a plan directory, what it stores, or None
+    inside = getattr(order, "known", (order,))[0]  # the order in a plan directory, or None
     if not order.deals_bins:
         cure = "pack them, or group them by length"
         raise wrong("an order", "one that deals bins, for this", order.algorithm, cure)
     found = getattr(inside, "lengths", None) if lengths is None else lengths
     if found is None:
-        cure = "pass lengths=, that of each sample"
+        cure = "pass lengths=, the length of each sample"
         raise wrong("an order", "one with lengths, for this", order.algorithm, cure)
     column = lengths_of(found).array
     if len(column) != order.num_samples:
         rule = f"of {order.num_samples} samples"
-        raise wrong("lengths", rule, len(column), "pass that of each sample")
+        raise wrong("lengths", rule, len(column), "pass the length of each sample")
     steps = steps_of(plan, epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     if not num_steps:
-        raise wrong("a picture of padding", "of a step", 0, "name a sub-epoch with steps")
+        cure = "pass a sub_epoch with steps"
+        raise wrong("a picture of padding", "of at least one step", 0, cure)
     most = max(1, min(STEPS, BINS // max(plan.partition.sizes)))
     shown = evenly(steps.first_step, steps.num_steps, most)
     limit = next((getattr(inside, name) for name in LIMITS if hasattr(inside, name)), None)
@@ -118,7 +121,7 @@ def padding(
 
 
 def _caption(limited: bool) -> str:
-    """Say what to see."""
+    """Return one sentence that says what to look for."""
     above = "The further the points lie below the line, the more padding the bins save"
     if not limited:
         return f"{above}."
@@ -126,7 +129,7 @@ def _caption(limited: bool) -> str:
 
 
 def _of_step(plan: Plan, lengths: Any, steps: Steps, step: int) -> list[int]:
-    """Return a step's tokens, without and with padding; those of random samples; its bins."""
+    """Return a step's tokens without and with padding, both for random samples, and its bins."""
     random, sums = np.random.default_rng(step), [0] * 5
     for where in valid_positions(steps, step):
         samples, offsets = plan.order.take(*where), plan.order.offsets(*where)

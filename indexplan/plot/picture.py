@@ -11,15 +11,15 @@ DPI = 110
 
 
 class Picture(Figure):
-    """A figure that shows itself at the end of a notebook's cell, once.
+    """A figure that shows itself once at the end of a notebook's cell.
 
-    pyplot does not know it, so no cell shows it a second time. Where pyplot was imported, it has
-    told the notebook how to show any figure, and that comes first.
+    pyplot does not know it, so no cell shows it a second time. If pyplot was imported, it has told
+    the notebook how to show any figure, and that way is taken.
     """
 
     @classmethod
     def of(cls, width: float, height: float) -> Picture:
-        """Return an empty one of so many inches, which no window will ever show."""
+        """Return an empty figure of that many inches, which never opens a window."""
         picture = cls(figsize=(width, height), layout="constrained", facecolor="white")
         FigureCanvasAgg(picture)
         return picture

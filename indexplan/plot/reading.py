@@ -1,4 +1,4 @@
-"""Who reads what, when: steps across, ranks down, colour is the index."""
+"""Reading: which index each rank reads in each step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from indexplan.plot.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RANKS, STEPS, SLOTS = 32, 32, 12  # at most so many are shown
+RANKS, STEPS, SLOTS = 32, 32, 12  # at most this many are shown
 ROOM = 60  # characters of tick labels below the picture
 
 
@@ -46,9 +46,9 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Of one image: a row for each rank, and in each step a column for each slot of the batch,
-        of a sample each. Slots that a smaller batch lacks are grey, padded ones crossed. Steps
-        and ranks that are not neighbours have wide gaps between them.
+        One image: a row for each rank, and for each step a column for each slot of the batch, which
+        holds one sample. Slots that a smaller batch does not have are grey, padded ones are
+        crossed. Steps and ranks that do not follow each other have wide gaps between them.
 
     Raises
     ------
@@ -113,10 +113,10 @@ Cells = tuple[NDArray[np.float64], NDArray[np.bool_], int]
 
 
 def _cells(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Cells:
-    """Return the indices of shown slots, nan where there is no such slot, and which are padded.
+    """Return the indices of the slots shown, which slots are padded, and the largest batch's size.
 
-    Both of shape (ranks, steps, slots); and the size of the largest batch. No index is computed
-    but those shown, however large the batches are.
+    The first two have shape (ranks, steps, slots); an index is nan if there is no such slot. Only
+    the indices shown are computed, however large the batches are.
     """
     world_size = world_of(plan)
     places = [[share(steps, world_size, rank, step) for step in numbers] for rank in ranks]
@@ -141,7 +141,7 @@ def _cells(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Ce
 
 
 def _cells_of_batches(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Cells:
-    """Return what `_cells` does, of samples: whole batches have to be read to find them."""
+    """Return what `_cells` does, for plans whose batches have to be read whole to find a sample."""
     where = steps.epoch, steps.sub_epoch
     asked = [
         (i, j, {"step": s, "rank": r}) for i, r in enumerate(ranks) for j, s in enumerate(numbers)
@@ -162,7 +162,7 @@ def _cells_of_batches(plan: Plan, steps: Steps, ranks: list[int], numbers: list[
 def _draw(
     axes: Any, image: NDArray[np.float64], padded: NDArray[np.bool_], gap: int, num_samples: int
 ) -> list[Any]:
-    """Draw the cells, steps apart by a gap of some columns; return what the legend explains."""
+    """Draw the cells, with a gap of some columns between steps; return handles for the legend."""
     from matplotlib.patches import Patch
 
     num_ranks, num_steps, num_slots = image.shape

@@ -1,4 +1,4 @@
-"""A schedule over the run: how large a step is, and the parameters in force."""
+"""Schedule: how large steps are over the run, and which parameters apply."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ from indexplan.seeds import EPOCH_STOP, check_epochs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most so many are shown
+SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most this many are shown
 
 
 def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
-    """Draw the size of steps and the parameters over the run, with lines between sub-epochs.
+    """Draw how the size of steps and the parameters change over the run.
+
+    Use it to check a schedule of batch sizes or parameters before you train.
 
     Parameters
     ----------
@@ -48,14 +50,15 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        One panel for the units of a step over all ranks, and one for each parameter. Of more
-        than 1,000 sub-epochs a sample is looked at, those where phases start among them.
+        One panel for the units of a step over all ranks, and one for each parameter, with lines
+        between sub-epochs. If there are more than 1,000 sub-epochs, some of them are looked at,
+        among them those where phases start.
 
     Raises
     ------
     IndexPlanError
         If matplotlib is missing, there is no epoch, all are before the plan's start, or the plan
-        has no global batch size yet.
+        has neither a world_size nor a global_batch_size.
 
     Examples
     --------
@@ -113,7 +116,7 @@ class Row(NamedTuple):
 
 
 def _sorted(epochs: Iterable[int]) -> Sequence[int]:
-    """Return epochs in ascending order, each once; a range, however long, stays one."""
+    """Return epochs in ascending order, each once; a range stays a range, however long it is."""
     if not isinstance(epochs, range):
         return sorted(set(check_epochs(epochs)))
     for end in epochs[:1], epochs[-1:]:
@@ -128,7 +131,7 @@ def _default(plan: Plan) -> range:
 
 
 def _place(plan: Plan, phase: Phase) -> tuple[int, int]:
-    """Return the epoch and sub-epoch in which a phase's place lies."""
+    """Return the epoch and sub-epoch that a phase's place is in."""
     if not isinstance(phase.at, int):
         return phase.at
     num_units = plan.order.num_units(0)
@@ -147,7 +150,7 @@ def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:
         number = at * each
         if at < len(epochs) and epochs[at] == epoch:
             number += sub_epoch
-        # what was before, and where it starts: in the sub-epoch of its place, or in the next
+        # the sub-epoch before, and where the phase starts: in that of its place, or in the next
         numbers.update(n for n in (number - 1, number, number + 1) if first <= n < total)
     return sorted(numbers), total - first
 
@@ -165,9 +168,9 @@ def _rows(plan: Plan, epochs: Sequence[int], numbers: list[int]) -> list[Row]:
 
 
 def _joined(rows: list[Row], epochs: Sequence[int]) -> list[Row]:
-    """Return sampled rows, drawn on to the next one of the same phase.
+    """Return sampled rows, extended to the next row of the same phase.
 
-    Phases follow each other, so what lies between is of the same phase too.
+    Phases follow each other, so what is between two rows of one phase is of that phase too.
     """
     if not rows:
         return rows
@@ -183,13 +186,13 @@ def _joined(rows: list[Row], epochs: Sequence[int]) -> list[Row]:
 
 
 def _lines(axes: Any, heights: list[float], rows: list[Row], color: str) -> None:
-    # caps, so that a sub-epoch among thousands is seen as well
+    # with caps, so that one sub-epoch among thousands can be seen
     starts, stops = [row.start for row in rows], [row.stop for row in rows]
     axes.hlines(heights, starts, stops, color=color, linewidth=2.5, capstyle="projecting")
 
 
 def _edges(axes: Any, epochs: Sequence[int], sub_epochs: int) -> None:
-    """Draw where epochs and sub-epochs start, while they can be told apart."""
+    """Draw where epochs and sub-epochs start, unless they are too many to tell apart."""
     if len(epochs) * sub_epochs <= LINES:
         for line in (epoch + s / sub_epochs for epoch in epochs for s in range(sub_epochs)):
             axes.axvline(line, color=LIGHT, linewidth=0.8, zorder=0)

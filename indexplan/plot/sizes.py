@@ -1,4 +1,4 @@
-"""Batch sizes under each remainder policy: the difference at one glance."""
+"""Batch sizes: the last batches of a sub-epoch under each remainder policy, side by side."""
 
 from __future__ import annotations
 
@@ -33,27 +33,29 @@ from indexplan.plot.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RANKS, STEPS = 8, 8  # at most so many are shown
+RANKS, STEPS = 8, 8  # at most this many are shown
 ROOM, LINE = 30, 54  # characters of tick labels below a panel, and of a line of words in it
 
 
 def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
-    """Draw how large each rank's batch is in the last steps of a sub-epoch, under each policy.
+    """Draw how large each rank's last batches are under each of the four remainder policies.
+
+    Use it to choose a remainder: it shows what is dropped, padded, spread or carried over.
 
     Parameters
     ----------
     plan : Plan
-        Its world_size must be set; its remainder is only pointed out, all four are drawn, from
-        where the plan starts.
+        Its world_size must be set. All four policies are drawn, from where the plan starts; the
+        plan's own is marked.
     epoch, sub_epoch : int
-        Whose steps; by default the first sub-epoch of epoch 0.
+        Which steps; by default the first sub-epoch of epoch 0.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Four panels of bars, a group for each step and a bar for each rank: units of its own,
-        padded slots, and units of the next sub-epoch or epoch; dropped units are a bar of their
-        own, as high as they would be if dealt to all ranks.
+        Four panels of bars, a group for each of the last steps and a bar for each rank: units read
+        once, padded slots, and units of the next sub-epoch or epoch. Dropped units are one bar, as
+        high as if they were dealt to all ranks.
 
     Raises
     ------
@@ -98,7 +100,7 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     return figure
 
 
-# what a bar shows, its colour, and its hatching, which tells it apart in print
+# what a bar shows, its colour, and its hatching, for prints without colour
 _KINDS = (
     ("read once", BLUE, None),
     ("of the next sub-epoch or epoch", SKY, "..."),
@@ -123,9 +125,9 @@ def _under(plan: Plan, remainder: Remainder) -> Plan:
 
 
 def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:
-    """Draw one policy: for every step a bar for each rank, and what is dropped after them.
+    """Draw one policy: for every step a bar for each rank, and then what is dropped.
 
-    Returns how high the highest bar is.
+    Return how high the highest bar is.
     """
     stop = steps.num_steps
     first = max(steps.first_step, stop - STEPS)
@@ -138,7 +140,7 @@ def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:
     highest = 0.0
     for i, rank in enumerate(ranks):
         places = [share(steps, world_size, rank, step) for step in numbers]
-        # of each batch, what lies in the sub-epoch, and what lies past its end
+        # the part of each batch that is in the sub-epoch, and the part past its end
         own = np.array([max(0, min(b, steps.stop) - a) for a, b in places], float)
         past = np.array([b - a for a, b in places], float) - own
         at = np.arange(len(numbers)) + (i - (len(ranks) - 1) / 2) * width
@@ -148,7 +150,7 @@ def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:
     dropped = steps.stop - steps.end
     words = ["dropped"] * (dropped > 0)
     room = sum(map(len, [*map(short, numbers), *words])) <= ROOM
-    # where labels are long, each second step has one, counted from what is dropped
+    # if labels are long, every second step has one, counted from the dropped units
     labelled = numbers if room else numbers[len(numbers) % 2 :: 2]
     labels, name = ticks(list(labelled), "step", ROOM)
     at_ticks = [step - first for step in labelled]
@@ -178,7 +180,7 @@ def _bars(axes: Any, at: Any, heights: Any, width: float, color: str, bottom: An
 
 
 def _what_is_left(steps: Steps, world_size: int) -> str:
-    """Say what becomes of the remainder, and from where on."""
+    """Say what happens to the remainder, and from which step on."""
     count = steps.end - steps.stop
     if count == 0:
         whole = steps.policy.shrinks

@@ -1,4 +1,4 @@
-"""One style for all pictures: colours, a heading that says what to see, and axes that count."""
+"""One style for all pictures: colours, a heading that says what to look for, and axes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart; in print, kinds of
-# bars differ by their hatching as well
+# Okabe and Ito's colours, which people with any colour vision can tell apart; kinds of bars differ
+# by their hatching as well, for prints without colour
 BLUE, ORANGE, GREEN, PURPLE, RED, SKY = (
     "#0072B2",
     "#E69F00",
@@ -27,14 +27,14 @@ BLUE, ORANGE, GREEN, PURPLE, RED, SKY = (
 COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 DARK, GREY, BAND, LIGHT = "#262626", "#6b6b6b", "#cfcfcf", "#e8e8e8"
 
-# points: of a title, of captions and the names of axes, and of what stands at ticks and in legends
+# font sizes in points: of titles; of captions and the names of axes; of tick labels and legends
 TITLE, WORDS, SMALL = 11, 9, 8
-TICKS = 6  # at most so many intervals between the ticks of an axis
-STEPS = (1, 2, 2.5, 5, 10)  # and each of one of these, times a power of ten
+TICKS = 6  # at most this many intervals between the ticks of an axis
+STEPS = (1, 2, 2.5, 5, 10)  # intervals are one of these, times a power of ten
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches, which no window will ever show.
+    """Return an empty figure of that many inches, which never opens a window.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def new_figure(width: float, height: float) -> Figure:
         If matplotlib is missing.
     """
     try:
-        import matplotlib as mpl  # as the next module may be there, from when matplotlib was
+        import matplotlib as mpl  # the next module may have been imported while it was installed
 
         from indexplan.plot.picture import Picture
 
@@ -54,7 +54,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def panels(figure: Figure, rows: int = 1, columns: int = 1, **options: Any) -> np.ndarray[Any, Any]:
-    """Return dressed axes of a figure; an array of shape (rows, columns)."""
+    """Return the figure's axes in this style; an array of shape (rows, columns)."""
     found: np.ndarray[Any, Any] = figure.subplots(rows, columns, squeeze=False, **options)
     for axes in found.flat:
         axes.set_facecolor("white")
@@ -82,7 +82,7 @@ def counting(axis: Any, most: int = TICKS) -> None:
 
 
 def measuring(axis: Any, most: int = TICKS) -> None:
-    """Put ticks at round numbers, whole or not: for what is no count, such as a ratio."""
+    """Put ticks at round numbers, whole or not: for ratios and other values that are no counts."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     axis.set_major_locator(MaxNLocator(nbins=most, steps=STEPS))
@@ -90,7 +90,7 @@ def measuring(axis: Any, most: int = TICKS) -> None:
 
 
 def tick_labels(values: Any) -> list[str]:
-    """Return short labels, or whole numbers where short ones would not differ."""
+    """Return short labels, or whole numbers if short labels would be equal."""
     labels = [short(value) for value in values]
     if len(set(labels)) < len(labels):
         return [f"{value:,.0f}" for value in values]
@@ -116,9 +116,9 @@ def explain(figure: Figure, columns: int = 4, **options: Any) -> None:
 
 
 def heading(figure: Figure, title: str, caption: str) -> None:
-    """Put a title over a figure, and below it one sentence that says what to see.
+    """Put a title over a figure, and below it one sentence that says what to look for.
 
-    The figure grows by what they take.
+    The figure grows by the height that they take.
     """
     width, height = figure.get_size_inches()
     lines = textwrap.wrap(caption, int(14.2 * width))  # characters of 9 points in an inch

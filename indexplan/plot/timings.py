@@ -18,9 +18,9 @@ def timings(title: str, seconds: Mapping[str, float], notes: Mapping[str, str]) 
     ----------
     title : str
     seconds : mapping of str to float
-        A name for each time, in seconds, above 0.
+        Times in seconds, above 0, by name.
     notes : mapping of str to str
-        Names without a time, and why they have none.
+        Why names without a time have none.
 
     Raises
     ------

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def traffic(found: Traffic) -> Figure:
-    """Draw how many shards are live on each node of a run over its steps.
+    """Draw how many shards are live on each node, step by step.
+
+    A shard is live from its first read on a node to its last, in each epoch: the node has to keep
+    the live ones.
 
     Parameters
     ----------
@@ -36,13 +39,13 @@ def traffic(found: Traffic) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A line for each of up to six nodes; of more, a band from the node with the fewest to that
-        with the most, and the median. The caption has downloads and mixing.
+        A line for each of up to six nodes; for more, a band from the node with the fewest to the
+        one with the most, and the median. The caption has downloads and mixing.
 
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, or it is something else.
+        If matplotlib is missing, or found is not a Traffic.
 
     Examples
     --------

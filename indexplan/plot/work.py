@@ -1,4 +1,4 @@
-"""Work per rank, without balance and with it: how long ranks would wait for each other."""
+"""Work of each rank, without balance and with it: how long ranks would wait for each other."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ from indexplan.plot.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RANKS = 64  # of more, a step is a line from the least work to the most, and a point there
+RANKS = 64  # with more ranks, a step is a line from the least work to the most, with a point there
 
 
 def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     """Draw how much work each rank has in a step, without balance and with it.
+
+    Use it to see whether a balance is worth having: all ranks wait for the slowest one.
 
     Parameters
     ----------
@@ -43,8 +45,9 @@ def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     -------
     matplotlib.figure.Figure
         Two panels, without balance and with it: for each of up to 32 steps, a point for each rank,
-        as a multiple of the step's mean; of more than 64 ranks, a line from the least to the most,
-        and a point at the most. The dark line is the costliest unit, which no balance divides.
+        as a multiple of the step's mean; with more than 64 ranks, a line from the least to the
+        most, and a point at the most. The dark line is the costliest unit, which no balance can
+        divide.
 
     Raises
     ------
@@ -65,7 +68,7 @@ def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
         raise wrong("balance", "set for this", None, cure)
     found = work_of(plan, epoch, 0 if sub_epoch is None else sub_epoch)
     if found is None:
-        cure = "name a sub-epoch with steps, and up to 2**21 ranks"
+        cure = "pass a sub_epoch with steps, and up to 2**21 ranks"
         raise wrong("a picture of work", "of a step, with few ranks", 0, cure)
     figure = new_figure(8, 3)
     both = panels(figure, 1, 2, sharey=True)[0]

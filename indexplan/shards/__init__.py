@@ -1,1 +1,1 @@
-"""Shards of real datasets: where they lie, and how many samples each of them holds."""
+"""Shards of real datasets: where they are, and how many samples each of them holds."""

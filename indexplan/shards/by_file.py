@@ -1,4 +1,4 @@
-"""Formats whose files say themselves how many samples they hold: Parquet, Arrow and .npy."""
+"""Formats whose files tell how many samples they hold: Parquet, Arrow and .npy."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ SUFFIXES = {
 
 
 class File(NamedTuple):
-    """A file in a place, read in pieces."""
+    """A file in a folder or object store, read in pieces."""
 
     place: Place
     name: str
     num_bytes: int
 
     def piece(self, start: int, stop: int) -> bytes:
-        """Return the bytes [start, stop), which have to be there."""
+        """Return the bytes [start, stop); raise if the file ends before."""
         end = min(stop, self.num_bytes)
         data = self.place.piece(self.name, start, end) if 0 <= start < end else b""
         if len(data) != stop - start:
-            got = f"its end at byte {self.num_bytes} where something goes on to byte {stop}"
+            got = f"its end at byte {self.num_bytes}, but content up to byte {stop}"
             raise self.wrong("whole", got)
         return data
 
     def wrong(self, rule: str, got: str) -> PlanFileError:
-        """Return the error of a file that is damaged, or of another format."""
+        """Return the error for a file that is damaged, or of another format."""
         cure = "write it again, or restore it"
         return PlanFileError(f"{self.place.path}/{self.name} must be {rule}; got {got}; {cure}")
 
 
 class Read(NamedTuple):
-    """What a file says of itself: the samples of its parts, and a digest of all that was read."""
+    """What a file tells: the samples in each of its parts, and a digest of its footer or header."""
 
     sizes: list[int]
     digest: str
 
 
 def read_parquet(file: File) -> Read:
-    """Read the samples of each row group, in the footer."""
+    """Read from the footer how many samples each row group holds."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -79,10 +79,10 @@ GOES_ON = b"\xff\xff\xff\xff"
 
 
 def read_arrow(file: File) -> Read:
-    """Read the samples of each record batch of an IPC file or stream.
+    """Read how many samples each record batch of an IPC file or stream holds.
 
-    Of messages only the headers are read, which are FlatBuffers: pyarrow reads, and decompresses,
-    whole batches to tell their lengths. https://arrow.apache.org/docs/format/Columnar.html
+    Only the headers of messages are read, which are FlatBuffers: pyarrow would read, and
+    decompress, whole batches. https://arrow.apache.org/docs/format/Columnar.html
     """
     try:
         if file.piece(0, min(8, file.num_bytes))[:6] == b"ARROW1":
@@ -92,7 +92,7 @@ def read_arrow(file: File) -> Read:
         kinds = [_number(data, _root(data), 1, "<B") for data in headers]
         sizes = [_rows(data) for data, kind in zip(headers, kinds, strict=True) if kind == RECORDS]
     except (struct.error, IndexError, OverflowError):
-        raise file.wrong("an Arrow IPC file or stream", "a header that is none") from None
+        raise file.wrong("an Arrow IPC file or stream", "a header that is not valid") from None
     if (
         any(kind not in {SCHEMA, DICTIONARY, RECORDS} for kind in kinds)
         or min(sizes, default=0) < 0
@@ -124,7 +124,7 @@ def _headers_of_stream(file: File) -> Iterator[bytes]:
     while True:
         ahead = file.place.piece(file.name, at, min(at + HEAD, file.num_bytes))
         skip = 8 if ahead[:4] == GOES_ON else 4
-        # a size below 0 would lead back, and never to an end
+        # a size below 0 would lead back, so that reading never ends
         if len(ahead) < skip or (size := _at(ahead, skip - 4, "<i")) < 0:
             raise file.wrong("a whole Arrow IPC stream", f"no mark of its end at byte {at}")
         if not size:
@@ -146,8 +146,8 @@ def _rows(message: bytes) -> int:
     return -1 if header is None else _number(message, header + _at(message, header, "<I"), 0, "<q")
 
 
-# FlatBuffers (https://flatbuffers.dev/internals): a table begins with how far before it its list of
-# fields lies, which has, from its third number on, how far behind the table's start each field is
+# FlatBuffers (https://flatbuffers.dev/internals): a table begins with the distance back to its list
+# of fields. From its third number on, the list has each field's distance from the table's start.
 def _root(data: bytes) -> int:
     return _at(data, 0, "<I")
 
@@ -170,7 +170,7 @@ def _at(data: bytes, at: int, kind: str) -> int:
 
 
 def read_npy(file: File) -> Read:
-    """Read how many rows an array has, in its header."""
+    """Read from the header how many rows an array has."""
     data = file.piece(0, min(TAIL, file.num_bytes))
     stream = io.BytesIO(data)
     try:

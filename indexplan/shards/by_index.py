@@ -16,7 +16,7 @@ from indexplan.shards.shards import Shards, digest_of
 
 
 class Entry(NamedTuple):
-    """What an index says of a shard."""
+    """What an index says about a shard."""
 
     name: str
     num_bytes: int
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 def shards_of(kind: str, place: Place, entries: list[Entry]) -> Shards:
-    """Return the shards that an index has."""
+    """Return the shards that an index lists."""
     return Shards(
         kind=kind,
         whole_files=True,
@@ -44,7 +44,7 @@ def _index_error(place: Place, name: str, rule: str, got: object) -> PlanFileErr
 
 
 def read_object(place: Place, name: str) -> dict[str, Any]:
-    """Return the JSON object that a file of a format's own library holds."""
+    """Return the JSON object in a file that another library wrote."""
     try:
         data = json.loads(place.read(name))
     except (ValueError, RecursionError) as error:
@@ -95,7 +95,7 @@ def _same_bytes(
 
 
 def read_wids(place: Place, name: str, *, count: bool) -> Shards:
-    """Read an index of WebDataset's wids, and compare it with the shards that lie beside it."""
+    """Read an index of WebDataset's wids, and compare it with the shards beside it."""
     index = read_object(place, name)
     listed = index.get("shardlist")
     if index.get("wids_version") != 1 or index.get("datasets"):
@@ -110,7 +110,7 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
             raise _index_error(place, name, "name the file of each shard", each)
         size = _count(place, name, f"the samples of {url}", each.get("nsamples"))
         num_bytes = each.get("filesize")
-        # shards that lie elsewhere are believed to be as the index says
+        # for shards that are elsewhere, the index is trusted
         if "base" not in index and not re.match(r"/|[a-z][a-z0-9+.-]*:", url):
             there = place.find() if there is None else there
             path = str(Path(url).as_posix())
@@ -128,7 +128,7 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
 
 
 def _in_tar(place: Local, name: str) -> int:
-    """Return how many samples a tar holds: its files, by their names up to the first dot."""
+    """Return how many samples a tar holds: one for all files that are named alike up to a dot."""
     try:
         with tarfile.open(place.root / name, "r:") as tar:
             files = [each.name for each in tar if each.isfile()]
@@ -138,7 +138,7 @@ def _in_tar(place: Local, name: str) -> int:
 
 
 def read_zarr(place: Place, name: str) -> Shards:
-    """Read where an array's chunks along its first axis end, and how many bytes each row has."""
+    """Read an array's chunks along its first axis: how many samples and bytes each has."""
     index = read_object(place, name)
     first = ""
     try:
@@ -172,7 +172,7 @@ def read_zarr(place: Place, name: str) -> Shards:
 
 
 def read_lance(place: Place) -> Shards:
-    """Read the fragments of a Lance dataset's latest version, without rows that were deleted."""
+    """Read the fragments of a Lance dataset's latest version; deleted rows do not count."""
     try:
         import lance
     except ImportError:

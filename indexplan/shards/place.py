@@ -1,4 +1,4 @@
-"""Where shards lie: a folder, whose links are followed, or a place in an object store."""
+"""Where shards are: a folder, whose links are followed, or a place in an object store."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Local:
         return "a file" if self.root.exists() else "nothing there"
 
     def names(self) -> list[str]:
-        """Return the names of what lies in the folder, not below it."""
+        """Return the names of what is in the folder itself."""
         with explained("readable", self.root):
             return [path.name for path in self.root.iterdir()]
 
     def find(self, pattern: str | None = None) -> dict[str, int]:
-        """Return the bytes of all files below, or of those that match, by their names."""
+        """Return the sizes of all files below, or of those that match, by their names."""
         with explained("readable", self.root):
             return {name: (self.root / name).stat().st_size for name in self._names(pattern)}
 
     def _names(self, pattern: str | None) -> Iterator[str]:
         if pattern is not None:
-            # which, unlike Path's, takes two dots, follows links and leaves hidden files out
+            # unlike Path.glob, it accepts .., follows links, and leaves hidden files out
             found = glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207
             yield from (Path(name).as_posix() for name in found if (self.root / name).is_file())
             return
@@ -64,7 +64,7 @@ class Bucket(Remote):
     """A place in an object store."""
 
     def find(self, pattern: str | None = None) -> dict[str, int]:
-        """Return the bytes of all files below, or of those that match, by their names."""
+        """Return the sizes of all files below, or of those that match, by their names."""
         with self._explained("readable") as (store, root):
             try:
                 if pattern is None:
@@ -84,7 +84,7 @@ Place = Local | Bucket
 
 
 def place_of(path: str | os.PathLike[str]) -> tuple[Place, str | None]:
-    """Return the place that a path names, and its pattern: what follows from its first * on."""
+    """Return the place that a path names, and its pattern, from the first part with a * on."""
     text = path_text("path", path, "pass where the shards are")
     scheme, mark, rest = text.rpartition("://")
     root, *pattern = rest.split("/")
@@ -97,7 +97,7 @@ def place_of(path: str | os.PathLike[str]) -> tuple[Place, str | None]:
 
 
 def within(place: Place) -> tuple[Place, str]:
-    """Return the place that a file lies in, and its name there."""
+    """Return the place that a file is in, and its name there."""
     folder, _, name = place.path.rstrip("/").rpartition("/")
     return _place(folder or ("/" if place.path.startswith("/") else ".")), name
 

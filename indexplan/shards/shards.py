@@ -34,9 +34,10 @@ _FIELDS = ("format", "version", "kind", "whole_files", *_LISTS, "sizes")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shards(Answer):
-    """The shards of a dataset, in the order of its samples; `shard_sizes` makes one.
+    """The shards of a dataset and how many samples each holds; `shard_sizes` returns one.
 
-    Sample i of the dataset is the one that comes after i others, shard after shard.
+    Pass it to `ShardShuffle`, and as `dataset=` to `save` and `load`. Sample i of the dataset is
+    the one that comes after i others, shard after shard.
 
     Parameters
     ----------
@@ -45,23 +46,23 @@ class Shards(Answer):
     whole_files : bool
         Whether each file is one shard; else its row groups or record batches are.
     files : sequence of str
-        Names, relative to where the shards lie.
+        Names, relative to the folder that the shards are in.
     num_bytes : sequence of int
         Bytes of each file.
     digests : sequence of str
-        32 hexadecimal digits for each file, of what it says of itself: its footer or header, or
-        what an index says of it.
+        32 hexadecimal digits for each file: a hash of its footer or header, or of what an index
+        says about it.
     parts : sequence of int
-        How many shards lie in each file, one after another.
+        How many shards each file has, one after another.
     sizes : array_like of int, shape (num_shards,), or Column
-        Samples in each shard.
+        How many samples each shard has.
     path : str, optional
-        Where the shards lie. Not a part of the identity, and not saved.
+        The folder or URL that the shards are in. It is not part of the identity, and not saved.
 
     Raises
     ------
     IndexPlanError
-        If these are of different lengths, a file is named twice, or no shard holds a sample.
+        If these have different lengths, a file is named twice, or no shard holds a sample.
 
     Examples
     --------
@@ -117,7 +118,7 @@ class Shards(Answer):
 
     @property
     def num_samples(self) -> int:
-        """Samples of all shards."""
+        """How many samples all shards hold together."""
         return int(self._firsts[-1])
 
     def __len__(self) -> int:
@@ -125,7 +126,7 @@ class Shards(Answer):
 
     @once
     def names(self) -> tuple[str, ...]:
-        """Of each shard: its file's name; of a part of a file, and #0, #1, ... after it."""
+        """The name of each shard: its file's name, then #0, #1, ... if it is a part of that."""
         if self.whole_files:
             return self.files
         files = zip(self.files, self.parts, strict=True)
@@ -142,7 +143,7 @@ class Shards(Answer):
         return np.concatenate([[0], np.cumsum(self.parts, dtype=np.int64)])
 
     def locate(self, indices: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return in which shard samples lie, and at which row of it.
+        """Return which shard samples are in, and at which row of it.
 
         Parameters
         ----------
@@ -164,7 +165,7 @@ class Shards(Answer):
         return shards, array - self._firsts[shards]
 
     def index(self, shards: ArrayLike, rows: ArrayLike) -> NDArray[np.int64]:
-        """Return which samples lie at rows of shards: the inverse of `locate`.
+        """Return which samples are at rows of shards: the inverse of `locate`.
 
         Parameters
         ----------
@@ -192,7 +193,7 @@ class Shards(Answer):
         return indices
 
     def part(self, shard: int) -> tuple[str, int]:
-        """Return the file that a shard lies in, and the number of its part, from 0 on.
+        """Return the file that a shard is in, and which part of the file it is, from 0 on.
 
         Raises
         ------
@@ -205,7 +206,7 @@ class Shards(Answer):
 
     @once
     def identity(self) -> Dataset:
-        """What a plan remembers of the shards, as of a dataset: `save` and `load` take either."""
+        """What a plan directory remembers of the shards: the same as of a `Dataset`."""
         digest = _sha256("".join(self.digests))
         sizes = [self.sizes.array.tolist(), self.parts, self.num_bytes]
         return Dataset(
@@ -225,12 +226,12 @@ class Shards(Answer):
         return hash(self.identity)
 
     def check_same(self, before: Shards) -> None:
-        """Raise `PlanFileError`, naming what changed, unless these are the shards as before.
+        """Raise `PlanFileError`, naming what changed, unless the shards are the same as before.
 
         Parameters
         ----------
         before : Shards
-            Such as `Shards.from_json` of what was saved when the plan was made.
+            Such as what `Shards.from_json` read of the file saved when the plan was made.
         """
         if not isinstance(before, Shards):
             raise wrong("before", "Shards", before, "pass what shard_sizes or from_json returned")
@@ -283,7 +284,7 @@ class Shards(Answer):
         return cls(**fields, path=place_of(path)[0].path if path else "")
 
     def to_json(self) -> str:
-        """Return the shards as JSON text, so that nobody has to read them twice."""
+        """Return the shards as JSON text, to save instead of reading the files again."""
         return json.dumps(self.to_dict())
 
     @classmethod
@@ -295,13 +296,13 @@ class Shards(Answer):
         text : str or bytes
             What `to_json` returned, or `indexplan shards --output` wrote.
         path : str, optional
-            Where the shards lie, for those who read them: their folder, or the glob that
-            `shard_sizes` was given.
+            Where the shards are, for those who read them: their folder, or the glob that was passed
+            to `shard_sizes`.
 
         Raises
         ------
         IndexPlanError
-            If the text is of something else.
+            If the text is not what `to_json` wrote.
         """
         return cls.from_dict(parse_json_object("shards", text, CURE, most_marks=2**24), path)
 
@@ -326,7 +327,7 @@ def _checked(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
 
 
 def digest_of(data: bytes | str) -> str:
-    """Return a file's digest: of what it says of itself."""
+    """Return the digest of a file's footer, header or index entry."""
     data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     return hashlib.sha256(data).hexdigest()[:DIGEST]
 

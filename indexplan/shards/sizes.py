@@ -1,4 +1,4 @@
-"""The sizes of shards, read from the files of the formats that datasets come in."""
+"""shard_sizes: read how many samples the shards of a dataset hold, in several formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indexplan.shards.by_index import read_lance, read_mds, read_object, read_wi
 from indexplan.shards.place import Place, place_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
-NUM_THREADS = 16  # that wait for a disk or a store: more than there are cores
+NUM_THREADS = 16  # more than there are cores, as they wait for a disk or a store
 
 
 def shard_sizes(
@@ -27,10 +27,11 @@ def shard_sizes(
     num_threads: int = NUM_THREADS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Shards:
-    """Return how many samples each shard of a dataset holds, in the order of its samples.
+    """Find a dataset's shards, and read how many samples each of them holds.
 
-    Only footers, headers and indexes are read. Parquet and Arrow need `indexplan[shards]` or what
-    brings pyarrow, Lance `indexplan[lance]`, and URLs `indexplan[remote]`.
+    `ShardShuffle` takes the result, and `save` and `load` recognise the dataset by it. Only
+    footers, headers and indexes are read. Parquet files need pyarrow, which `indexplan[shards]`
+    installs, Lance `indexplan[lance]`, and URLs `indexplan[remote]`.
 
     Parameters
     ----------
@@ -42,24 +43,30 @@ def shard_sizes(
         dataset; or a `.json` file with what `Shards.to_json` returned. Names that begin with . or _
         are left out of folders.
     kind : {"parquet", "arrow", "npy"}, optional
-        The format of files whose names do not tell.
+        The format of files, if their names do not tell it.
     whole_files : bool, default False
         Whether a Parquet or Arrow file is one shard; else each row group or record batch is.
     count : bool, default False
-        Whether the samples that an index counts are counted again: in the headers of raw MDS
-        shards, and in whole tars of wids that lie on this machine.
+        Whether to compare the counts of an index with the shards: with the headers of raw MDS
+        shards, and with whole tars of wids that are on this machine.
     num_threads : int, default 16
-        Files that are read at the same time.
+        How many files are read at the same time.
     progress : callable, optional
         Called as progress(files_read, files_in_all), in the calling thread.
+
+    Returns
+    -------
+    Shards
+        In the order of the dataset's samples.
 
     Raises
     ------
     PlanFileError
         If a file cannot be read, is damaged, or is not what its index says.
     IndexPlanError
-        If there are no shards, they are of several formats or of one that nobody can tell, a file
-        is named twice, no shard holds a sample, or a package is missing.
+        If an argument breaks its rule; if there are no shards, or they are of several formats or of
+        an unknown one; if a file is named twice, or no shard holds a sample; or if a package is
+        missing.
 
     Examples
     --------
@@ -72,7 +79,7 @@ def shard_sizes(
     True
     """
     if kind is not None and kind not in READERS:
-        cure = did_you_mean(kind, READERS) + "leave it out where names of files tell"
+        cure = did_you_mean(kind, READERS) + "leave it out if the files' names tell it"
         raise wrong("kind", f"one of {', '.join(READERS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
@@ -87,7 +94,7 @@ def shard_sizes(
 
 
 def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
-    """Return the shards that an index at the path has, or the files that are to be read."""
+    """Return the shards that an index at the path lists, or the files that are to be read."""
     place, pattern = place_of(path)
     if pattern is not None:
         return _sorted(place, place.find(pattern))
@@ -119,7 +126,7 @@ def _sorted(place: Place, sizes: Mapping[str, int]) -> list[File]:
 
 
 def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
-    """Return what an index says, which is known by its name or by its fields."""
+    """Read an index, whose format is known by its name or by its fields."""
     if name in {"zarr.json", ".zarray"}:
         return read_zarr(place, name)
     fields = read_object(place, name)
@@ -153,10 +160,10 @@ def _kind_of(files: Sequence[File]) -> str:
         kinds.setdefault(SUFFIXES.get(PurePosixPath(file.name).suffix), file.name)
     if None in kinds:
         rule = f"one that ends in {', '.join(SUFFIXES)}"
-        cure = "pass kind=..., name the index of tars, or write a glob that leaves it out"
+        cure = "pass kind=..., pass the index of tars, or write a glob that leaves this file out"
         raise wrong("the name of a shard", rule, kinds[None], cure)
     if len(kinds) > 1:
-        cure = "write a glob that matches the files of one"
+        cure = "write a glob that matches the files of one format"
         raise wrong("shards", "of one format", sorted(kinds.values()), cure)
     return str(next(iter(kinds)))
 
@@ -178,7 +185,7 @@ def _read(
                 said.append(read)
                 if progress is not None:
                     progress(len(said), len(files))
-        except BaseException:  # of the files that nobody has begun, none is read any more
+        except BaseException:  # files that were not begun are not read
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     whole = whole_files or kind == "npy"

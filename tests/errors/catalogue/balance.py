@@ -149,8 +149,8 @@ CASES: list[Case] = [
     (
         "a picture of work without steps",
         lambda: ip.plot.work(planned(ip.Balance([1, 2, 3]), batch_size=4, remainder="drop")),
-        "a picture of work must be of a step, with few ranks; got 0; name a sub-epoch with steps, "
-        "and up to 2**21 ranks",
+        "a picture of work must be of a step, with few ranks; got 0; pass a sub_epoch with "
+        "steps, and up to 2**21 ranks",
     ),
 ]
 

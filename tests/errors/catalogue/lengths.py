@@ -191,19 +191,19 @@ CASES: list[Case] = [
     (
         "a picture of padding without lengths",
         lambda: ip.plot.padding(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2)),
-        "an order must be one with lengths, for this; got 'grouped-v1'; pass lengths=, that of "
-        "each sample",
+        "an order must be one with lengths, for this; got 'grouped-v1'; pass lengths=, the "
+        "length of each sample",
     ),
     (
         "a picture of padding with lengths of others",
         lambda: ip.plot.padding(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2), lengths=[1, 2]),
-        "lengths must be of 3 samples; got 2; pass that of each sample",
+        "lengths must be of 3 samples; got 2; pass the length of each sample",
     ),
     (
         "a picture of padding of no steps",
         lambda: ip.plot.padding(
             ip.Plan(ip.LengthGrouped([5], 1), global_batch_size=2, remainder="drop")
         ),
-        "a picture of padding must be of a step; got 0; name a sub-epoch with steps",
+        "a picture of padding must be of at least one step; got 0; pass a sub_epoch with steps",
     ),
 ]

@@ -120,21 +120,21 @@ CASES: list[Case] = [
     (
         "a format that cannot be told",
         lambda: (written("a.tar"), ip.shard_sizes("*.tar")),
-        "the name of a shard must be one that ends in .parquet, .pq, .parq, .arrow, "
-        ".arrows, .feather, .ipc, .npy; got 'a.tar'; pass kind=..., name the index of "
-        "tars, or write a glob that leaves it out",
+        "the name of a shard must be one that ends in .parquet, .pq, .parq, .arrow, .arrows, "
+        ".feather, .ipc, .npy; got 'a.tar'; pass kind=..., pass the index of tars, or write a "
+        "glob that leaves this file out",
     ),
     (
         "several formats",
         lambda: (npy("a.npy"), parquet(), ip.shard_sizes(".")),
-        "shards must be of one format; got ['a.npy', 'a.parquet']; write a glob that "
-        "matches the files of one",
+        "shards must be of one format; got ['a.npy', 'a.parquet']; write a glob that matches "
+        "the files of one format",
     ),
     (
         "a format of no name",
         lambda: ip.shard_sizes("a", kind="tar"),
-        "kind must be one of parquet, arrow, npy; got 'tar'; leave it out where names of files "
-        "tell",
+        "kind must be one of parquet, arrow, npy; got 'tar'; leave it out if the files' names "
+        "tell it",
     ),
     (
         "several datasets",
@@ -210,14 +210,12 @@ CASES: list[Case] = [
     (
         "an Arrow stream cut off in a header",
         lambda: cut(stream(), 200),
-        "./a.arrow must be whole; got its end at byte 104 where something goes on to "
-        "byte 128"
-        f"; {AGAIN}",
+        f"./a.arrow must be whole; got its end at byte 104, but content up to byte 128; {AGAIN}",
     ),
     (
         "no Arrow stream",
         lambda: (written("a.arrow", b"\4\0\0\0" * 9), ip.shard_sizes("a.arrow")),
-        f"./a.arrow must be an Arrow IPC file or stream; got a header that is none; {AGAIN}",
+        f"./a.arrow must be an Arrow IPC file or stream; got a header that is not valid; {AGAIN}",
     ),
     (
         "an Arrow tensor",
