@@ -1,4 +1,4 @@
-"""What all benchmarks share: how much work they do, and how a job is timed."""
+"""Shared by all benchmarks: how much work they do, and how a job is timed."""
 
 from __future__ import annotations
 

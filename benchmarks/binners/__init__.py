@@ -1,13 +1,13 @@
-"""Who makes bins of samples by their lengths, or deals bins evenly: ours and rivals.
+"""Code that makes bins of samples by their lengths, or deals bins evenly: ours and rivals'.
 
 A binner is a module of this folder with a class `Binner(case, lengths, **options)`, which builds
 what all epochs share, and
 
-- `epoch(number)`: the samples of all bins of an epoch in the order that they are dealt in, and
+- `epoch(number)`: the samples of all bins of an epoch, in the order in which they are dealt, and
   where each bin starts among them, and the end;
-- where balance is asked for, instead: `share(step, rank)`, the samples that a rank gets of a step;
-- where windows are, instead: `window(number, place)`, the document, start and stop of each piece of
-  a window of an epoch, and `num_windows()`.
+- for balance, instead: `share(step, rank)`, the samples that a rank gets in a step;
+- for windows, instead: `window(number, place)`, the document, start and stop of each piece of a
+  window of an epoch, and `num_windows()`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What binners make is right, and what is wrong is found; nothing is timed here."""
+"""Binners make right bins, and wrong ones are found; nothing is timed here."""
 
 from __future__ import annotations
 

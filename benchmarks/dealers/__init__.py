@@ -1,15 +1,15 @@
-"""Who deals samples by weight, by class, from several datasets or repeatedly: ours and rivals.
+"""Code that deals samples by weight, by class, from several datasets or repeatedly; rivals' too.
 
 A dealer is a module of this folder with a class `Dealer(case, given)`, which builds what a run
 needs, and
 
-- `batches(step)`: an iterator over batches of the epoch from a step on, as the dealer's own users
-  go on there;
+- `batches(step)`: an iterator over the epoch's batches from a step on, the way the dealer's own
+  users resume;
 - `epoch(limit)`: all indices of an epoch that was not drawn yet, or its first `limit`, the way
   that is fastest in bulk;
-- `sources(dealt)`, for mixtures: the source of each of what `epoch` returned.
+- `sources(dealt)`, for mixtures: the source of each index that `epoch` returned.
 
-What it returns is of `__len__` and slices, or a tuple of such columns.
+What they return has `__len__` and can be sliced, or is a tuple of such columns.
 """
 
 from __future__ import annotations

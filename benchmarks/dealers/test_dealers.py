@@ -1,4 +1,4 @@
-"""What dealers deal is right, and what is wrong is found; nothing is timed here."""
+"""Dealers deal the right samples, and wrong ones are found; nothing is timed here."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is measured, and how: nothing here knows what a page looks like."""
+"""What is measured, and how; pages are written elsewhere."""

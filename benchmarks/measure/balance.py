@@ -1,9 +1,9 @@
 """How evenly balance deals work to ranks: `python -m benchmarks.measure.balance`.
 
-Work over its mean, of the costliest rank: as dealt, with balance, and what the largest unit alone
-comes to; where batches are nested also the sum of the costliest inner batches, as dealt and with
-balance, which is the work of ranks that wait after each. Then CPU microseconds a step, of one batch
-and in a stream.
+Printed are the work of the costliest rank over the mean: as dealt, with balance, and of the largest
+unit alone; for nested batches also the sum of the costliest inner batches, as dealt and with
+balance, which is the work if ranks wait after each; then CPU microseconds a step, for one batch and
+in a stream.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bins of samples by their lengths, beside those who make them too; each in fresh processes.
+"""Bins of samples by their lengths, compared with other libraries; each in fresh processes.
 
 Times are of the CPU, in one thread, as the machine is shared. Takes some fifteen minutes.
 """

@@ -1,7 +1,7 @@
 """What a process pays before its first batch: imports, compilation, memory.
 
-Every figure is from fresh processes, `repeats` of them, of which minimum and median are kept;
-numba's cache lies in a temporary folder, empty ("cold") or filled by an earlier process ("warm").
+Every figure is from `repeats` fresh processes, of which minimum and median are kept. numba's cache
+is in a temporary folder, empty ("cold") or filled by an earlier process ("warm").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""By how much a spawned worker grows that is given an order over a column in a file."""
+"""How much memory a spawned worker needs for an order over a column in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way to run a job in a process of its own: a function by its name, its result as JSON."""
+"""Run a job in a process of its own: a function, given by name; its result comes as JSON."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What bins by length cost and leave: `python -m benchmarks.measure.lengths`.
+"""Padding, randomness and time of bins by length: `python -m benchmarks.measure.lengths`.
 
-Padding, how often samples that shared a bin share one again in the next epoch, how alike
-neighbouring bins are, and CPU seconds; beside a sort inside random mega-batches, in the manner of
-Hugging Face's LengthGroupedSampler, whose batches these are but for the longest sample, which it
-puts first.
+Printed are padding, how often samples that shared a bin share one again in the next epoch, how
+alike neighbouring bins are, and CPU seconds; the same for a sort inside random mega-batches, as in
+Hugging Face's LengthGroupedSampler, which makes the same batches but puts the longest sample first.
 """
 
 from __future__ import annotations

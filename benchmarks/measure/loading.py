@@ -1,8 +1,8 @@
 """Does the order matter to the disk? Loaders that read a memory-mapped file.
 
-The file is made in a temporary folder, which has to lie on a disk (TMPDIR says where). A fresh
-process without threads forks one for every measurement, and that one forks the loader's workers: so
-nobody imports twice, and no lock can be held at a fork.
+The file is made in a temporary folder, which has to be on a disk (set TMPDIR). A fresh process
+without threads forks another one for every measurement, and that one forks the loader's workers: so
+imports run once, and no lock can be held at a fork.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a job adds to its process. Nothing heavy is imported, as imports are measured too."""
+"""How much memory a job adds to its process. Imports are measured too, so nothing heavy is here."""
 
 from time import perf_counter
 

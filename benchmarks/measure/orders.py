@@ -1,4 +1,4 @@
-"""Orders that deal samples, beside those who do the same; each dealer in fresh processes.
+"""Orders that deal samples, compared with other libraries; each dealer in fresh processes.
 
 Times are of the CPU, in one thread, as the machine is shared. Takes some twenty minutes and 8 GB of
 memory.

@@ -1,9 +1,9 @@
 """What the constants of packed-v1 do on real lengths: `python -m benchmarks.measure.packing`.
 
-Each kind of lengths is packed with every tail on its own; longer samples are cut into pieces.
-Printed are, for each tail, bins above the fewest of all tails, the variance of the mean length of
-global batches (see `quality` of bins.py), and how many times as often as in a shuffle two samples
-share a bin again; then what choices between tails come to, over all cases.
+Each kind of lengths is packed with every tail by itself; longer samples are cut into pieces. For
+each tail it prints: how many more bins it makes than the best tail, the variance of the mean length
+of global batches (see `quality` in bins.py), and how many times as often as in a shuffle two
+samples share a bin again. Then it prints what rules for choosing a tail lead to, over all cases.
 """
 
 from __future__ import annotations

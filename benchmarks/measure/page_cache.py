@@ -1,6 +1,6 @@
-"""Files put into the page cache and out of it, and what reading them asks of the disk.
+"""Put files into the page cache or drop them from it, and count what reading takes from the disk.
 
-"Cold" and "warm" are asked of the kernel (mincore), not believed.
+Whether a file is "cold" or "warm" is asked of the kernel (mincore), not assumed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""How random the rivals' own orders are: speed bought with order would be no speed.
+"""How random the rivals' own orders are: an order that is fast but less random is no fair rival.
 
 Three tests that need no theory but counting, each against what a random order gives:
 
-- *label counts*: half of the dataset carries a label (index < n / 2). In windows of 256 of a random
-  order the label's count has the hypergeometric variance, 64 nearly; the table has the ratio to it.
-  Below 1, the order is too regular (0: each window has exactly 128); above 1, labels come in runs.
+- *label counts*: half of the dataset has a label (index < n / 2). In windows of 256 of a random
+  order, the label's count has the hypergeometric variance, nearly 64; the table has the ratio to
+  it. Below 1, the order is too regular (0: each window has exactly 128); above 1, labels come in
+  runs.
 - *xor pairs*: among 2**16 pairs of neighbours, how many distinct values `order[2i] ^ order[2i + 1]`
-  has, by how many a random order has. Linear ciphers repeat themselves here.
+  has, divided by how many a random order has. Linear ciphers repeat values here.
 - *bijection*: whether each index comes exactly once, at sizes just past a power of two.
 """
 

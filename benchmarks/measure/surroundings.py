@@ -1,4 +1,4 @@
-"""Where and when a run is, and with what: said once, for every page."""
+"""The machine, date and versions of a run, for every page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What measures balance: its plans have whole steps, and its function deals each unit once."""
+"""The measurement of balance: its plans have whole steps, and its function deals each unit once."""
 
 from __future__ import annotations
 

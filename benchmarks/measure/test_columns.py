@@ -1,4 +1,4 @@
-"""What a column costs: its sha256 beside that of the plain bytes, and a worker that gets it."""
+"""What a column costs: its sha256, compared with that of plain bytes, and a worker that gets it."""
 
 from __future__ import annotations
 

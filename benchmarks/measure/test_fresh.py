@@ -1,4 +1,4 @@
-"""The runner of fresh processes gives results back, and says why there are none."""
+"""The runner of fresh processes returns results, or says why there are none."""
 
 from __future__ import annotations
 

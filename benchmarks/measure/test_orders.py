@@ -1,4 +1,4 @@
-"""Cost per index of the orders: a stretch of an epoch, one rank's share of 64, and back."""
+"""Cost per index of the orders: a stretch of an epoch, one rank's share of 64, and locating."""
 
 from __future__ import annotations
 

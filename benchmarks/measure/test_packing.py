@@ -1,4 +1,4 @@
-"""What is said of choices between tails is right."""
+"""The report on rules for choosing a tail is right."""
 
 from __future__ import annotations
 

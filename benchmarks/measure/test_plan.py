@@ -1,4 +1,4 @@
-"""Cost of the questions to a plan: one batch, a stream of them, where a sample is read."""
+"""Cost of questions to a plan: one batch, a stream of batches, where a sample is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted in packages is right, on packages planted here."""
+"""Lengths in packages are counted right, on packages made here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cost of the torch samplers beside torch's and torchdata's own, at batch size 256."""
+"""Cost of the torch samplers, compared with torch's and torchdata's own, at batch size 256."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/bins-measured.md: bins of samples by their lengths, beside those who make them too."""
+"""docs/bins-measured.md: bins of samples by their lengths, compared with other libraries."""
 
 from __future__ import annotations
 

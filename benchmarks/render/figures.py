@@ -1,4 +1,4 @@
-"""The figures that the library set itself, and how they come from a run."""
+"""The figures that the library aims at, and how they are taken from a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row in which a rival is ahead, found by itself, and why it is, written by hand."""
+"""Every row in which a rival is ahead, found automatically, and the reason, written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/orders-measured.md: orders that deal samples, beside those who do the same."""
+"""docs/orders-measured.md: orders that deal samples, compared with other libraries."""
 
 from __future__ import annotations
 

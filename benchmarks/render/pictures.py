@@ -1,4 +1,4 @@
-"""The pictures, those of the comparison all with the same colours and markers."""
+"""The pictures; all of the comparison have the same colours and markers."""
 
 from __future__ import annotations
 

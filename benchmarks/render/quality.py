@@ -1,4 +1,4 @@
-"""The table of quality."""
+"""The table of how random the orders are."""
 
 from __future__ import annotations
 

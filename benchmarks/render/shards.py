@@ -1,4 +1,4 @@
-"""docs/shards-measured.md: what nodes download of shards, beside MosaicML Streaming's code."""
+"""docs/shards-measured.md: what nodes download, compared with MosaicML Streaming's code."""
 
 from __future__ import annotations
 

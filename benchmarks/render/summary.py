@@ -1,4 +1,4 @@
-"""The short table that README has between its two markers, and the page of benchmarks first."""
+"""The short table in README, between its two markers, and at the top of the benchmarks page."""
 
 from __future__ import annotations
 

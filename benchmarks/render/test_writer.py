@@ -1,4 +1,4 @@
-"""What all pages are written with writes what it should."""
+"""The functions that write all pages write what they should."""
 
 from __future__ import annotations
 

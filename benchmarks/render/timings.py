@@ -1,4 +1,4 @@
-"""The tables of repeated timings, of this library mostly, and of fresh processes."""
+"""The tables of repeated timings, mostly of this library, and of fresh processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How all pages write: numbers, tables, figures to reach, and the machine that it was."""
+"""What all pages are written with: numbers, tables, figures to reach, and the machine."""
 
 from __future__ import annotations
 

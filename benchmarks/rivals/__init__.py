@@ -1,19 +1,19 @@
-"""Who is compared: the one table of rivals, ours among them, that feeds every comparison.
+"""The one table of rivals, ours among them, that feeds every comparison.
 
 A rival is a module of this folder, which imports what it needs, with some of these functions:
 
-- `stream(job)`: an iterator over a rank's batches, each ready to index a dataset with.
-- `share(job)`: all that a rank reads in an epoch, or its first `job.limit` indices.
-- `resume(job, state)`: what is left of `stream` at a step, the way the rival's own users do it.
+- `stream(job)`: an iterator over a rank's batches, each ready to index a dataset.
+- `share(job)`: all indices that a rank reads in an epoch, or the first `job.limit` of them.
+- `resume(job, state)`: the rest of `stream` from a step on, the way the rival's own users resume.
   `state` is the number of the step, or what `saved(job, step)` returns: the checkpoint.
 - `order(n, seed)`: the whole epoch, int64, for a rival with a shuffle of its own.
 - `sub_epochs(job)`: a function from a sub-epoch to its batches.
 - `batch_sampler(job)`, `loader(dataset, job, num_workers)`: for a rival that is a torch sampler.
 - `build(job)`: write the file that others read; returns its bytes.
-- `prepare(job)`: what a run finds there already, a file; done before `share` and `resume`.
+- `prepare(job)`: make the file that a run finds there already, before `share` and `resume`.
 
-A rival that cannot be imported is listed in the report with the reason. `Contender` is what the
-loaders of the torture are, too.
+A rival that cannot be imported is listed in the report with the reason. The loaders of
+benchmarks.torture are `Contender`s, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Grain's IndexSampler, read as its DataLoader reads it: one record's metadata at a time."""
+"""Grain's IndexSampler, read as Grain's DataLoader reads it: one record's metadata at a time."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""indexplan, computing what it is asked for."""
+"""indexplan, computing its order."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

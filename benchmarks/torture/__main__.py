@@ -1,7 +1,7 @@
-"""Deal histories to all loaders and write docs/torture.md: `python -m benchmarks.torture`.
+"""Run histories on all loaders and write docs/torture.md: `python -m benchmarks.torture`.
 
-`--quick` deals a few to each, checks what has to hold of the counts, and writes nothing.
-`--only NAME` tortures some loaders again, and takes the others from the file that `--json` names.
+`--quick` runs a few on each, checks the laws of the counts, and writes nothing. `--only NAME` runs
+some loaders again, and takes the others from the file that `--json` names.
 `--render FILE` runs nothing. `--history NUMBER` shows one history.
 """
 

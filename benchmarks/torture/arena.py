@@ -1,4 +1,4 @@
-"""Inside a fresh process: one loader, and the histories that it is dealt."""
+"""Inside a fresh process: run one loader on the histories that it is given."""
 
 from __future__ import annotations
 

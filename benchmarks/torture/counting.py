@@ -1,4 +1,4 @@
-"""Counts what a history lost and read twice, and what a loader's own policy explains of that."""
+"""Count what a history lost and read twice, and how much of it a loader's own policy explains."""
 
 from __future__ import annotations
 

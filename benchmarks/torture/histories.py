@@ -1,4 +1,4 @@
-"""The histories of a run that every loader is dealt: where it stops, and as what it goes on.
+"""The histories that every loader is given: where a run stops, and how it goes on.
 
 A history is drawn from its number alone, so the first hundred are the same for every loader.
 """

@@ -1,4 +1,4 @@
-"""Runs a history on a loader: the training loop, the stops between its legs, and the refusals."""
+"""Run a history on a loader: the training loop, the stops in it, and the loader's refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The torture counts what it should: planted faults show, and ours loses nothing."""
+"""The counts are right: planted faults show, and our loaders lose nothing."""
 
 from __future__ import annotations
 

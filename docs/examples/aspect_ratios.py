@@ -3,8 +3,9 @@
     torchrun --nproc-per-node 2 docs/examples/aspect_ratios.py --checkpoint run.pt --max-steps 20
     torchrun --nproc-per-node 3 docs/examples/aspect_ratios.py --checkpoint run.pt
 
-Each batch holds images of one shape, the smaller ones more of them. All images are read, also the
-last few of a rare shape; each counts the same, so any number of ranks trains what one would.
+Each batch holds images of one shape; the smaller the images, the more of them. All images are read,
+also the last few of a rare shape. Each image counts the same in the loss, so training on any number
+of ranks gives what one rank would.
 """
 
 import argparse
@@ -28,7 +29,7 @@ NUM, CLASSES, EPOCHS = 601, 3, 2
 
 
 class Images(Dataset):
-    """Images of stripes, whose direction is to be told."""
+    """Images of stripes; the direction of the stripes is to be predicted."""
 
     def __init__(self, shapes: np.ndarray) -> None:
         self.shapes = shapes
@@ -100,13 +101,13 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     dist.init_process_group("gloo")
-    train(parser.parse_args())  # whose model is gone before the group that it talks over
-    dist.barrier()  # ranks leave together
+    train(parser.parse_args())  # its model must be gone before its group
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

@@ -1,10 +1,10 @@
-"""One data order for all, and for every rank and worker an augmentation stream of its own.
+"""One data order for all ranks, and a random stream for augmentation for each rank and worker.
 
     torchrun --nproc-per-node 2 docs/examples/augmentation_streams.py
 
-The order of samples is the plan's, whatever the workers are. What a worker draws from `random`,
-NumPy and torch is seeded with a hash of (seed, pass, rank, worker): no seeds are added up, so no
-two streams are ever the same. `recorded()` says what a process was seeded with.
+The order of samples is the plan's, whatever the workers are. In each worker, `random`, NumPy and
+torch are seeded with a hash of (seed, pass, rank, worker). Seeds are not added up, so no two
+streams are the same. `recorded()` tells what a process was seeded with.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def main() -> None:
                 print(f"    noise {[round(value, 4) for value in noise]} from {stream}")
         values = [value for batches in everyone for batch in batches for value in batch[3]]
         print(f"{len(set(values))} different values of noise in {len(values)} samples")
-    dist.barrier()  # ranks leave together
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

@@ -2,8 +2,8 @@
 
     python docs/examples/batch_of_batches.py
 
-The dataset is asked for a group at a time, with a list of 3 indices; a step gets 5 such groups.
-The Trainer leaves the loader as it is: no flag has to be set, and each rank reads the plan's share.
+The dataset is asked for one group at a time, with a list of 3 indices; a step gets 5 such groups.
+The Trainer leaves the loader as it is, without any flag, and each rank reads its share of the plan.
 """
 
 import lightning
@@ -41,7 +41,7 @@ class Contrast(lightning.LightningModule):
         self.scale = torch.nn.Parameter(torch.ones(()))
 
     def train_dataloader(self) -> PlanLoader:
-        """Return the loader; which rank this is, it finds out by itself."""
+        """Return the loader, which finds its rank by itself."""
         return PlanLoader(Groups(), PLAN, nested=True)
 
     def training_step(self, batch: torch.Tensor, step: int) -> torch.Tensor:

@@ -20,7 +20,7 @@ PLAN = ip.Plan(ip.Shuffle(103, seed=0), batch_size=8, sub_epochs=3)
 
 
 class Line(ComposerModel):
-    """A line through points, which keeps what it read."""
+    """A line through points; the model records which samples it was given."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 3 docs/examples/digits.py
 
-A step reads 64 images, however many ranks share them, and each image of an epoch is read once. So
-that the gradients are those of one process too, a loss is weighted by the size of its step.
+A step reads 64 images, however many ranks share them, and each image of an epoch is read once. Each
+loss is weighted by the size of its step, so that the gradients are those of one process, too.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def train(model: nn.Module, dataset: TensorDataset) -> float:
         total = torch.zeros(())
         for images, labels in loader:
             loss = cross_entropy(model(images), labels, reduction="sum")
-            # DDP averages gradients over ranks; this makes of it the mean over the step's images.
+            # DDP averages gradients over ranks; this makes it the mean over the step's images.
             weight = dist.get_world_size() / loader.step_size
             optimizer.zero_grad()
             (loss * weight).backward()
@@ -58,7 +58,7 @@ def predict(model: nn.Module, dataset: TensorDataset) -> tuple[torch.Tensor, tor
 
 
 def main() -> None:
-    """Train, evaluate, and say what came out."""
+    """Train, evaluate, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--save", help="where to write the trained weights")
     options = parser.parse_args()
@@ -83,7 +83,7 @@ def main() -> None:
         print(f"F1: {f1_score(labels, predicted, average='macro'):.9f}")
         if options.save:
             torch.save(net.state_dict(), options.save)
-    dist.barrier()  # ranks leave together
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

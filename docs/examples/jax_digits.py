@@ -30,7 +30,7 @@ NUM_TRAIN, EPOCHS = 1400, 3
 
 
 def loss_sum(params: Any, images: jax.Array, labels: jax.Array, valid: jax.Array) -> jax.Array:
-    """Return the sum of the losses over what is no padding."""
+    """Return the sum of the losses, without padding."""
     hidden = jax.nn.relu(images @ params["in"])
     scores = jax.nn.log_softmax(hidden @ params["out"])
     return -(scores[jnp.arange(len(labels)), labels] * valid).sum()
@@ -41,7 +41,7 @@ def train_step(state: Any, batch: Any, step_size: Any) -> tuple[Any, jax.Array]:
     """Return the state after a step of SGD with momentum, and the step's mean loss."""
     params, momentum = state
     total, gradients = jax.value_and_grad(loss_sum)(params, *batch)
-    # All devices' gradients are summed; this makes of them the mean over the step's images.
+    # All devices' gradients are summed; this makes it the mean over the step's images.
     momentum = jax.tree.map(lambda m, g: 0.9 * m + g / step_size, momentum, gradients)
     params = jax.tree.map(lambda p, m: p - 0.1 * m, params, momentum)
     return (params, momentum), total / step_size
@@ -59,7 +59,7 @@ def fresh() -> Any:
 
 
 def is_whole(plan: ip.Plan, epoch: int, step: int, mine: np.ndarray) -> bool:
-    """Tell whether what the processes read, one after another, is the step's global batch."""
+    """Return whether what all processes read together is the step's global batch."""
     read = np.asarray(multihost_utils.process_allgather(mine)).ravel()
     return np.array_equal(read, plan.replace(world_size=1).batch(epoch, step=step, rank=0))
 
@@ -111,10 +111,10 @@ def train(checkpoint: Path, max_steps: int | None) -> None:
 
 
 def main() -> None:
-    """Run that in one process, or in the one of several that was asked for."""
+    """Train in one process, or in process number `--process` of two."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     parser.add_argument("--address", help="host:port of process 0, if there are several")
     parser.add_argument("--process", type=int, help="the number of this one")
     parser.add_argument("--processes", type=int, default=2)

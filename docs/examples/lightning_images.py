@@ -1,4 +1,4 @@
-"""Train on images under Lightning, and stop when you like: any number of devices goes on.
+"""Train on images under Lightning; stop when you like, and go on with any number of devices.
 
 python docs/examples/lightning_images.py --devices 2 --max-steps 30
 python docs/examples/lightning_images.py --devices 3
@@ -19,14 +19,14 @@ from indexplan_torch import PlanLoader
 
 
 class Classifier(lightning.LightningModule):
-    """A model as any other: nothing in it knows of plans."""
+    """A model like any other: it knows nothing about plans."""
 
     def __init__(self) -> None:
         super().__init__()
         self.net = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
     def on_train_start(self) -> None:
-        """Say where the run goes on."""
+        """Print where the run goes on."""
         self.print(f"{self.trainer.world_size} devices start after {self.global_step} steps")
 
     def training_step(self, batch: list[torch.Tensor]) -> torch.Tensor:
@@ -35,7 +35,7 @@ class Classifier(lightning.LightningModule):
         return nn.functional.cross_entropy(self.net(images), labels)
 
     def validation_step(self, batch: list[torch.Tensor]) -> None:
-        """Log the accuracy of a batch, which counts by its size."""
+        """Log the accuracy of a batch, weighted by its size."""
         images, labels = batch
         right = (self.net(images).argmax(1) == labels).float().mean()
         self.log("accuracy", right, batch_size=len(labels), sync_dist=True)

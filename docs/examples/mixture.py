@@ -1,10 +1,10 @@
-"""Three datasets mixed 70/20/10, losses logged by source, the shares changed where a run goes on.
+"""Three datasets mixed 70/20/10; losses are logged by source, and shares change on resuming.
 
     torchrun --nproc-per-node 2 docs/examples/mixture.py --checkpoint run.pt --max-steps 40
     torchrun --nproc-per-node 3 docs/examples/mixture.py --checkpoint run.pt --weights 0.4 0.3 0.3
 
-The second run goes on with other ranks and other shares. Each dataset has epochs of its own: none
-is begun again by the change, and no sample comes twice before all of its dataset have come.
+The second run goes on with other ranks and other shares. Each dataset has epochs of its own: the
+change starts none of them again, and no sample comes twice before all samples of its dataset came.
 """
 
 import argparse
@@ -25,7 +25,7 @@ STEPS = 100
 
 
 def datasets() -> Dataset:
-    """Return the datasets, one after another; samples say their own number."""
+    """Return the datasets, one after another; each sample holds its own index."""
     torch.manual_seed(0)
     inputs = torch.randn(sum(SIZES.values()), 4)
     numbers = torch.arange(len(inputs))
@@ -34,7 +34,7 @@ def datasets() -> Dataset:
 
 
 def mixture(weights: list[float], saved: dict) -> ip.Mixture:
-    """Return how the datasets are mixed: as before, and with these weights from where a run is."""
+    """Return the mixture: as it was before, and with these weights from where the run goes on."""
     if not saved:
         sources = {name: ip.Shuffle(size, seed=i) for i, (name, size) in enumerate(SIZES.items())}
         return ip.Mixture(sources, weights=dict(zip(sources, weights, strict=True)))
@@ -45,7 +45,7 @@ def mixture(weights: list[float], saved: dict) -> ip.Mixture:
 
 
 def train(options: argparse.Namespace) -> None:
-    """Train for some steps, and say what was read and learned of each source."""
+    """Train for some steps, and print what was read of each source, and its loss."""
     saved = torch.load(options.checkpoint) if options.checkpoint.exists() else {}
     plan = ip.Plan(mixture(options.weights, saved), global_batch_size=12)
     loader = PlanLoader(datasets(), plan, num_workers=1)
@@ -74,7 +74,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def log(loader: PlanLoader, losses: torch.Tensor, numbers: torch.Tensor, done: int) -> None:
-    """Say how many samples of each source a step had over all ranks, and their mean loss."""
+    """Print how many samples of each source a step had over all ranks, and their mean loss."""
     groups = torch.from_numpy(loader.groups)
     sums = torch.zeros(len(SIZES), 2)
     sums.index_add_(0, groups, torch.stack([torch.ones_like(losses), losses], 1))
@@ -92,14 +92,14 @@ def log(loader: PlanLoader, losses: torch.Tensor, numbers: torch.Tensor, done: i
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--max-steps", type=int, default=STEPS)
     parser.add_argument("--weights", type=float, nargs=3, default=[0.7, 0.2, 0.1])
     dist.init_process_group("gloo")
-    train(parser.parse_args())  # whose model is gone before the group that it talks over
-    dist.barrier()  # ranks leave together
+    train(parser.parse_args())  # its model must be gone before its group
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

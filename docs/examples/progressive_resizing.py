@@ -1,10 +1,10 @@
-"""Progressive resizing in Lightning: batch size and resolution change, between epochs and inside.
+"""Progressive resizing in Lightning: batch size and resolution change, also inside an epoch.
 
     torchrun --nproc-per-node 2 docs/examples/progressive_resizing.py
 
 The plan holds the schedule. Each sample is asked for together with its step's resolution, so that
-workers need not be told; the callback tells Lightning how many steps the next epoch has, so that
-none is cut off, and validation comes at its end. No loader is built twice.
+workers know it. The callback tells Lightning how many steps the next epoch has, so that no step is
+cut off, and validation comes at the epoch's end. No loader is built twice.
 """
 
 import lightning
@@ -83,7 +83,7 @@ class Classifier(lightning.LightningModule):
         self.counts += torch.tensor([right, len(labels)])
 
     def on_validation_epoch_end(self) -> None:
-        """Say where the run stands, and what the exact accuracy is."""
+        """Print where the run stands, and the exact accuracy."""
         right, count = self.all_gather(self.counts).sum(0).int().tolist()
         self.print(f"after {self.trainer.global_step} steps: {right} of {count} right")
 

@@ -1,11 +1,11 @@
-"""Train on shards of an object store: each node fetches its own, before the steps that need them.
+"""Train on shards in an object store: each node fetches its own, before the steps that need them.
 
     indexplan shards "s3://bucket/*.parquet" --output shards.json
     python docs/examples/s3_shards.py "s3://bucket/*.parquet" --traffic 64
     torchrun --nproc-per-node 2 docs/examples/s3_shards.py "s3://bucket/*.parquet" --max-steps 9
     torchrun --nproc-per-node 3 docs/examples/s3_shards.py "s3://bucket/*.parquet"
 
-The second line only tells what the nodes of a run of 64 ranks, 8 on each, would download.
+The second line only prints what the nodes would download in a run of 64 ranks, 8 on each node.
 """
 
 import argparse
@@ -55,11 +55,11 @@ def train(shards: ip.Shards, plan: ip.Plan, max_steps: int | None) -> None:
 
 
 def main() -> None:
-    """Plan, then tell what that costs, or train."""
+    """Make the plan, then print what it would download, or train."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="where the shards are, as `indexplan shards` was told")
     parser.add_argument("--traffic", type=int, help="only count what so many ranks download")
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     options = parser.parse_args()
 
     shards = ip.Shards.from_json(Path("shards.json").read_text(), path=options.data)
@@ -70,7 +70,7 @@ def main() -> None:
         return
     dist.init_process_group("gloo")
     train(shards, plan, options.max_steps)
-    dist.barrier()  # ranks leave together
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

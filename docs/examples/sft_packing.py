@@ -3,9 +3,10 @@
     torchrun --nproc-per-node 2 docs/examples/sft_packing.py --checkpoint run.pt --max-steps 6
     torchrun --nproc-per-node 3 docs/examples/sft_packing.py --checkpoint run.pt
 
-A model of Hugging Face's transformers, which attends inside samples only where `position_ids` begin
-again, learns the answers of chats. Each token of an answer counts the same, whichever rank has it,
-so any number of ranks trains what one would; rows are full, and each epoch packs them anew.
+A model of Hugging Face's transformers learns the answers of chats. It attends inside samples only,
+as their `position_ids` begin again. Each token of an answer counts the same in the loss, whichever
+rank has it, so training on any number of ranks gives what one rank would. Rows are full, and each
+epoch packs other chats together.
 """
 
 import argparse
@@ -28,7 +29,7 @@ UNTRAINED = -100  # a label that the loss leaves out
 
 
 class Chats(Dataset):
-    """Questions, and answers that say them backwards."""
+    """Questions, and answers that repeat them backwards."""
 
     def __init__(self) -> None:
         questions = np.random.default_rng(0).lognormal(2.7, 0.7, NUM)
@@ -125,13 +126,13 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     dist.init_process_group("gloo")
-    train(parser.parse_args())  # whose model is gone before the group that it talks over
-    dist.barrier()  # ranks leave together
+    train(parser.parse_args())  # its model must be gone before its group
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

@@ -9,7 +9,7 @@ On each of two nodes, with --node-rank 0 and 1, and then on one:
         --cache-dir /local/cache --checkpoint run.pt
 
 Each node downloads its own part of the dataset, into a folder with room for a fraction of it. What
-is there when the run stops is used when it goes on. The checkpoint lies where all nodes see it.
+is there when the run stops is used when it goes on. The checkpoint must be on shared storage.
 """
 
 import argparse
@@ -83,16 +83,16 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--store", required=True, help="where Parquet files with id, x and y lie")
     parser.add_argument("--cache-dir", required=True, help="a folder on a disk of the node")
     parser.add_argument("--part", type=int, default=2, help="of the dataset, the cache has room")
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     dist.init_process_group("gloo")
-    train(parser.parse_args())  # whose model is gone before the group that it talks over
-    dist.barrier()  # ranks leave together
+    train(parser.parse_args())  # its model must be gone before its group
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

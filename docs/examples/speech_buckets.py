@@ -1,11 +1,11 @@
-"""Utterances of all lengths in batches of a budget; stopped on two ranks, resumed on three.
+"""Utterances of all lengths in batches of so many frames; stopped on two ranks, resumed on three.
 
     torchrun --nproc-per-node 2 docs/examples/speech_buckets.py --checkpoint run.pt --max-steps 9
     torchrun --nproc-per-node 3 docs/examples/speech_buckets.py --checkpoint run.pt
 
-Ranks read batches of different sizes and lengths in a step, and still each frame counts the same:
-the loss is divided by the frames of all ranks, which the loader knows. So any number of ranks
-trains what one process would, to rounding.
+In a step, ranks read batches of different sizes and lengths, and still each frame counts the same:
+the loss is divided by the frames of all ranks, which the loader knows. So training on any number of
+ranks gives what one process would, up to rounding.
 """
 
 import argparse
@@ -129,13 +129,13 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     dist.init_process_group("gloo")
-    train(parser.parse_args())  # whose model is gone before the group that it talks over
-    dist.barrier()  # ranks leave together
+    train(parser.parse_args())  # its model must be gone before its group
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

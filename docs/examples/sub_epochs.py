@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 2 docs/examples/sub_epochs.py --checkpoint run.pt --max-steps 70
     torchrun --nproc-per-node 3 docs/examples/sub_epochs.py --checkpoint run.pt
 
-The first run is out of time in the middle of a sub-epoch. The second goes on from there with other
-ranks, and at the end of the epoch every sample has been read exactly once.
+The first run stops in the middle of a sub-epoch. The second goes on from there with other ranks,
+and at the end of the epoch every sample has been read exactly once.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from torch.utils.data import TensorDataset
 import indexplan as ip
 from indexplan_torch import PlanLoader
 
-NUM_SAMPLES = 1009  # a prime: nothing divides it, no ranks, no sub-epochs, no batches
+NUM_SAMPLES = 1009  # a prime: neither ranks nor sub-epochs nor batches divide it
 SUB_EPOCHS = 40
 
 
@@ -35,7 +35,7 @@ class Run:
         data = inputs, inputs.sum(1, keepdim=True), torch.arange(len(inputs))
         train, test = zip(*(column.split(NUM_SAMPLES) for column in data), strict=True)
         plan = ip.Plan(ip.Shuffle(NUM_SAMPLES, seed=1), batch_size=4, sub_epochs=SUB_EPOCHS)
-        # Workers that live on are forked once, before gradients start threads of their own.
+        # Persistent workers are forked once, before the backward pass starts threads.
         workers = {"num_workers": 1, "persistent_workers": True}
         self.loader = PlanLoader(TensorDataset(*train), plan, **workers)
         plan = ip.Plan(ip.Sequential(101), batch_size=20)
@@ -109,13 +109,13 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     dist.init_process_group("gloo")
-    train(parser.parse_args())  # whose model is gone before the group that it talks over
-    dist.barrier()  # ranks leave together
+    train(parser.parse_args())  # its model must be gone before its group
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

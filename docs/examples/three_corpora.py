@@ -3,7 +3,7 @@
     torchrun --nproc-per-node 2 docs/examples/three_corpora.py --max-steps 40
     torchrun --nproc-per-node 3 docs/examples/three_corpora.py
 
-A file holds the tokens of a corpus one after another, as uint16. One that is not there is made up.
+Each file holds the tokens of a corpus one after another, as uint16. Missing files are made up.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def train(max_steps: int) -> None:
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--max-steps", type=int, default=90)
     options = parser.parse_args()
@@ -97,7 +97,7 @@ def main() -> None:
         make_up_corpora()
     dist.barrier()
     train(options.max_steps)
-    dist.barrier()  # ranks leave together
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

@@ -3,8 +3,9 @@
     torchrun --nproc-per-node 2 docs/examples/token_windows.py --checkpoint run.pt --max-steps 15
     torchrun --nproc-per-node 3 docs/examples/token_windows.py --checkpoint run.pt
 
-The tokens lie in one file of uint16, as nanoGPT prepares them. Each epoch cuts them elsewhere, and
-predicts each token of an interval once, whatever the ranks are: at the end, the run says so.
+The tokens are in one file of uint16, as nanoGPT prepares them. Each epoch cuts them at other
+places, and predicts each token of an interval once, whatever the ranks are; the run counts that at
+its end.
 """
 
 import argparse
@@ -25,13 +26,13 @@ NUM_TOKENS, VOCABULARY, LENGTH, EPOCHS = 10_007, 50, 32, 2
 
 
 class Windows(Dataset):
-    """The tokens of a file, from any of them on."""
+    """Windows of a file of tokens; a window may begin at any token."""
 
     def __init__(self, path: Path) -> None:
         self.tokens = np.memmap(path, np.uint16, "r")
 
     def __len__(self) -> int:
-        """Return the number of tokens, any of which may begin a window."""
+        """Return the number of tokens; a window may begin at any of them."""
         return len(self.tokens)
 
     def __getitem__(self, start: int) -> tuple[torch.Tensor, torch.Tensor, int]:
@@ -113,13 +114,13 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run that on all ranks."""
+    """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-steps", type=int, help="stop after so many steps")
+    parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     dist.init_process_group("gloo")
-    train(parser.parse_args())  # whose model is gone before the group that it talks over
-    dist.barrier()  # ranks leave together
+    train(parser.parse_args())  # its model must be gone before its group
+    dist.barrier()  # all ranks leave together
     dist.destroy_process_group()
 
 

@@ -1,8 +1,8 @@
-"""Who is tortured: the one table of loaders that claim to resume, ours among them.
+"""The one table of loaders that claim to resume, ours among them.
 
-A loader is a module of this folder with a class `Loader(place, saved)` (see running.py), and, where
-the data has to be in a format of its own, `write(folder, n)`. A comment in each cites the page by
-which it is set up.
+A loader is a module of this folder with a class `Loader(place, saved)` (see running.py), and, if
+the data has to be in a format of its own, `write(folder, n)`. Each cites the page that says how to
+set it up.
 """
 
 from __future__ import annotations
