@@ -1,4 +1,4 @@
-"""The partition added up: what becomes of an epoch's units, and what each rank is given."""
+"""The partition added up: what becomes of an epoch's units, and how many each rank reads."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from indexplan.answers import Answer
 from indexplan.errors import counted, wrong
 from indexplan.partition.steps import Partition, part_of, steps_in
 
-MOST_SHARES = 2**20  # different shares of sub-epochs that are added up: 100 MB
+MOST_SHARES = 2**20  # most different shares of sub-epochs to add up: 100 MB
 
 
 @dataclass(frozen=True, kw_only=True)
 class Account(Answer):
-    """What becomes of the units of an epoch, or of one sub-epoch; every count is exact.
+    """What becomes of the units of an epoch, or of one sub-epoch; all counts are exact.
 
-    num_units == num_read + num_dropped + num_finished, always.
+    `Plan.account` returns it. Always num_units == num_read + num_dropped + num_finished.
 
     Parameters
     ----------
     num_units : int
-        Units of the epoch's own positions, whichever step reads them.
+        Units of the epoch, even if, under "carry", a step of another epoch reads them.
     num_read, num_dropped, num_finished : int
-        Units that steps read, that no step reads, and that were read before the plan was resumed.
+        Units that are read, that no step reads, and that were read before the plan was resumed.
     num_padded : int
-        Slots of batches that repeat a unit; only under "pad".
+        Padded slots of batches, which repeat a unit; only under "pad".
     num_steps : int
         Steps that are left in the epoch.
     min_batch_size, max_batch_size : int or None
         Units in the smallest and the largest batch of any rank, padding included; 0 where a
         rank's batch is empty. None while world_size is open.
     min_per_rank, max_per_rank : int or None
-        Units that the epoch's steps give to the rank with the fewest and the most, padding
-        included. None while world_size is open.
+        Units that the rank with the fewest, and the one with the most, reads in the epoch's steps,
+        padding included. None while world_size is open.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Account(Answer):
 
 
 def between(least: int | None, most: int | None) -> str:
-    """Write two numbers that others lie between, or that they are open."""
+    """Write the least and the largest of some numbers, or "open" if they are None."""
     if least is None or most is None:
         return "open"
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
@@ -84,7 +84,7 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
     smallest, largest = [0], [0]
     intervals = []
     inside = (place for place in changes(partition, num_units, epoch) if start < place < stop)
-    # of sub-epochs that are laid out alike, the first speaks for all
+    # of sub-epochs that are laid out alike, only the first is computed
     for sub_epoch, until in pairwise([start, *inside, stop]):
         count = until - sub_epoch
         first, end = partition.sub_epoch(num_units, sub_epoch)
@@ -122,10 +122,11 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
 
 
 def changes(partition: Partition, num_units: int, epoch: int) -> list[int]:
-    """Return where an epoch's sub-epochs become others; between, all are of one size and phase.
+    """Return the sub-epochs at which size or phase changes, from 0 to `partition.sub_epochs`.
 
-    Rises from 0 to `partition.sub_epochs`. The sub-epoch of a resume, and one with a phase inside,
-    are between two neighbours. Under "carry" sub-epochs differ in the steps that start in them.
+    All sub-epochs between two of these numbers have the same size and phase. The sub-epoch of a
+    resume, and one with a phase inside, stand alone. Under "carry", sub-epochs still differ in the
+    steps that start in them.
     """
     found = {0, num_units % partition.sub_epochs, partition.sub_epochs}
     for at in partition.ats:
@@ -140,7 +141,7 @@ def changes(partition: Partition, num_units: int, epoch: int) -> list[int]:
 
 
 def _undivided(partition: Partition, num_units: int) -> Partition:
-    """Return the partition without sub-epochs, which under "carry" has the same steps."""
+    """Return the partition without sub-epochs; under "carry" the steps are the same."""
     return replace(
         partition,
         ats=tuple(partition.place(at, num_units) for at in partition.ats),
@@ -150,11 +151,11 @@ def _undivided(partition: Partition, num_units: int) -> Partition:
 
 
 def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) -> tuple[int, int]:
-    """Return how many places of some intervals the ranks with the fewest and the most get.
+    """Return how many places of some intervals the rank with the fewest, and with the most, gets.
 
-    An interval (start, stop, apart, count) stands for `count` of one length, which start `apart`
-    places after each other. What it costs does not depend on the world size: only the ranks are
-    looked at from which on the count is another.
+    (start, stop, apart, count) stands for `count` intervals of one length, which start `apart`
+    places after each other. The cost does not depend on the world size, as only those ranks are
+    looked at whose number of places differs from the previous rank's.
 
     Raises
     ------
@@ -163,7 +164,7 @@ def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) 
     """
     everyone = num_shares = 0
     ranks = [np.zeros(1, np.int64)]
-    changes = [np.zeros(1, np.int64)]  # of what a rank gets against the one before
+    changes = [np.zeros(1, np.int64)]  # how many more places a rank gets than the one before it
     for start, stop, apart, count in intervals:
         if stop - start == apart:  # they leave no gap, and so are one interval
             stop, count = start + count * apart, 1  # noqa: PLW2901
@@ -171,7 +172,7 @@ def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) 
         everyone += count * each
         if rest == 0:
             continue
-        # `rest` ranks get one more, from rank start % world_size on, which comes back in turn
+        # `rest` ranks from start % world_size on get one more; after `turn` intervals they recur
         turn = world_size // gcd(apart, world_size)
         num = min(count, turn)
         num_shares += num

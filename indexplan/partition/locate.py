@@ -1,4 +1,4 @@
-"""The partition read backwards: which (epoch, sub_epoch, step, rank) reads a position?"""
+"""The inverse of the partition: which (epoch, sub_epoch, step, rank) reads a position?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     T = TypeVar("T", default=Any)
 
     class Location(NamedTuple, Generic[T]):  # such a class needs Python 3.11 to be run
-        """Where a sample is read: of ints, or of int64 arrays."""
+        """Where a sample is read: ints, or int64 arrays."""
 
         epoch: T
         sub_epoch: T
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 else:
 
     class Location(NamedTuple):
-        """Where a sample is read: ints, or int64 arrays of one shape; -1 where no step reads it.
+        """Where a plan reads a sample: (epoch, sub_epoch, step, rank, slot); all -1 if nowhere.
 
-        `slot` is the place of the sample's unit in the rank's batch.
+        Each is an int, or an int64 array; all arrays have the same shape. `slot` is the place of
+        the sample's unit in the rank's batch.
 
         Examples
         --------
@@ -56,7 +57,7 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
     Parameters
     ----------
     positions : numpy.ndarray
-        int64, shape (k,); -1 is passed on.
+        int64, shape (k,); -1 stays -1.
     """
     result = Location(*np.full((5, len(positions)), -1, np.int64))
     chosen = np.flatnonzero(positions >= 0)
@@ -64,7 +65,7 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
         resume = partition.resume
         done = resume.position if epoch == resume.epoch else num_units * (epoch < resume.epoch)
         chosen = chosen[positions[chosen] >= done]
-    # Every step's owner is the sub-epoch in which it starts: under "carry" maybe an earlier one.
+    # A step belongs to the sub-epoch in which it starts: under "carry" perhaps an earlier one.
     starts = positions[chosen]
     if partition.policy.crosses:
         starts = starts - _distances_into_steps(partition, num_units, epoch, starts)
@@ -87,7 +88,7 @@ def find_place(steps: Steps, world_size: int, place: int) -> tuple[int, int, int
 
 
 def _groups(values: Int64) -> Iterator[tuple[int, Int64 | slice]]:
-    """Yield each different value, and where it stands."""
+    """Yield each different value, and where it is."""
     if values.size and values.min() == values.max():  # one group, most of the time
         yield int(values[0]), slice(None)
         return
@@ -100,7 +101,7 @@ def _groups(values: Int64) -> Iterator[tuple[int, Int64 | slice]]:
 def _distances_into_steps(
     partition: Partition, num_units: int, epoch: int, positions: Int64
 ) -> Int64:
-    """Return how far positions are from the start of their step, under "carry"; int64."""
+    """Return how far each position is from the start of its step, under "carry"; int64."""
     origin = epoch * num_units
     distances = np.zeros_like(positions)
     if not positions.size:
@@ -111,7 +112,7 @@ def _distances_into_steps(
     for place, phase in phases[first : bisect_right(phases, high, key=lambda each: each[0])]:
         size = partition.sizes[phase]
         inside = positions >= min(max(place - origin, 0), num_units)
-        # modulo size before the sum, so that it stays far below 2**63
+        # modulo size before adding, so that the sum stays far below 2**63
         shift = (origin - place) % size
         distances = np.where(inside, (positions % size + shift) % size, distances)
     return distances
@@ -127,7 +128,7 @@ def _find_in(
 ) -> None:
     """Fill in the answers for `members`, whose steps all start in one sub-epoch.
 
-    `distance` is how far the epoch of the positions starts past the epoch of the steps.
+    `distance` is from the start of the steps' epoch to the start of the positions' epoch.
     """
     if not members.size:
         return
@@ -136,7 +137,7 @@ def _find_in(
     )
     first = max(0, bisect_right(steps.spans, low, key=lambda span: span.start) - 1)
     for span in steps.spans[first : bisect_right(steps.spans, high, key=lambda span: span.start)]:
-        start = span.start - distance  # of the span, counted as the positions are
+        start = span.start - distance  # of the span, as a position of the same epoch
         last = min(start + span.length, 2**63) - 1
         inside = (positions[members] >= max(start, 0)) & (positions[members] <= last)
         chosen = members[inside]
@@ -162,9 +163,9 @@ def _find_in(
 def _ranks(world_size: int, residues: Int64, sizes: Int64, offsets: Int64) -> tuple[Int64, Int64]:
     """Return rank and slot of the units at `offsets` in steps of `sizes` places.
 
-    A step's first place is `residues` modulo world_size. Every rank gets size // world_size
-    units, and those whose residue the rest of the step reaches get one more: the ranks from
-    `residue` on, counted in a ring. So in rank order the sizes change at most twice.
+    A step's first place is `residues` modulo world_size. Every rank gets size // world_size units,
+    and the first size % world_size ranks from rank `residue` on, in a ring, get one more. So in
+    rank order the sizes change at most twice.
     """
     each, more = sizes // world_size, sizes % world_size
     wraps = residues + more > world_size
@@ -187,11 +188,11 @@ def _ranks(world_size: int, residues: Int64, sizes: Int64, offsets: Int64) -> tu
 
 
 class Cells(NamedTuple):
-    """The cells of a step that hold units: each a rank's batch, or one of its inner batches.
+    """The cells of a step that hold units: each is a rank's batch, or one of its inner batches.
 
-    Arrays, int64, shape (num_cells,), in the order of the step's places: at which of them a cell
-    begins, how many units it has, its rank, and which of the rank's inner batches it is. Padded
-    slots are not counted.
+    int64 arrays of shape (num_cells,), in the order of the step's places: the place at which a cell
+    begins, its number of units, its rank, and which of the rank's inner batches it is. Padded slots
+    are not counted.
     """
 
     starts: Int64
@@ -201,7 +202,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(steps: Steps, world_size: int, step: int, counts: tuple[int, ...]) -> Cells:
-    """Return the cells of a step, where batches are cut into counts[0] parts, and so on."""
+    """Return the cells of a step, whose batches are cut into counts[0] parts, and so on."""
     start, stop = steps.interval(step)
     residue = (start + steps.origin) % world_size
     return _cells(world_size, residue, stop - start, steps.valid(start, stop), counts)
@@ -214,7 +215,7 @@ def _cells(
     """Return the cells of a step of `size` places, the first at `residue` modulo world_size."""
     ranks, slots = _ranks(world_size, np.array([residue]), np.array([size]), np.arange(num_valid))
     each, more = divmod(size, world_size)
-    left = each + ((ranks - residue) % world_size < more)  # units of what a slot is counted in
+    left = each + ((ranks - residue) % world_size < more)  # units in the batch, then in its part
     numbers = np.zeros(num_valid, np.int64)
     for count in counts:  # by the rule of `split`, down to the innermost part
         small, num_large = left // count, left % count

@@ -1,8 +1,8 @@
-"""What each rank reads: the partition's last cut, for one step or for arrays of steps.
+"""What each rank reads in a step, or in arrays of steps: the last part of the partition.
 
-Within a step, a rank gets as many units as there are places congruent to it modulo world_size,
-and the ranks' shares lie in rank order. The rule looks at places alone, so it does not matter
-where a run was cut.
+In a step, a rank gets as many units as there are places congruent to it modulo world_size, and the
+ranks' shares lie in rank order. The rule depends on places only, so it does not matter where a run
+was stopped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from indexplan.partition.steps import Int64, Steps
 
-# The last step may end past 2**63, by less than a global batch: there int64 would not do.
+# The last step may end past 2**63, by less than a global batch, so int64 is too small.
 UInt64 = NDArray[np.uint64]
 
 # (epoch, starts, stops): intervals of positions of an epoch, in order of reading
@@ -24,7 +24,7 @@ Runs: TypeAlias = "list[tuple[int, Int64, Int64]]"
 
 
 def below(place: int, rank: int, world_size: int) -> int:
-    """Return how many places before `place` are, modulo world_size, smaller than `rank`."""
+    """Return how many places before `place` are less than `rank` modulo world_size."""
     return place // world_size * rank + min(place % world_size, rank)
 
 
@@ -110,12 +110,12 @@ def runs(
     stop_step: int,
     stop_rank: int | None = None,
 ) -> Runs:
-    """Return the positions that a rank, or some in a row, read in some steps.
+    """Return the positions that a rank, or several consecutive ones, read in some steps.
 
     Parameters
     ----------
     rank, stop_rank : int
-        The ranks [rank, stop_rank); by default, that one.
+        The ranks [rank, stop_rank); by default, only `rank`.
     start_step, stop_step : int
         The steps [start_step, stop_step).
 
@@ -123,11 +123,11 @@ def runs(
     -------
     list of (epoch, starts, stops)
         In order of reading; starts and stops are int64, shape (num_runs,): intervals of
-        positions of that epoch. One entry, except under "carry" where a step leaves its epoch.
+        positions of that epoch. One entry, or more where a step under "carry" leaves its epoch.
     """
     ranks = rank, rank + 1 if stop_rank is None else stop_rank
     anchor, (starts, stops) = cuts(steps, world_size, ranks, start_step, stop_step)
-    # Only the last step can run past the end of its sub-epoch, and so need cutting in pieces.
+    # Only the last step can run past the end of its sub-epoch; then it is cut into pieces.
     cut = stop_step == steps.num_steps > start_step and steps.end > steps.stop
     inside = len(starts) - 1 if cut else len(starts)
     pairs = [(array[:inside] + np.uint64(anchor)).astype(np.int64) for array in (starts, stops)]
@@ -143,12 +143,12 @@ def runs(
 
 
 def batch_runs(steps: Steps, world_size: int, rank: int, step: int) -> Runs:
-    """Return the positions that a rank reads in one step, as `runs` does; the fast way."""
+    """Return the positions that a rank reads in one step, as `runs` does, but faster."""
     return grouped(steps.pieces(*share(steps, world_size, rank, step)))
 
 
 def grouped(pieces: list[tuple[int, int, int]]) -> Runs:
-    """Return pieces of positions as runs, one entry an epoch."""
+    """Return pieces of positions as runs, with one entry for each epoch."""
     if not pieces:
         return []
     if len(pieces) == 1:

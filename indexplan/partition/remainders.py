@@ -1,4 +1,4 @@
-"""Remainders: what becomes of units that do not fill a global batch; a row for each policy."""
+"""Remainders: what happens to units that do not fill a global batch; one entry per policy."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 Remainder = Literal["spread", "drop", "pad", "carry"]
-"""What becomes of units that do not fill a global batch."""
+"""What happens to units that do not fill a global batch."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy. Without any of the three, the last steps shrink and every unit is read.
+    """A policy. If none of the three is true, the last steps are smaller and every unit is read.
 
     Parameters
     ----------
     words : str
-        What it does, for people.
+        What it does, as text for people.
     leaves : bool
         Whether units that do not fill a step are left unread.
     repeats : bool
         Whether the last step is filled with the sub-epoch's first units.
     crosses : bool
-        Whether it is filled with what comes next in the stream: steps go on over sub-epochs and
-        epochs, and each belongs to the sub-epoch in which it starts.
+        Whether the last step is filled with the next units of the stream: steps then run through
+        the ends of sub-epochs and epochs, and each belongs to the sub-epoch in which it starts.
     """
 
     words: str
@@ -37,7 +37,7 @@ class Policy:
         return not (self.leaves or self.repeats or self.crosses)
 
     def covered(self, left: int, size: int) -> int:
-        """Return how many places the last steps, of `size` at most, cover where `left` are left."""
+        """Return how many of the `left` places the last steps, of at most `size`, cover."""
         if self.leaves:
             return left // size * size
         return -(-left // size) * size if self.repeats or self.crosses else left

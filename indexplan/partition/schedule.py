@@ -1,4 +1,4 @@
-"""Phases: how large a batch is, from which place of the run on, and what else holds there."""
+"""Phases of a schedule: the batch size and other parameters from some place of the run on."""
 
 from __future__ import annotations
 
@@ -18,31 +18,34 @@ At: TypeAlias = "int | tuple[int, int]"
 Size: TypeAlias = "int | tuple[int, ...]"
 
 SIZE_STOP = 2**62  # a global batch; leaves room for sums of two in an int64
-LEVELS_MAX = 62  # of a batch that nests: more can only be ones
-DIGITS_STOP = 10**4000  # integers that are longer cannot be written: Python's limit is 4,300 digits
+LEVELS_MAX = 62  # of a nested batch: with more, some can only be 1
+DIGITS_STOP = 10**4000  # longer integers cannot be printed: Python's limit is 4,300 digits
 PLACE_STOP = 2**95  # epoch < 2**32 and position < 2**63
 
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """A batch size and parameters, in force from one place of the run on.
+    """A batch size, and parameters such as a resolution, from some place of the run on.
+
+    A plan takes a list of phases as `batch_size` or `global_batch_size`.
 
     Parameters
     ----------
     at : int or (int, int)
-        Where the phase starts: a stream place, in units since the start of the run, or
-        (epoch, sub_epoch), short for the place at which that sub-epoch starts.
+        Where the phase starts: a stream place, which is a number of units since the start of the
+        run, or (epoch, sub_epoch), which stands for the place at which that sub-epoch starts.
     size : int or tuple of int
-        Units per step, of a rank or of the global batch: whichever the plan's field that holds
-        the phase says. A tuple nests: (5, 3) is 5 inner batches of 3.
+        Units per step: of each rank if the plan's `batch_size` holds the phase, of all ranks if
+        `global_batch_size` does. A tuple nests: (5, 3) is 5 inner batches of 3.
     parameters : mapping of str to str, int, float, bool or None
-        Whatever else holds during the phase, such as a resolution. Kept as sorted
-        (name, value) pairs; `phase["resolution"]` looks one up.
+        Whatever else changes with the phase, such as a resolution; `phase["resolution"]` looks one
+        up. Kept as sorted (name, value) pairs.
 
     Raises
     ------
     IndexPlanError
-        If `at` is negative, a size is not a positive integer, or a parameter is not a JSON scalar.
+        If `at` is neither a number of units nor such a pair, a size is not a positive integer or a
+        tuple of them, its product is 2**62 or more, or a parameter is not a JSON scalar.
 
     Examples
     --------
@@ -61,7 +64,7 @@ class Phase:
         object.__setattr__(self, "parameters", _check_parameters(self.parameters))
 
     def __eq__(self, other: object) -> bool:
-        # as JSON, in which True, 1 and 1.0 differ, as they do in a fingerprint
+        # compared as JSON, in which True, 1 and 1.0 differ, as they do in a fingerprint
         return self._json == other._json if isinstance(other, Phase) else NotImplemented
 
     def __hash__(self) -> int:
@@ -72,7 +75,7 @@ class Phase:
         return canonical_json(self.to_dict())
 
     def __getitem__(self, name: str) -> Scalar:
-        """Return the parameter `name`; IndexPlanError if the phase has none of that name."""
+        """Return the parameter `name`; raise `IndexPlanError` if the phase has none."""
         parameters = dict(self.parameters)
         if isinstance(name, str) and name in parameters:
             return parameters[name]
@@ -86,7 +89,7 @@ class Phase:
 
     @property
     def inner_counts(self) -> tuple[int, ...]:
-        """How many inner batches each outer level holds, outermost first; () if not nested."""
+        """The number of inner batches at each outer level, outermost first; () if not nested."""
         return () if isinstance(self.size, int) else self.size[:-1]
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def _check_at(at: Any) -> At:
 
 
 def check_size(what: str, size: Any) -> Size:
-    """Return a batch size as an int, or a tuple of two or more ints where it nests."""
+    """Return a batch size as an int, or as a tuple of two or more ints if it is nested."""
     cure = "pass how many units a batch holds, or a tuple such as (5, 3)"
     if not isinstance(size, list | tuple):
         return integer(what, size, 1, SIZE_STOP, cure)
@@ -133,7 +136,7 @@ def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
     try:
         pairs = dict(parameters) if isinstance(parameters, Mapping | tuple) else {}
         right = isinstance(parameters, Mapping | tuple) and len(pairs) == len(parameters)
-    except Exception:  # TypeError, ValueError, or whatever a mapping of somebody's raises
+    except Exception:  # TypeError, ValueError, or whatever a user's mapping raises
         right = False
     if not right:
         raise wrong("parameters", "a mapping of names to JSON scalars", parameters, cure)
@@ -142,7 +145,8 @@ def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
             raise wrong("a parameter's name", "a string", name, cure)
         finite = type(value) is not float or math.isfinite(value)
         if type(value) is int and not -DIGITS_STOP < value < DIGITS_STOP:
-            raise wrong(f"parameter {shown(name)}", "of at most 4000 digits", value, "use a str")
+            rule = "an integer of at most 4000 digits"
+            raise wrong(f"parameter {shown(name)}", rule, value, "use a str")
         if type(value) not in (str, int, float, bool, type(None)) or not finite:
             rule = "a finite JSON scalar (str, int, float, bool or None)"
             raise wrong(f"parameter {shown(name)}", rule, value, cure)
@@ -165,18 +169,19 @@ def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
 
 
 def parse_schedule(text: str) -> Size | list[Phase]:
-    """Return the batch size that a text describes, as the command line takes it.
+    """Return the batch size or schedule that a text describes, as the command line takes it.
 
     Parameters
     ----------
     text : str
-        A size (`256`, nested `5x3`), or phases parted by spaces, each `AT:SIZE` or
-        `AT:SIZE:NAME=VALUE,NAME=VALUE`, where AT is a stream place or EPOCH/SUB_EPOCH.
+        A size (`256`, or nested `5x3`), or phases separated by spaces, each `AT:SIZE` or
+        `AT:SIZE:NAME=VALUE,NAME=VALUE`, where AT is a stream place (units since the start of the
+        run) or EPOCH/SUB_EPOCH.
 
     Raises
     ------
     IndexPlanError
-        If a part of the text is none of these.
+        If any part of the text is something else.
 
     Examples
     --------
@@ -192,7 +197,7 @@ def parse_schedule(text: str) -> Size | list[Phase]:
     if len(words) == 1 and ":" not in text:
         return _parse_size(words[0])
     if not words:
-        raise wrong("a batch size", rule, text, "name at least a size")
+        raise wrong("a batch size", rule, text, "write at least a size")
     return [_parse_phase(word) for word in words]
 
 
@@ -228,7 +233,7 @@ def _integers(what: str, rule: str, text: str, separator: str) -> tuple[int, ...
 
 
 def _scalar(text: str) -> Scalar:
-    """Read a parameter's value: a JSON scalar where it is one, else a string."""
+    """Read a parameter's value: as a JSON scalar if it is one, else as a string."""
     try:
         value = json.loads(text)
     except ValueError:

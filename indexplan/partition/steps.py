@@ -1,9 +1,9 @@
 """The partition: (epoch, sub_epoch, step, rank) -> [start, stop), by integer arithmetic alone.
 
-Nothing here knows of indices, shuffling or samples: only of how many units an epoch has. Places
+Nothing here knows of indices, shuffling or samples, only of how many units an epoch has. Places
 count from the start of the epoch; under "carry" a step may run past the epoch's end, into the
-places of the next. Scalars are Python integers, which cannot overflow; arrays hold int64
-distances from an anchor, which stay as small as the request.
+places of the next. Scalars are Python integers, which cannot overflow; arrays hold int64 distances
+from an anchor, which are no larger than the steps that are asked for.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def split(total: int, parts: int, part: int) -> int:
 
 
 def part_of(total: int, parts: int, things: NDArray[Integer]) -> NDArray[Integer]:
-    """Return the part, by the rule of `split`, that holds each of `things`; their type and shape.
+    """Return the part, by the rule of `split`, that holds each of `things`.
 
-    That is int64 or uint64.
+    With the shape of `things`, and their dtype, int64 or uint64.
     """
     if parts == 1:
         return np.zeros_like(things)
@@ -51,7 +51,7 @@ def part_of(total: int, parts: int, things: NDArray[Integer]) -> NDArray[Integer
 
 
 class Resume(NamedTuple):
-    """Where a resumed run starts: `position` is its first unread one, of `epoch`."""
+    """Where a resumed run starts: `position` is the first unread one of `epoch`."""
 
     epoch: int
     sub_epoch: int
@@ -63,8 +63,8 @@ class Resume(NamedTuple):
 class Partition:
     """What the partition needs to know of a plan.
 
-    `ats[i]` is where phase i starts and `sizes[i]` its global batch, in units. `world_size` may
-    be None as long as nobody asks for a rank.
+    `ats[i]` is where phase i starts, and `sizes[i]` its global batch in units. `world_size` may be
+    None as long as no rank is asked for.
     """
 
     world_size: int | None
@@ -76,12 +76,12 @@ class Partition:
 
     @once
     def policy(self) -> Policy:
-        """The row of its remainder."""
+        """The policy of its remainder."""
         return REMAINDERS[self.remainder]
 
     @once
     def by_place(self) -> bool:
-        """Whether steps depend on stream places, which needs a constant number of units."""
+        """Whether steps depend on stream places, so that all epochs need equally many units."""
         later = self.ats[1:]
         return self.policy.crosses or any(isinstance(at, int) for at in later)
 
@@ -103,7 +103,7 @@ class Partition:
         epoch, sub_epoch, num_units = steps.epoch, steps.sub_epoch, steps.num_units
         if step < steps.num_steps:
             return Resume(epoch, sub_epoch, step, steps.interval(step)[0])
-        if self.policy.crosses:  # the first step that starts at or past the end
+        if self.policy.crosses:  # continue with the first step that starts at or past the end
             begin = self.begin(num_units)
             place = next_step(self, num_units, begin, epoch * num_units + steps.stop)
             epoch, position = divmod(place, num_units)
@@ -123,8 +123,8 @@ class Partition:
 class Span(NamedTuple):
     """Steps of one phase inside one sub-epoch: `length` places from `start`, spread by `split`.
 
-    Where the steps are full, `length` is a multiple of the global batch, so one formula serves
-    full and spread steps alike. `step` is the number of the first step.
+    If the steps are full, `length` is a multiple of the global batch, so the same formula serves
+    full and spread steps. `step` is the number of the first step.
     """
 
     step: int
@@ -134,16 +134,17 @@ class Span(NamedTuple):
     phase: int
 
     def bound(self, step: int) -> int:
-        """Return the place at which `step` starts, or the last one stops."""
+        """Return the place at which `step` starts; past the last step, where that one stops."""
         return self.start + split(self.length, self.num_steps, step - self.step)
 
 
 class Steps(NamedTuple):
     """The steps of one sub-epoch.
 
-    `[start, stop)` are its positions that are left to read, `first` its first position of all
-    (they differ after a resume). The steps numbered from `first_step` to `num_steps` are left.
-    `origin` is what ranks count places from: the stream under "carry", else the epoch.
+    `[start, stop)` are its positions that are left to read, and `first` is its very first position
+    (other than `start` after a resume). The steps [first_step, num_steps) are left. `origin` is
+    added to places to divide steps among ranks: under "carry" that makes them stream places; else
+    it is 0.
     """
 
     epoch: int
@@ -184,7 +185,7 @@ class Steps(NamedTuple):
         """Return places as intervals of positions: (epoch, start, stop), in order of reading."""
         if stop <= self.num_units and (not self.policy.repeats or stop <= self.stop):
             return [(self.epoch, start, stop)]
-        # Past the end, "pad" begins again at the sub-epoch's start, "carry" in the next epoch.
+        # Past the end, "pad" goes on at the sub-epoch's start, "carry" in the next epoch.
         base, period = (
             (self.first, self.stop - self.first) if self.policy.repeats else (0, self.num_units)
         )
@@ -238,7 +239,7 @@ def _contained(
     stop: int,
     step: int,
 ) -> Iterator[Span]:
-    """Yield the spans of a sub-epoch whose steps all end inside it: where no step crosses."""
+    """Yield the spans of a sub-epoch, where all steps end inside it: all policies but "carry"."""
     origin = epoch * num_units
     phases = list(_phases_from(partition, num_units, epoch, sub_epoch, start, stop))
     for i, (place, phase) in enumerate(phases):
@@ -258,7 +259,7 @@ def _phases_from(
 ) -> Iterator[tuple[int, int]]:
     """Yield (stream place, phase) for each phase that runs inside a sub-epoch."""
     origin = epoch * num_units
-    if not partition.by_place:  # ats are sub-epochs: compare them as such, units may vary
+    if not partition.by_place:  # all ats are sub-epochs: compare these, as units may vary
         ats = [(0, 0) if isinstance(at, int) else at for at in partition.ats]
         yield origin + start, bisect_right(ats, (epoch, sub_epoch)) - 1
         return
@@ -272,14 +273,14 @@ def _phases_from(
 def stream_phases(partition: Partition, num_units: int, place: int) -> tuple[tuple[int, int], ...]:
     """Return (stream place, phase) for every phase that runs from `place` on, for ever.
 
-    A phase starts where the full steps of the one before reach or pass its place; of phases
-    passed together only the last runs.
+    A phase starts where the full steps of the previous one reach or pass its place; if they pass
+    several places at once, only the last of these phases runs.
     """
     return tuple(_walk(partition, num_units, place))
 
 
 def _walk(partition: Partition, num_units: int, place: int) -> Iterator[tuple[int, int]]:
-    """Yield what `stream_phases` returns, for those who need the first few of many."""
+    """Yield what `stream_phases` returns, for callers that need only the first few of many."""
     places = _places(partition, num_units)
     phase = -1
     while phase + 1 < len(places):

@@ -1,4 +1,4 @@
-"""The plan: an order after a partition."""
+"""The plan: which samples of an order each rank reads at each step."""
 
 from indexplan.partition.locate import Location
 from indexplan.plan.balance import Balance

@@ -1,4 +1,4 @@
-"""Balance: which rank and inner batch gets which unit of a step, so that all have equal work."""
+"""Balance: which rank and inner batch gets which unit of a step, so that work is nearly equal."""
 
 from __future__ import annotations
 
@@ -21,38 +21,40 @@ from indexplan.plan.bounds import world_of
 if TYPE_CHECKING:
     from indexplan.plan.plan import Plan
 
-ALGORITHM = "balance-v1"  # other batches from the same fields would be another version
+ALGORITHM = "balance-v1"  # to get other batches from the same fields takes another version
 FIELDS = ("algorithm", "lengths", "linear", "quadratic")
 KEPT = "_kept"
-AT_ONCE = 2**14  # units whose costs are drawn at a time, or those of one step
-SUM_STOP = 2**63  # of the costs of a step
+AT_ONCE = 2**14  # units whose costs are drawn at a time; at least those of one step
+SUM_STOP = 2**63  # the costs of a step are below this
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Divides the units of each step so that all ranks have nearly equal work.
+    """Divides the units of each step among ranks so that all have nearly equal work.
 
-    The work of a sample of length l is `linear * l + quadratic * l**2`; that of a bin is the sum
-    over its samples. A step reads the same units as without balance, and every rank and inner
-    batch gets as many: only which ones changes.
+    For samples of different lengths, with which ranks would wait for the slowest one. The work of a
+    sample of length l is `linear * l + quadratic * l**2`; that of a bin is the sum over its
+    samples. Each step reads the same units as without balance, and each rank and inner batch gets
+    as many of them: only which ones changes.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
         The length of each sample, 1 <= length <= 2**40, in tokens, frames or any other unit.
     linear, quadratic : int, default 1 and 0
-        What each unit of length costs, and each of its square, as in attention; not both 0.
+        The factors of the length, and of its square, as in attention; not both 0.
 
     Raises
     ------
     IndexPlanError
-        If one of them is something else; names the first sample whose length is.
+        If an argument is not as described above; the message names the first sample with a wrong
+        length.
 
     Notes
     -----
-    From the costliest on, each unit goes to the rank, or inner batch, with the least work so far of
-    those that still lack units. Then those with equally many units trade places, so that inner
-    batches that run side by side cost alike. Padded slots stay the last ones.
+    From the costliest on, each unit goes to the rank, or inner batch, that has the least work so
+    far and still lacks units. Then ranks, or inner batches, with equally many units trade places,
+    so that inner batches that run side by side cost about the same. Padded slots stay last.
 
     Examples
     --------
@@ -95,14 +97,14 @@ class Balance:
         return (self.linear + self.quadratic * self.longest) * self.longest
 
     def cost(self, lengths: Int64) -> Int64:
-        """Return the costs of samples, or of their parts, of some lengths; int64, their shape."""
+        """Return what samples, or parts of samples, of some lengths cost: int64, of their shape."""
         if (most := int(lengths.max(initial=0))) > self.longest:
             rule = f"at most {self.longest}, the longest of balance's lengths"
             raise wrong("a part of a sample", rule, most, "pass lengths in the order's own unit")
         return (self.linear + self.quadratic * lengths) * lengths
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the balance as JSON types; of the lengths, their type, number and sha256."""
+        """Return the balance as JSON types; the lengths as their dtype, length and sha256."""
         numbers = {"linear": self.linear, "quadratic": self.quadratic}
         return {"algorithm": ALGORITHM, "lengths": self.lengths.to_dict(), **numbers}
 
@@ -127,9 +129,9 @@ class Balance:
 
 
 class Dealt(NamedTuple):
-    """What balance makes of a step: its cells, and which unit lies at each of their places.
+    """A balanced step: its cells, and which unit is at each of their places.
 
-    `units` is int64, shape (num_valid,): the place that a place's unit had without balance.
+    `units` is int64, shape (num_valid,): for each place, where its unit is without balance.
     """
 
     cells: Cells
@@ -137,7 +139,7 @@ class Dealt(NamedTuple):
 
 
 def check_balance(plan: Plan) -> None:
-    """Raise `IndexPlanError` unless a plan's balance is one, of its samples, and costs add up."""
+    """Raise `IndexPlanError` unless a plan's balance fits its samples, and its costs add up."""
     balance = plan.balance
     if balance is None:
         return
@@ -145,7 +147,8 @@ def check_balance(plan: Plan) -> None:
         raise wrong("balance", "a Balance", balance, "pass indexplan.Balance(lengths)")
     if len(balance.lengths) != plan.order.num_samples:
         rule = f"{plan.order.num_samples} numbers, one for each sample of the order"
-        raise wrong("balance's lengths", rule, len(balance.lengths), "pass the dataset's own")
+        cure = "pass the length of each sample of the dataset"
+        raise wrong("balance's lengths", rule, len(balance.lengths), cure)
     for size in plan.partition.sizes:
         if size * (balance.largest + 1) >= SUM_STOP:
             raise _too_costly(size, balance.largest)
@@ -160,7 +163,7 @@ def _too_costly(size: int, largest: int) -> IndexPlanError:
 def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
     """Return the costs of the units of each of the steps [start, stop), without padding."""
     balance = plan.balance
-    assert balance is not None  # noqa: S101 (whoever asks has looked)
+    assert balance is not None  # noqa: S101 (callers have checked)
     bounds = [steps.interval(step)[0] for step in range(start, stop)]
     bounds.append(steps.interval(stop - 1)[1])
     low = bounds[0]
@@ -170,7 +173,7 @@ def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
         for run in grouped(steps.pieces(low, high))
     ]
     costs = np.concatenate([np.empty(0, np.int64), *parts])
-    balance.lengths.check_file(gone=True)  # 4 us; else ranks might deal by different lengths
+    balance.lengths.check_file(gone=True)  # 4 us; else ranks might balance by different lengths
     most, size = int(costs.max(initial=0)), max(plan.partition.sizes)
     if size * (most + 1) >= SUM_STOP:  # of a bin, as there are no such samples
         raise _too_costly(size, most)
@@ -178,12 +181,12 @@ def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
 
 
 def cells_at(plan: Plan, steps: Steps, step: int) -> Cells:
-    """Return the cells that balance evens out in a step."""
+    """Return the cells of a step among which its units are balanced."""
     return cells_of(steps, world_of(plan), step, plan.phases[steps.span(step).phase].inner_counts)
 
 
 def dealt(plan: Plan, steps: Steps, start: int, stop: int) -> Iterator[Dealt]:
-    """Yield what balance makes of each of the steps [start, stop)."""
+    """Yield each of the steps [start, stop), balanced."""
     while start < stop:
         low, until = steps.interval(start)[0], start + 1
         while until < stop and steps.interval(until)[1] - low <= AT_ONCE:
@@ -193,10 +196,10 @@ def dealt(plan: Plan, steps: Steps, start: int, stop: int) -> Iterator[Dealt]:
 
 
 def _dealt_at_once(plan: Plan, steps: Steps, start: int, stop: int) -> list[Dealt]:
-    """Return what balance makes of a few steps; that of the last few asked for is kept.
+    """Return a few balanced steps; those that were asked for last are kept.
 
-    Samplers of all ranks ask for the same steps in turn, and so does whoever asks for a batch, its
-    offsets and its samples' places.
+    Samplers of all ranks ask for the same steps in turn, and so do callers that need a batch, its
+    offsets and where its samples are.
     """
     asked = plan.order, plan.partition, plan.phases, steps, start, stop
     kept: tuple[tuple[Any, ...], list[Dealt]] | None = vars(plan.balance).get(KEPT)
@@ -211,30 +214,30 @@ def _dealt_at_once(plan: Plan, steps: Steps, start: int, stop: int) -> list[Deal
 
 
 def balanced(costs: Int64, cells: Cells) -> Int64:
-    """Return which unit lies at each place of a step: longest processing time first, with room.
+    """Return which unit goes to each place of a step: longest processing time first, with room.
 
     Parameters
     ----------
     costs : numpy.ndarray
-        int64, shape (num_valid,), of the units as they were dealt.
+        int64, shape (num_valid,): what each unit costs, in the order of the plan without balance.
     """
     from indexplan.kernels.balance import fill_cells  # which imports numba
 
     num = len(costs)
-    keys = costs * num + np.arange(num - 1, -1, -1)  # each another, by cost and by place
+    keys = costs * num + np.arange(num - 1, -1, -1)  # all different: by cost, then by place
     keys.sort()
     loads, of = np.empty(len(cells.sizes), np.int64), np.empty(num, np.int64)
     fill_cells(keys, cells.sizes, loads, of)
-    # cells trade places: the one that lies i-th by `_sides` gets what the i-th costliest holds
+    # cells trade places: the one that is i-th by `_sides` gets what the i-th costliest holds
     to = np.empty(len(loads), np.int64 if len(loads) > 2**16 else np.uint16)
     to[np.lexsort((-loads, cells.sizes))] = _sides(cells)
-    return np.argsort(to[of], kind="stable")  # of 16 bits in linear time
+    return np.argsort(to[of], kind="stable")  # in linear time, if they have 16 bits
 
 
 def _sides(cells: Cells) -> Int64:
-    """Return cells by size, and those of one size from the costliest one's place on.
+    """Return the cells by size, and those of one size as the costliest are to be placed.
 
-    Along the ranks in inner batches of even number, and back in the others.
+    That is along the ranks in inner batches with an even number, and back in the others.
     """
     odd = cells.numbers % 2 == 1
     return np.lexsort((np.where(odd, -cells.ranks, cells.ranks), cells.numbers, cells.sizes))

@@ -1,4 +1,4 @@
-"""Which epochs, steps and ranks a plan has: every number that a question names is checked here."""
+"""Which epochs, steps and ranks a plan has: checks every such argument of its methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def world_of(plan: Plan) -> int:
-    """Return a plan's world size, which must be set."""
+    """Return a plan's world size, or raise `IndexPlanError` if it is open."""
     if plan.world_size is None:
         cure = "use plan.replace(world_size=...), with the number of running ranks"
         raise wrong("world_size", "set for this", None, cure)
@@ -21,19 +21,19 @@ def world_of(plan: Plan) -> int:
 
 
 def check_sized(plan: Plan) -> None:
-    """Raise `IndexPlanError` where steps depend on a world size that is open."""
+    """Raise `IndexPlanError` if steps depend on a world size that is open."""
     if not plan.partition.sizes:
         world_of(plan)
 
 
 def rank_of(plan: Plan, rank: int) -> int:
-    """Return `rank`, if it is one."""
-    cure = "plan.replace(world_size=...) changes how many ranks there are"
+    """Return `rank`, or raise `IndexPlanError` if the plan has no such rank."""
+    cure = "use plan.replace(world_size=...) to change how many ranks there are"
     return integer("rank", rank, 0, world_of(plan), cure)
 
 
 def steps_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Steps:
-    """Return the steps of a sub-epoch, which need not be named where an epoch has one."""
+    """Return the steps of a sub-epoch; that may be None if epochs have only one."""
     epoch = check_epoch(epoch)
     if plan.sub_epochs == 1:
         sub_epoch = 0 if sub_epoch is None else sub_epoch
@@ -50,9 +50,9 @@ def steps_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Steps:
 
 
 def step_of(plan: Plan, steps: Steps, step: int) -> int:
-    """Return `step`, if it is an unfinished one."""
+    """Return `step`, or raise `IndexPlanError` unless it is an unfinished step."""
     first, stop = steps.first_step, steps.num_steps
-    if type(step) is int and first <= step < stop:  # no words on the fast path
+    if type(step) is int and first <= step < stop:  # the fast path, without a message
         return step
     kind = f"an unfinished step of {_named(plan, steps)}"
     if first == stop:
@@ -63,7 +63,7 @@ def step_of(plan: Plan, steps: Steps, step: int) -> int:
 
 
 def edge_of(plan: Plan, steps: Steps, name: str, step: int) -> int:
-    """Return `step`, if it lies between unfinished steps, or at their start or end."""
+    """Return `step`, or raise `IndexPlanError` unless it is an unfinished step, or their end."""
     cure = f"name one of the unfinished steps of {_named(plan, steps)}, or their end"
     if steps.first_step == steps.num_steps:
         cure = f"{_named(plan, steps)} has no unfinished step; plan.account says why"
@@ -73,7 +73,7 @@ def edge_of(plan: Plan, steps: Steps, name: str, step: int) -> int:
 def stretch_of(
     plan: Plan, steps: Steps, start_step: int | None, stop_step: int | None
 ) -> tuple[int, int]:
-    """Return the steps [start, stop) that a question names; by default, all unfinished ones."""
+    """Return the steps [start, stop) that a call asks for; by default, all unfinished ones."""
     start, stop = steps.first_step, steps.num_steps
     if start_step is not None:
         start = edge_of(plan, steps, "start_step", start_step)

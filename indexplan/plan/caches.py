@@ -1,4 +1,4 @@
-"""What a node's cache of shards would have saved, under three rules of what to keep."""
+"""How many samples a node's cache of shards would have saved, under three rules of what to keep."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from heapq import heappop, heappush
 
 from indexplan.orders.base import Int64
 
-NEVER = 2**62  # where a shard's next use is, if there is none
+NEVER = 2**62  # the next use of a shard that is not used again
 
 
 def lru(trace: Int64, sizes: Int64, room: int) -> int:
-    """Return the samples that are found when the shard used longest ago goes first.
+    """Return how many samples are found in a cache that drops the least recently used shard.
 
     Parameters
     ----------
     trace : int64 (uses,)
         The shards that a node needs, one after another.
     sizes : int64 (num_shards,)
-        Samples of each.
+        Samples in each shard.
     room : int
-        Samples that the cache holds.
+        Samples that the cache can hold.
     """
     kept: OrderedDict[int, int] = OrderedDict()
     used = found = 0
@@ -38,7 +38,7 @@ def lru(trace: Int64, sizes: Int64, room: int) -> int:
 
 
 def pinned(trace: Int64, sizes: Int64, room: int) -> int:
-    """Return the samples that are found when what came first stays, as long as there is room."""
+    """Return how many samples are found in a cache that keeps the first shards that fit."""
     kept: set[int] = set()
     used = found = 0
     for shard, size in zip(trace.tolist(), sizes[trace].tolist(), strict=True):
@@ -51,12 +51,12 @@ def pinned(trace: Int64, sizes: Int64, room: int) -> int:
 
 
 def belady(trace: Int64, sizes: Int64, room: int) -> int:
-    """Return the samples that are found when the shard needed again last goes first.
+    """Return how many samples are found in a cache that drops the shard needed again last.
 
-    That may be the one just read, which is not kept then.
+    That may be the shard just read, which is then not kept.
     """
     kept: dict[int, int] = {}  # the next use of each shard
-    waiting: list[tuple[int, int]] = []  # (-next use, shard), with such as are true no more
+    waiting: list[tuple[int, int]] = []  # (-next use, shard), including outdated entries
     used = found = 0
     needed = zip(trace.tolist(), sizes[trace].tolist(), _next_uses(trace), strict=True)
     for shard, size, again in needed:
@@ -86,9 +86,9 @@ RULES: dict[str, Callable[[Int64, Int64, int], int]] = {
 
 
 def _next_uses(trace: Int64) -> list[int]:
-    """Return for each use of a shard where its next one is; NEVER or more, where there is none.
+    """Return for each use of a shard where its next use is; NEVER or more if there is none.
 
-    No two are equal, so that of equal entries of a heap one is true.
+    All are different, so that an entry of the heap is outdated if it is not the shard's next use.
     """
     coming: dict[int, int] = {}
     nexts = []

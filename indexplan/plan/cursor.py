@@ -19,7 +19,9 @@ _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """Where a run stands: what `plan.cursor` returns and `plan.resume` takes.
+    """Where a run stopped, for its checkpoint: `plan.cursor` returns it and `plan.resume` takes it.
+
+    It is small, and does not depend on the number of ranks. Its JSON goes into a checkpoint.
 
     Parameters
     ----------
@@ -28,14 +30,15 @@ class Cursor:
     position : int
         The first unread position of that epoch.
     order : mapping
-        The order's dict form; it must be the same when the run resumes.
+        The order's dict form. The run must resume with an equal order, or one that
+        `Order.continues` accepts.
     sub_epochs : int
-        The plan's number of sub-epochs; likewise.
+        The plan's number of sub-epochs, which must be the same when the run resumes.
 
     Raises
     ------
     IndexPlanError
-        If a number is negative or not an integer.
+        If a number is negative or not an integer, or `order` is not a dict form.
 
     Examples
     --------
@@ -98,13 +101,13 @@ class Cursor:
         return cls.from_dict(parse_json_object("a cursor", text))
 
     def checked(self, order: Order, sub_epochs: int) -> Resume:
-        """Return where a run of this order and sub_epochs goes on.
+        """Return where a run of this order and these sub_epochs continues.
 
         Raises
         ------
         IndexPlanError
-            If the cursor was saved under another order or other sub_epochs, or its position lies
-            outside its sub-epoch.
+            If the cursor was saved under another order, which this one does not continue, or other
+            sub_epochs, or its position lies outside its sub-epoch.
         """
         if not order.continues(self.order, self.epoch, self.position):
             described = order.to_dict()
@@ -124,12 +127,12 @@ class Cursor:
 
 
 def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
-    """Return where a run goes on, if an order and sub_epochs have such a place.
+    """Return where a run continues, if a plan of this order and sub_epochs has such a place.
 
     Raises
     ------
     IndexPlanError
-        If a number is no such integer, or the position lies outside its sub-epoch.
+        If a number is out of range, or the position lies outside its sub-epoch.
     """
     cure = "save cursors with plan.cursor(...)"
     epoch = check_epoch(place.epoch)

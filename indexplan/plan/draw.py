@@ -1,4 +1,4 @@
-"""An order after a partition: the indices of a rank's runs, whole, in batches, or cut finer."""
+"""The indices that a rank reads: all at once, in batches, or in inner batches and units."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from indexplan.plan.places import runs
 if TYPE_CHECKING:
     from indexplan.plan.plan import Plan
 
-# Samples per kernel call of `draw`, about: few at first, as somebody waits for the first batch, and
-# then twice as many each time, up to some 40 microseconds of work; of bins, which cost more each
-# time, up to a mebibyte.
+# About how many samples `draw` takes per kernel call: few at first, as the caller waits for the
+# first batch, and then twice as many each time, up to some 40 microseconds of work; for bins, where
+# each call costs more, up to 1 MiB.
 FIRST_DRAW, DRAW_AHEAD, DRAW_BINS_AHEAD = 2**9, 2**14, 2**17
-PER_THREAD = 2**17  # units that a thread is given at a time: some 200 microseconds of work
+PER_THREAD = 2**17  # units that a thread takes at a time: some 200 microseconds of work
 
 MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
 Bins: TypeAlias = "list[Int64] | list[list[Int64]] | list[Bins]"
@@ -32,15 +32,15 @@ Bins: TypeAlias = "list[Int64] | list[list[Int64]] | list[Bins]"
 
 def deal(order: Order, where: Runs) -> Int64:
     """Return the indices of some runs; int64, flat."""
-    # a partition's runs need no checking, which would take as long as a small batch itself
+    # runs of a partition need no check, which would take as long as a small batch itself
     arrays = [order._take(*run) for run in where]  # noqa: SLF001
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
 
 
 def deal_in_threads(order: Order, where: Runs, num_threads: int) -> Int64:
-    """Return what `deal` does, written piece by piece by several threads.
+    """Return what `deal` does, computed by several threads.
 
-    An order of bins is dealt by this thread alone: where its units start is not known beforehand.
+    Orders of bins use this thread only, as it is not known beforehand where their units start.
     """
     if order.deals_bins:
         return deal(order, where)
@@ -50,7 +50,7 @@ def deal_in_threads(order: Order, where: Runs, num_threads: int) -> Int64:
 
 
 def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> None:
-    """Write the indices of some runs, by several threads: kernels run without the GIL."""
+    """Write the indices of some runs in several threads, as kernels run without the GIL."""
     tasks: list[tuple[Any, ...]] = []
     total = 0
     for epoch, starts, stops in where:
@@ -76,10 +76,10 @@ def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> 
         except BaseException as error:
             errors.append(error)
 
-    # This thread works too, and the others end by themselves. With a pool of two that it waits
-    # for, 2**21 indices took 2.9 ms instead of 2.1; one thread takes 3.5.
+    # This thread works too, and the others end by themselves. If it only waited for a pool of two,
+    # 2**21 indices would take 2.9 ms instead of 2.1; one thread takes 3.5.
     others: list[threading.Thread] = []
-    with suppress(RuntimeError):  # the machine gives no more threads: fewer do the same work
+    with suppress(RuntimeError):  # no more threads can be started: fewer do the same work
         for _ in range(num_threads - 1):
             other = threading.Thread(target=work)
             other.start()
@@ -92,19 +92,19 @@ def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> 
 
 
 def deal_offsets(order: Order, where: Runs) -> Int64:
-    """Return where each unit of some runs starts among their samples, and the end; int64."""
+    """Return where each unit of some runs starts among their samples, and where all end; int64."""
     sizes = [np.diff(order._offsets(*run)) for run in where]  # noqa: SLF001
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 
 def deal_spans(order: Order, where: Runs) -> Int64:
-    """Return which part is read of each sample of some runs; int64 (samples, 2)."""
+    """Return which part of each sample of some runs is read; int64 (samples, 2)."""
     spans = [order._spans(*run) for run in where]  # noqa: SLF001
     return np.concatenate([np.empty((0, 2), np.int64), *spans])
 
 
 def deal_bins(order: Order, where: Runs) -> tuple[Int64, Int64]:
-    """Return the indices of some runs, and where each unit starts among them, and the end."""
+    """Return the indices of some runs, and where each unit starts among them and all end."""
     offsets = [order._offsets(*run) for run in where]  # noqa: SLF001
     sizes = np.concatenate([np.zeros(1, np.int64), *map(np.diff, offsets)])
     ends = np.cumsum(sizes)
@@ -116,7 +116,7 @@ def deal_bins(order: Order, where: Runs) -> tuple[Int64, Int64]:
 
 
 def draw(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Int64]:
-    """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
+    """Yield a rank's batches in the steps [start, stop), of which many are drawn at a time."""
     for drawn, ends in _stretches(plan, steps, rank, start, stop):
         if plan.order.deals_bins:
             indices, offsets = deal_bins(plan.order, drawn)
@@ -132,9 +132,9 @@ def draw(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> Iterator
 def draw_bins(
     plan: Plan, steps: Steps, rank: int, start: int, stop: int, *, nested: bool, spans: bool
 ) -> Iterator[Bins]:
-    """Yield what `draw` does, each batch as a list of its units, or of its inner batches.
+    """Yield the batches that `draw` does, each as a list of its units, or of its inner batches.
 
-    With or without spans.
+    With `spans`, each unit also has the parts of its samples.
     """
     step = start
     for drawn, ends in _stretches(plan, steps, rank, start, stop):
@@ -153,13 +153,13 @@ def draw_bins(
 def _stretches(
     plan: Plan, steps: Steps, rank: int, start: int, stop: int
 ) -> Iterator[tuple[Runs, Int64]]:
-    """Yield what to draw at a time, and at which of its units each batch ends."""
+    """Yield the runs to draw at a time, and after how many of their units each batch ends."""
     world_size, ahead, most, unit = world_of(plan), FIRST_DRAW, DRAW_AHEAD, 1
-    if plan.order.deals_bins and start < stop:  # whose sizes in the first step stand for all
+    if plan.order.deals_bins and start < stop:  # estimate bin sizes from those of the first step
         offsets = deal_offsets(plan.order, runs(plan, steps, rank, start, start + 1))
         unit = max(1, int(offsets[-1]) // max(1, len(offsets) - 1))
         most = max(DRAW_AHEAD, min(DRAW_AHEAD * unit, DRAW_BINS_AHEAD))
-    sharing = world_size if plan.balance is None else 1  # balance draws what all ranks read
+    sharing = world_size if plan.balance is None else 1  # balance needs the units of all ranks
     while start < stop:
         span = steps.span(start)
         each = span.length // span.num_steps // sharing + 1

@@ -1,4 +1,4 @@
-"""How often the steps of a plan draw each class, or each source, beside the shares aimed at."""
+"""How often the steps of a plan draw each class or source, compared with the shares aimed at."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epoch
 
-POINTS = 128  # at most so many steps at which counts are taken
-NUMBERS = 2**22  # and at most so many counts, of all groups at all of them
-MOST = 2**25  # samples that are drawn, or so: some seconds; of a longer epoch, its first steps
-BLOCK, BINS = 2**20, 2**12  # units at a time; bins hold many samples
+POINTS = 128  # most steps at which counts are taken
+NUMBERS = 2**22  # most counts, of all groups at all of these steps
+MOST = 2**25  # about how many samples are drawn, in some seconds: the first steps of a longer epoch
+BLOCK, BINS = 2**20, 2**12  # units at a time; fewer if they are bins, which hold many samples
 SUB_EPOCHS = 2**16
-ROWS = 24  # groups that a text names: as many of those drawn most as of those drawn least
+ROWS = 24  # groups that the text lists: half of them those drawn most, half those drawn least
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draws(Answer):
-    """How many samples of each group the steps of an epoch draw, and how many it aims at.
+    """How many samples of each group the steps of an epoch draw, and how many they should.
 
-    Or how many units, where the order's shares count units, as those of a mixture of bins do: each
-    bin is of one source.
+    `draws` returns it. It counts units instead if the order's shares do, as those of a mixture of
+    bins, each of which is from a single source.
 
     Parameters
     ----------
     epoch : int
     num_steps, num_looked_at : int
-        Steps of the epoch that are left, and how many of them, from the first on, were drawn.
+        Steps that are left in the epoch, and how many of them, from the first on, were drawn.
     counted : {"samples", "units"}
-        What is counted: what the order's `shares_of` says.
+        What is counted: the order's `shares_of`.
     names : tuple of str
         The order's groups: the sources of a mixture, or the classes.
     stops : numpy.ndarray
-        int64, shape (points,): how many steps were finished at each point.
+        int64, shape (points,): how many of the steps each point comes after.
     counts : numpy.ndarray
-        int64, shape (points, groups): what was drawn of each group by then, over all ranks; without
+        int64, shape (points, groups): what all ranks had drawn of each group by then, without
         padding.
     aimed : numpy.ndarray
-        float64, the same shape: what the shares come to.
+        float64, the same shape: what they should have drawn according to the shares.
 
     Examples
     --------
@@ -70,22 +70,22 @@ class Draws(Answer):
 
     @property
     def drawn(self) -> Int64:
-        """What was drawn of each group in all; int64, shape (groups,)."""
+        """What was drawn of each group in total; int64, shape (groups,)."""
         return self.counts[-1] if len(self.counts) else np.zeros(len(self.names), np.int64)
 
     @property
     def most_apart(self) -> Float64:
-        """How far each group's count was from its aim where it was farthest."""
+        """The largest difference, over all points, between each group's count and its aim."""
         apart: Float64 = np.abs(self.counts - self.aimed).max(axis=0, initial=0.0)
         return apart
 
     @property
     def noun(self) -> str:
-        """What is counted, as it is called where units are not explained."""
+        """What is counted, in words for readers who do not know units."""
         return "bins" if self.counted == "units" else "samples"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types, the arrays as lists."""
+        """Return the counts as JSON types, with arrays as lists."""
         arrays = {name: getattr(self, name).tolist() for name in ("stops", "counts", "aimed")}
         names = ("epoch", "num_steps", "num_looked_at", "counted")
         plain = {name: getattr(self, name) for name in names}
@@ -113,26 +113,27 @@ class Draws(Answer):
 
 
 def draws(plan: Plan, epoch: int | None = None) -> Draws:
-    """Return how many samples of each group the steps of an epoch draw, beside their shares.
+    """Count how many samples of each class or source the steps of an epoch draw, against the aim.
 
-    Of an epoch of more than about 2**25 samples only the first steps are drawn; of a longer step,
-    only a part.
+    To check the weights of a mixture or of classes. If the epoch has more than about 2**25 samples,
+    only its first steps are drawn; if a single step has more, only a part of it.
 
-    A mixture's weights count units. So where its sources deal bins, bins are counted, not the
-    samples in them: where bins differ in size, samples are drawn in other shares.
+    A mixture's weights count units. So if its sources deal bins, bins are counted, not the samples
+    in them; the shares of samples differ where bins differ in size.
 
     Parameters
     ----------
     plan : Plan
-        Its order must have groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or layers over
-        one.
+        Its order must have groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, `Grouped`, or a
+        layer around one.
     epoch : int, optional
-        By default the plan's first.
+        By default the first epoch of the plan.
 
     Raises
     ------
     IndexPlanError
-        If the order has no groups, or the epoch is out of range.
+        If the order has no groups, the epoch is out of range, or more than 2**16 sub-epochs of it
+        are left.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
     epoch = plan.start.epoch if epoch is None else check_epoch(epoch)
     first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
     if plan.sub_epochs - first > SUB_EPOCHS:
-        rule, cure = f"at most {SUB_EPOCHS}, to be counted one by one", "count with fewer"
+        rule, cure = f"at most {SUB_EPOCHS}, to be counted one by one", "use fewer sub_epochs"
         raise wrong("sub_epochs that are left", rule, plan.sub_epochs - first, cure)
     parts = [steps_of(plan, epoch, part) for part in range(first, plan.sub_epochs)]
     return _counted(order, epoch, parts)
@@ -172,7 +173,7 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
         while step < steps.num_steps and units < most:
             stop = min(step + each - done % each, steps.num_steps)
             low, high = steps.interval(step)[0], steps.interval(stop - 1)[1]
-            if high - low > most - units:  # as many as there is room for, or a part of one
+            if high - low > most - units:  # as many steps as there is room for, or a part of one
                 stop = step + max(1, (most - units) * (stop - step) // (high - low))
                 high = min(steps.interval(stop - 1)[1], low + most)
             for of_epoch, start, end in steps.pieces(low, low + steps.valid(low, high)):
@@ -200,7 +201,7 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
 
 
 def _bin_size(order: Order, epoch: int) -> int:
-    """Return the samples in a unit of an epoch, rounded up, as its first ones have them."""
+    """Estimate the samples in a unit of an epoch, rounded up, from its first units."""
     if not order.deals_bins:
         return 1
     num = min(BINS, order.num_units(epoch))
@@ -208,12 +209,12 @@ def _bin_size(order: Order, epoch: int) -> int:
 
 
 def _of_samples(order: Order, epoch: int, start: int, stop: int) -> Int64:
-    """Return the group of each sample of an interval."""
+    """Return the group of each sample in an interval of positions."""
     return order.group_of(order.take(epoch, start, stop))
 
 
 def _of_units(order: Order, epoch: int, start: int, stop: int) -> Int64:
-    """Return the group of each unit of an interval, which is that of its samples; -1 of none."""
+    """Return the group of each unit in an interval, which is that of its samples; -1 if none."""
     offsets = order.offsets(epoch, start, stop)
     groups = np.full(stop - start, -1)
     filled = offsets[1:] > offsets[:-1]
@@ -222,7 +223,7 @@ def _of_units(order: Order, epoch: int, start: int, stop: int) -> Int64:
 
 
 def _rows(drawn: Int64) -> tuple[list[int], int]:
-    """Return the groups that a text names, and how many it leaves out."""
+    """Return the groups that the text lists, and how many it leaves out."""
     if len(drawn) <= ROWS:
         return list(range(len(drawn))), 0
     order = np.argsort(-drawn, kind="stable").tolist()

@@ -1,6 +1,6 @@
-"""Whether nodes keep their lanes under a plan of shards; where they do not, why, and what would do.
+"""Whether nodes keep their lanes under a plan of shards; if not, why not, and what to change.
 
-A node meets the same lanes in all stripes where the law of locality of shard-shuffle-v1 holds.
+A node reads the same lanes in all stripes if the law of locality of shard-shuffle-v1 holds.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan
 
-SUB_EPOCHS = 4096  # whose steps are looked at, of each epoch
-TRIED = 256  # numbers of lanes, and of stripes for each, when some are looked for that would do
+SUB_EPOCHS = 4096  # of each epoch, whose steps are checked
+TRIED = 256  # numbers of lanes to try, and of stripes for each, when looking for some that fit
 
 
 def locality(plan: Plan, ranks_per_node: int, epochs: Iterable[int]) -> tuple[str, ...]:
-    """Return why nodes do not keep their lanes, and what to change; nothing where they do.
+    """Return why nodes do not keep their lanes, and what to change; nothing if they do.
 
-    Orders of other kinds have no lanes to keep, and there is nothing to say of them.
+    Also nothing for orders of other kinds, which have no lanes.
     """
     order = plan.order.to_dict()
     if order["algorithm"] != "shard-shuffle-v1":
@@ -34,7 +34,7 @@ def locality(plan: Plan, ranks_per_node: int, epochs: Iterable[int]) -> tuple[st
 
 
 def _of_sizes(plan: Plan, order: dict[str, Any], nodes: int) -> tuple[str, ...]:
-    """Say what is wrong with the sizes of batches, stripe and lanes."""
+    """Return what is wrong with the sizes of batches, stripe and lanes."""
     lanes, stripe, sizes = order["lanes"], order["stripe"], sorted(set(plan.partition.sizes))
     uneven = [size for size in sizes if size % world_of(plan)]
     if uneven:
@@ -57,7 +57,7 @@ def _of_sizes(plan: Plan, order: dict[str, Any], nodes: int) -> tuple[str, ...]:
 
 
 def fits(lanes: int, stripe: int, sizes: list[int], nodes: int) -> bool:
-    """Return whether nodes keep their lanes in full steps of these sizes, where all start right."""
+    """Return whether nodes keep their lanes in full steps of these sizes, if they are aligned."""
     return stripe % lanes == 0 and all(
         stripe % size == 0 and lanes % (stripe // size) == 0 and lanes * size // stripe % nodes == 0
         for size in sizes
@@ -65,7 +65,7 @@ def fits(lanes: int, stripe: int, sizes: list[int], nodes: int) -> bool:
 
 
 def fitting(lanes: int, stripe: int, sizes: list[int], nodes: int) -> tuple[int, int] | None:
-    """Return lanes and a stripe that fit, near to what there is; None if none are found."""
+    """Return lanes and a stripe that fit, close to the given ones; None if none are found."""
     most = max(1, lanes // nodes)
     counts = range(max(1, most - TRIED // 2), most + TRIED // 2 + 1)
     for count in sorted(counts, key=lambda count: abs(count * nodes - lanes)):
@@ -78,7 +78,7 @@ def fitting(lanes: int, stripe: int, sizes: list[int], nodes: int) -> tuple[int,
 
 
 def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple[str, ...]:
-    """Say why steps start elsewhere than where the lanes' grid has them."""
+    """Return why steps do not start where the grid of stripes needs them to."""
     stream, crosses = order["grid"] == "stream", plan.partition.policy.crosses
     for epoch in epochs:
         shift = epoch * plan.order.num_samples if stream else 0
@@ -110,7 +110,7 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
 
 
 def _aligned(plan: Plan, steps: Steps, shift: int) -> bool:
-    """Return whether all steps of a sub-epoch are full, and start at multiples of their size."""
+    """Return whether all steps of a sub-epoch are full and start at multiples of their size."""
     for span in steps.spans:
         size = plan.partition.sizes[span.phase]
         if (span.start + shift) % size or span.length != span.num_steps * size:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def batch_of(plan: Plan, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Runs:
-    """Return the positions that a rank reads in a step, if there are such."""
+    """Return the positions that a rank reads in a step, or raise `IndexPlanError`."""
     rank = rank_of(plan, rank)
     steps = steps_of(plan, epoch, sub_epoch)
     step = step_of(plan, steps, step)
@@ -47,7 +47,7 @@ def runs(
         low = share(steps, world_size, rank, step)[0] - begin
         high = share(steps, world_size, last, step)[1] - begin
         parts += _at(steps, begin, len(units), units[low:high])
-        if high > len(units):  # padding, which lies where it did
+        if high > len(units):  # padding, which stays where it is
             parts += ranks.grouped(steps.pieces(begin + max(low, len(units)), begin + high))
     return [_joined(epoch, list(group)) for epoch, group in groupby(parts, lambda part: part[0])]
 

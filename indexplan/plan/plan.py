@@ -1,4 +1,4 @@
-"""The plan: an order after a partition, and every question that can be asked of it."""
+"""The plan: an order divided among ranks and steps, with all the methods that ask about it."""
 
 from __future__ import annotations
 
@@ -55,36 +55,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which dataset index does rank r read at step t of epoch e?
+    """Tells which samples each rank reads at each step of each epoch.
 
-    A plan is a value: a pure function of its fields, without state, equal to any plan with the
-    same fields. Every answer costs as much as it holds, whatever the dataset's size, the world
-    size and the step. In all methods `sub_epoch` may be left out where `sub_epochs` is 1, and a
-    number out of range is an `IndexPlanError` that names the range.
+    A plan divides an order among steps and ranks. Pass it to a loader, such as `PlanLoader`, or
+    call `batch` yourself. It has no state: plans with equal fields are equal, and return the same
+    on any machine. An answer costs only as much as it holds, whatever the dataset's size, the world
+    size and the step. In all methods `sub_epoch` may be left out if `sub_epochs` is 1, and a number
+    out of range raises an `IndexPlanError` that names the range.
 
     Parameters
     ----------
     order : Order
         The sequence in which each epoch reads its units: samples, or bins of samples.
     world_size : int, optional
-        Ranks of the data-parallel group, 1 <= world_size < 2**31. If left out it is open: loaders
-        take the running one, and whatever does not depend on it works.
+        Number of data-parallel ranks, 1 <= world_size < 2**31. If left out it is open: a loader
+        takes the number of running ranks, and everything that does not depend on it works.
     batch_size : int, tuple of int or list of Phase
-        Units per rank and step. A tuple nests: (5, 3) is 5 inner batches of 3. Phases change it
-        during the run.
+        Units per rank and step. A tuple nests: (5, 3) is 5 inner batches of 3, for gradient
+        accumulation. A list of phases changes it during the run.
     global_batch_size : int, tuple of int or list of Phase
-        Units per step over all ranks, instead of `batch_size`: it holds whatever world_size is.
+        Units per step over all ranks, instead of `batch_size`: it stays the same for any
+        world_size.
     sub_epochs : int, default 1
-        Intervals of near-equal size that each epoch is cut into.
+        Number of parts of nearly equal size into which each epoch is cut, such as one for each
+        checkpoint.
     remainder : {"spread", "drop", "pad", "carry"}, default "spread"
         What happens to units that do not fill a global batch. "spread": steps get smaller, and
-        differ by at most one unit. "drop": nobody reads them. "pad": the sub-epoch's first
-        units fill the last step. "carry": the next epoch fills it.
+        differ by at most one unit. "drop": no rank reads them. "pad": the sub-epoch's first units
+        fill the last step. "carry": the next epoch's first units fill it.
     balance : Balance, optional
         Divides the units of each step so that all ranks have nearly equal work, where samples
         differ in length.
     resumed : Resume, optional
-        Where the plan starts; `resume` sets it.
+        Where the plan starts; the method `resume` sets it.
 
     Raises
     ------
@@ -119,7 +122,7 @@ class Plan:
 
     @once
     def phases(self) -> tuple[Phase, ...]:
-        """The phases of the schedule; a single one where the batch size is constant.
+        """The phases of the schedule; a single one if the batch size is constant.
 
         Examples
         --------
@@ -131,7 +134,7 @@ class Plan:
 
     @once
     def partition(self) -> Partition:
-        """Which rank reads which positions: arithmetic that knows nothing of samples.
+        """The numbers that decide which rank reads which positions, independent of samples.
 
         Examples
         --------
@@ -190,8 +193,8 @@ class Plan:
         Returns
         -------
         numpy.ndarray
-            int64, shape (units,), or (samples,) where the order deals bins. Under "pad" the
-            padded slots are the last ones.
+            int64, shape (units,), or (samples,) where units are bins. Under "pad" the padded
+            slots are the last ones.
 
         Examples
         --------
@@ -202,12 +205,12 @@ class Plan:
         return deal(self.order, batch_of(self, epoch, sub_epoch, step, rank))
 
     def offsets(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
-        """Return where each unit of a batch starts among its samples, and the end.
+        """Return where each unit of a batch starts among its samples, and where the last one ends.
 
         Returns
         -------
         numpy.ndarray
-            int64, shape (units + 1,). Other than 0, 1, 2, ... only where the order deals bins.
+            int64, shape (units + 1,): 0, 1, 2, ... unless units are bins.
 
         Examples
         --------
@@ -243,15 +246,15 @@ class Plan:
     def micro_batches(
         self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int
     ) -> MicroBatches:
-        """Return a batch cut into its inner batches, nested as the batch size is.
+        """Return a batch cut into its inner batches, nested like the batch size.
 
         Every rank has the same number of them in a step, whatever the remainder.
 
         Returns
         -------
         list
-            For (5, 3): 5 int64 arrays of 3 indices, or of near-equal sizes where the batch is
-            not full. For (2, 5, 3): 2 lists of such. A batch size that is not nested: one array.
+            For (5, 3): 5 int64 arrays of 3 indices, or of nearly equal sizes if the batch is not
+            full. For (2, 5, 3): 2 lists of such. For a batch size that is not nested: one array.
 
         Examples
         --------
@@ -273,12 +276,14 @@ class Plan:
         stop_step: int | None = None,
         num_threads: int = 1,
     ) -> Int64:
-        """Return all that a rank reads in the steps [start_step, stop_step): by default, its share.
+        """Return all indices that a rank reads in some steps, by default in all unfinished ones.
 
         Parameters
         ----------
+        start_step, stop_step : int, optional
+            The steps [start_step, stop_step) of the sub-epoch.
         num_threads : int, default 1
-            Threads that compute it, for millions of indices; the result is the same.
+            Threads to compute with, for millions of indices; the result is the same.
 
         Returns
         -------
@@ -307,7 +312,7 @@ class Plan:
         start_step: int | None = None,
         stop_step: int | None = None,
     ) -> Int64:
-        """Return the units of each of a rank's batches, padding included.
+        """Return the number of units in each of a rank's batches, padding included.
 
         Returns
         -------
@@ -334,7 +339,7 @@ class Plan:
         start_step: int | None = None,
         stop_step: int | None = None,
     ) -> Iterator[Int64]:
-        """Return an iterator over a rank's batches, which draws many of them at a time.
+        """Return an iterator over a rank's batches; faster than `batch`, as it draws many at once.
 
         Yields
         ------
@@ -386,20 +391,20 @@ class Plan:
         nested: bool = False,
         spans: bool = False,
     ) -> Iterator[Any]:
-        """Return an iterator over a rank's batches, each a list of its units: bins stay whole.
+        """Return an iterator over a rank's batches, each as a list of its units, such as bins.
 
         Parameters
         ----------
         nested : bool, default False
-            Cut each batch into its inner batches, as `micro_batches` does: lists of bins.
+            Cut each batch into its inner batches, as `micro_batches` does: into lists of units.
         spans : bool, default False
-            Also return which part of each sample is read; the order must cut samples.
+            Also return which part of each sample is read; only for orders that cut samples.
 
         Yields
         ------
         list of numpy.ndarray
-            For each step, int64 arrays of shape (samples,): one for each unit. With `spans` of
-            shape (samples, 3): in each row a sample, and the start and stop of its part.
+            For each step, one int64 array of shape (samples,) for each unit. With `spans`, of
+            shape (samples, 3): each row is a sample, and the start and stop of its part.
 
         Examples
         --------
@@ -416,7 +421,7 @@ class Plan:
         return draw_bins(self, steps, rank, *stretch, nested=nested, spans=spans)
 
     def num_valid(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> int:
-        """Return the units of a batch that are not padding.
+        """Return how many units of a batch are not padding.
 
         Examples
         --------
@@ -430,7 +435,9 @@ class Plan:
         return steps.valid(*share(steps, world_of(self), rank, step_of(self, steps, step)))
 
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
-        """Return how many units all ranks read in a step, without padding: to weight losses by.
+        """Return how many units all ranks together read in a step, without padding.
+
+        To weight losses, where batches differ in size.
 
         Examples
         --------
@@ -447,22 +454,23 @@ class Plan:
     ) -> int:
         """Return the sum of a column over all samples that all ranks read in a step.
 
-        Divide by it for a mean over tokens, where batches differ in tokens. Padding is left out;
-        a sample that is read twice counts twice. It costs as much as the step's global batch.
+        Divide a loss by it for a mean over tokens, where batches differ in tokens. Padding is left
+        out; a sample that is read twice counts twice. It costs as much as drawing the step's global
+        batch.
 
         Parameters
         ----------
         column : Column, array_like of int, shape (num_samples,), path or None
-            A number for each sample, such as its tokens. A list is copied at each call, a Column or
-            an array is not. None counts samples, which are units where the order deals no bins; of
-            an order that cuts samples, the pieces.
+            An integer for each sample, such as its number of tokens. A list is copied at each call,
+            a Column or an array is not. None counts the samples in the step; of an order that cuts
+            samples, the parts.
 
         Raises
         ------
         IndexPlanError
-            If the column is of other numbers or another length, or the sum is no int64; or the
-            order cuts samples, as nobody knows how a number is shared out among pieces. Windows
-            of tokens have as many each: multiply `step_size`.
+            If the column has other numbers or another length, or the sum does not fit an int64; or
+            the order cuts samples, as it is unknown how a sample's number divides among its parts.
+            All windows of tokens have equally many tokens: multiply `step_size`.
 
         Examples
         --------
@@ -507,9 +515,9 @@ class Plan:
         Returns
         -------
         Location
-            Of ints, or of int64 arrays of the shape of `index`. All -1 where no step of this
-            plan reads the sample: dropped, or finished before the resume. A padded repeat is
-            never named.
+            Of ints, or of int64 arrays of the shape of `index`. All -1 if no step of this plan
+            reads the sample, as it is dropped, or was read before the resume. Padded repeats are
+            never returned.
 
         Examples
         --------
@@ -527,18 +535,18 @@ class Plan:
         Parameters
         ----------
         index : int, or array_like of int
-            Samples, 0 <= index < num_samples; k of them.
+            k samples, 0 <= index < num_samples.
         epoch : int
             The order's epoch. Under "carry" a step may belong to the epoch before.
 
         Returns
         -------
         places : Location
-            Of int64 arrays, shape (reads,): the reads of the first sample in order, then those of
-            the second, and so on. What no step of this plan reads, and padded repeats, are left
-            out.
+            Of int64 arrays, shape (reads,): the reads of the first sample as they come, then those
+            of the second, and so on; without reads that no step of this plan does, and padded
+            repeats.
         offsets : numpy.ndarray
-            int64, shape (k + 1,): sample i is read at places [offsets[i], offsets[i + 1]).
+            int64, shape (k + 1,): the reads of sample i are [offsets[i], offsets[i + 1]) of these.
 
         Examples
         --------
@@ -551,7 +559,7 @@ class Plan:
         return all_reads(self, index, check_epoch(epoch))
 
     def account(self, epoch: int, sub_epoch: int | None = None) -> Account:
-        """Return what becomes of the units of an epoch or sub-epoch: every unit is counted.
+        """Count how many units of an epoch or sub-epoch are read, dropped or padded.
 
         Examples
         --------
@@ -570,7 +578,7 @@ class Plan:
         return account(self.partition, self.order.num_units(epoch), epoch, chosen)
 
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
-        """Return where a run stands after `step` finished steps of a sub-epoch.
+        """Return where a run stands after `step` finished steps of a sub-epoch: save it, to resume.
 
         The end of a sub-epoch is the start of the next one.
 
@@ -610,17 +618,17 @@ class Plan:
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
     def resume(self, cursor: Cursor) -> Plan:
-        """Return the plan of what is left after a cursor.
+        """Return this plan for what is left to read after a cursor.
 
-        World size, batch size, schedule and remainder may differ from those that the cursor was
-        saved under; order and sub_epochs may not. The rest of the cursor's sub-epoch is
-        partitioned by the same formulas; its steps keep their numbers. An unchanged plan
-        continues with exactly the steps of an uninterrupted run.
+        World size, batch size, schedule, remainder and balance may differ from those that the
+        cursor was saved under; order and sub_epochs may not (but see `Order.continues`). The rest
+        of the cursor's sub-epoch is divided by the same formulas; its steps keep their numbers. An
+        unchanged plan continues with exactly the steps of an uninterrupted run.
 
         Raises
         ------
         IndexPlanError
-            If the cursor is of another order or other sub_epochs, or past the end.
+            If the cursor was saved under another order or other sub_epochs, or is past the end.
 
         Examples
         --------
@@ -635,7 +643,7 @@ class Plan:
         return replace(self, resumed=cursor.checked(self.order, self.sub_epochs))
 
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
-        """Return a plan with some fields changed, and not resumed.
+        """Return this plan with some fields changed, and without a resume.
 
         `batch_size` and `global_batch_size` replace each other.
 
@@ -679,14 +687,14 @@ class Plan:
         order : Order, optional
             The order to use, which must equal the one described.
         columns : folder, or iterable of columns, arrays, paths and folders, optional
-            Where to find the order's columns, which a plan knows by their sha256: in a folder as
-            `<sha256>.npy`, as in the folder `columns` of a plan directory, or as other `.npy`
-            files, which are read until all are found.
+            Where to find the columns, of which the dict holds only the sha256: in a folder they are
+            `<sha256>.npy`, as in the folder `columns` of a plan directory, or other `.npy` files,
+            which are read until all are found.
 
         Raises
         ------
         IndexPlanError
-            If a field is missing, unknown or breaks its rule, or a column is not there.
+            If a field is missing, unknown or breaks its rule, or a column is not found.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Who reads which shard when: what a node has to fetch next, and when it may drop it."""
+"""Which ranks read which shard when: what a node has to fetch next, and when it may drop it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,25 @@ from indexplan.plan.shards import Table, table_of
 if TYPE_CHECKING:
     from indexplan.plan.shards import Sized
 
-FIRST_LOOK, LOOK = 2**12, 2**18  # units that are drawn at a time: few at first, then twice as many
+FIRST_LOOK, LOOK = 2**12, 2**18  # units that are drawn at a time at first, and at most
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reads:
     """The shards that some ranks read in some steps, in the order in which they need them.
 
+    `reads` returns it.
+
     Parameters
     ----------
     shards : numpy.ndarray
-        int64, shape (shards,): each shard once, by its first use; within a step, rank by rank.
+        int64, shape (shards,): each shard once, sorted by first use; within a step, rank by rank.
     first_steps, last_steps : numpy.ndarray
-        int64, shape (shards,): the first and the last of these steps that read it.
+        int64, shape (shards,): the first and the last of these steps that reads the shard.
     num_samples : numpy.ndarray
-        int64, shape (shards,): how many of its samples they read; padding and repeats count.
+        int64, shape (shards,): how many of its samples are read, padding and repeats included.
     start_step, stop_step : int
-        The steps that were looked at: [start_step, stop_step).
+        The result covers the steps [start_step, stop_step).
 
     Examples
     --------
@@ -67,34 +69,36 @@ def reads(
     stop_step: int | None = None,
     most: int | None = None,
 ) -> Reads:
-    """Return which shards some ranks read in some steps, from when to when, and how much of each.
+    """Return which shards some ranks read in some steps: when first, when last, and how much.
 
-    This costs as much as drawing the samples of these steps; few are held at a time. With `most`,
-    it looks no further than it must; continue at the `stop_step` of the result.
+    For prefetching and evicting shards. It costs as much as drawing the samples of these steps, of
+    which only few are in memory at a time. With `most`, it stops early; continue at the `stop_step`
+    of the result.
 
     The result is about these steps only: a shard whose last step is near their end may be needed
-    again right after. Look further to know more; to the end of the sub-epoch tells all.
+    again soon after. Only a call up to the end of the sub-epoch knows.
 
     Parameters
     ----------
     plan : Plan
     shards : array_like of int, shape (num_shards,), Column, path, or None
-        Samples in each shard, or an object with such `sizes`; None for those that the order knows,
-        such as a `ShardShuffle`. Pass a Column where you ask often: an array is hashed each time.
+        Samples in each shard, or an object with such an attribute `sizes`; None if the order knows
+        them, as a `ShardShuffle` does. For many calls pass a Column, as an array is hashed each
+        time.
     epoch, sub_epoch : int
-        sub_epoch may be left out where the plan has one an epoch.
+        sub_epoch may be left out if the plan has one per epoch.
     ranks : iterable of int, optional
-        Whose reads: such as range(8, 16), those of a node. By default all.
+        The ranks that read, such as range(8, 16) for those of a node. By default all.
     start_step, stop_step : int, optional
         By default, all unfinished steps.
     most : int, optional
-        Stop after the step that brings the shards to this number.
+        Stop after the step that brings the number of shards to this one, at least 1.
 
     Raises
     ------
     IndexPlanError
-        If a number is out of range, the sizes do not add up to the order's samples, or there are
-        none. If the plan's world_size is open.
+        If a number is out of range, there are no sizes, or they do not add up to the order's
+        samples. If the plan's world_size is open.
 
     Examples
     --------
@@ -134,16 +138,16 @@ def _noted(table: Table, drawn: Iterator[tuple[Int64, Int64]], start: int, most:
 
 
 def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
-    """Return some ranks as intervals [first, stop) of ranks in a row."""
+    """Return some ranks as intervals [first, stop) of consecutive ranks."""
     if ranks is None:
         return [(0, world_of(plan))]
-    if isinstance(ranks, range) and ranks.step == 1 and len(ranks):  # however many they are
+    if isinstance(ranks, range) and ranks.step == 1 and len(ranks):  # without listing them
         return [(rank_of(plan, ranks[0]), rank_of(plan, ranks[-1]) + 1)]
     try:
         each = sorted({rank_of(plan, rank) for rank in ranks})
     except IndexPlanError:
         raise
-    except Exception:  # TypeError, or whatever a class of somebody's raises
+    except Exception:  # TypeError, or whatever a user's class raises
         each = []
     if not each:
         raise wrong(
@@ -157,13 +161,13 @@ def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
 def _drawn(
     plan: Plan, steps: Steps, groups: list[tuple[int, int]], start: int, stop: int
 ) -> Iterator[tuple[Int64, Int64]]:
-    """Yield the samples of some steps, a part of the steps at a time, and where each step ends."""
+    """Yield the samples of some steps, a few steps at a time, and where each step ends."""
     world_size, ahead = world_of(plan), FIRST_LOOK
     num_ranks = sum(high - low for low, high in groups)
     while start < stop:
         span = steps.span(start)
         each = span.length // span.num_steps * num_ranks // world_size + 1
-        # ranks that are not in a row: a step at a time, as its samples lie together
+        # with ranks that are not consecutive one step at a time, as its samples are to lie together
         until = min(stop, start + (max(1, ahead // each) if len(groups) == 1 else 1))
         ahead = min(2 * ahead, LOOK)
         where, num_units = [], np.zeros(until - start, np.int64)

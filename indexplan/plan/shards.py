@@ -1,4 +1,4 @@
-"""Where the samples of an order lie: in which shard each of them is."""
+"""In which shard each sample of an order is."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from indexplan.orders.columns import Numbers
 
-    # what questions about shards take: sizes, or what has some in its attribute `sizes`
+    # what functions about shards accept: sizes, or an object with an attribute `sizes`
     Sized: TypeAlias = "Numbers | Any | None"
 
-AT_HAND = 4  # tables that are kept, of 16 to 24 bytes a shard
+AT_HAND = 4  # tables that are kept, with 16 to 24 bytes per shard
 
 
 class Table(NamedTuple):
-    """Shards that follow one another: where each starts, and a guide to look samples up with.
+    """Consecutive shards: where each starts, and a guide to find the shard of a sample.
 
-    `firsts` has the first sample of each shard, and the end; `guide[b]` the shard of the sample
-    b << shift, and the last shard at its end.
+    `firsts` has the first sample of each shard, and then the number of samples; `guide[b]` the
+    shard of sample b << shift, and at its end the last shard.
     """
 
     firsts: Int64
@@ -36,23 +36,23 @@ class Table(NamedTuple):
 
     @property
     def num_shards(self) -> int:
-        """Shards, with those that hold nothing."""
+        """Number of shards, including empty ones."""
         return len(self.firsts) - 1
 
     @property
     def num_samples(self) -> int:
-        """Samples of all shards."""
+        """Number of samples in all shards."""
         return int(self.firsts[-1])
 
 
 def table_of(order: Order, shards: Sized) -> Table:
-    """Return where the samples of an order lie; by default, in the shards that it knows of."""
+    """Return in which shards the samples of an order are; by default, in those that it knows."""
     if shards is None and (shards := order.shard_sizes) is None:
-        rule = "samples in each shard, as the order knows of none"
+        rule = "the number of samples in each shard, as the order does not know it"
         raise wrong("shards", rule, None, "pass a list, an array or a column of sizes")
     table = _table(Column.of(getattr(shards, "sizes", shards), "integers"))
     if table.num_samples != order.num_samples:
-        rule = f"{order.num_samples}, the samples of the plan's order"
+        rule = f"{order.num_samples}, the number of samples of the plan's order"
         cure = "pass the sizes of the shards of that dataset"
         raise wrong("the sum of sizes", rule, table.num_samples, cure)
     return table
@@ -66,7 +66,7 @@ def _table(column: Column) -> Table:
     firsts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes.array, out=firsts[1:])
     sizes.check_file()
-    # one to two parts a shard, so that a part of even shards is of three shards at most
+    # one to two parts per shard, so that among equal shards a part touches at most three
     shift = max(0, (num_samples // len(sizes)).bit_length() - 1)
     guide = np.empty((num_samples - 1 >> shift) + 2, np.int64)
     lay_guide(firsts, shift, guide)

@@ -1,4 +1,4 @@
-"""What the fields of a plan have to be, and a plan as JSON."""
+"""The rules for the fields of a plan, and plans as JSON."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from indexplan.plan.plan import Plan
 
 WORLD_STOP = 2**31
-PARTITION_VERSION = "partition-v1"  # other batches from the same fields would be another version
+PARTITION_VERSION = "partition-v1"  # other batches from the same fields need another version
 SIZES = ("batch_size", "global_batch_size")
 
 
 class Changes(TypedDict, total=False):
-    """What may be changed of a plan."""
+    """The fields of a plan that `Plan.replace` can change."""
 
     order: Order
     world_size: int | None
@@ -39,7 +39,7 @@ class Changes(TypedDict, total=False):
 
 
 def check_spec(plan: Plan) -> dict[str, Any]:
-    """Return the fields of a plan that are written in one way for all that mean the same.
+    """Check the fields of a plan, and return them in their normal form, the same for equal plans.
 
     Raises
     ------
@@ -71,21 +71,21 @@ def check_spec(plan: Plan) -> dict[str, Any]:
 
 
 def phases_of(plan: Plan) -> tuple[Phase, ...]:
-    """Return the phases of a plan's schedule; a single one where the batch size is constant."""
+    """Return the phases of a plan's schedule; a single one if the batch size is constant."""
     given = [name for name in SIZES if getattr(plan, name) is not None]
     if len(given) != 1:
         rule = "exactly one of batch_size and global_batch_size must be given"
         got = "both" if given else "neither"
-        cure = "batch_size counts a rank's units, global_batch_size all ranks'"
+        cure = "pass batch_size for the units of one rank, or global_batch_size for those of all"
         raise IndexPlanError(f"{rule}; got {got}; {cure}")
     phases = as_phases(given[0], getattr(plan, given[0]))
     if len(phases) == 1 and not phases[0].parameters:
-        return (Phase(size=phases[0].size),)  # one value for what means the same
+        return (Phase(size=phases[0].size),)  # the same value for what means the same
     return phases
 
 
 def partition_of(plan: Plan) -> Partition:
-    """Return the numbers that the partition needs; without sizes where they are open."""
+    """Return the numbers that the partition needs; without sizes while they are open."""
     ranks = plan.world_size if plan.global_batch_size is None else 1
     sizes = tuple(phase.num_units * ranks for phase in plan.phases) if ranks else ()
     for size in sizes:
@@ -101,7 +101,7 @@ def partition_of(plan: Plan) -> Partition:
 
 
 def check_phases(plan: Plan, partition: Partition) -> None:
-    """Raise `IndexPlanError` unless the phases rise, and the order's epochs allow for them."""
+    """Raise `IndexPlanError` unless the phases rise, and the order's epochs allow them."""
     ats = [phase.at for phase in plan.phases]
     for at in ats:
         if not isinstance(at, int) and at[1] >= plan.sub_epochs:
@@ -147,7 +147,7 @@ def to_json_types(plan: Plan) -> dict[str, Any]:
         "global_batch_size": _batch_size_to_json(plan.global_batch_size),
         "sub_epochs": plan.sub_epochs,
         "remainder": plan.remainder,
-        # left out where there is none, as before there was any
+        # left out if there is none, as in plans from before there was balance
         **({} if plan.balance is None else {"balance": plan.balance.to_dict()}),
         "resumed": plan.resumed._asdict() if plan.resumed else None,
     }

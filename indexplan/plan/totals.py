@@ -1,4 +1,4 @@
-"""What a whole step holds: samples, or the sum of a number that each sample has."""
+"""The total of a step over all ranks: its samples, or the sum of a number for each sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_ONCE = 2**16  # units that are drawn at a time
 def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step: int) -> int:
     """Return what `Plan.step_total` does."""
     if column is not None and plan.order.traits.cuts_samples:
-        rule = "None where the order cuts samples, of which a step reads parts"
+        rule = "None, as the order cuts samples and a step reads parts of them"
         cure = "multiply step_size by the order's length for tokens, or add up plan.spans"
         raise wrong("a column to sum", rule, column, cure)
     numbers = None if column is None else _numbers(column, plan.order.num_samples)
@@ -41,13 +41,14 @@ def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step:
 
 
 def _numbers(column: Any, num_samples: int) -> NDArray[Any]:
-    """Return a number for each sample, in the memory or file that they lie in."""
+    """Return a number for each sample, without copying an array or a mapped file."""
     array = isinstance(column, np.ndarray) and not isinstance(column, np.ma.MaskedArray)
     plain = array and column.dtype.kind in "iu" and column.ndim == 1
     row: NDArray[Any] = column if plain else Column.of(column, INTEGERS).array
     if len(row) != num_samples:
-        rule = f"of {num_samples} numbers, one for each sample"
-        raise wrong("a column to sum", rule, len(row), "pass the dataset's own, or None to count")
+        rule = f"{num_samples} numbers, one for each sample"
+        cure = "pass a number for each sample of the dataset, or None to count samples"
+        raise wrong("a column to sum", rule, len(row), cure)
     return row
 
 
@@ -64,7 +65,7 @@ def valid_positions(steps: Steps, step: int) -> list[tuple[int, Int64, Int64]]:
 
 def _sum(numbers: NDArray[Any]) -> int:
     """Return the exact sum of integers, however large it is."""
-    if numbers.dtype.kind == "u" and numbers.dtype.itemsize == 8:  # in either order of bytes
+    if numbers.dtype.kind == "u" and numbers.dtype.itemsize == 8:  # in either byte order
         return int((numbers >> 32).sum()) * 2**32 + int((numbers & (2**32 - 1)).sum())
     wide = numbers.astype(np.int64)
     return int((wide >> 32).sum()) * 2**32 + int((wide & (2**32 - 1)).sum())

@@ -1,4 +1,4 @@
-"""What nodes download: shards from first use to last, how many at a time, and what caches save."""
+"""What nodes download: which shards they need from when to when, and what a cache would save."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from indexplan.seeds import check_epochs
 if TYPE_CHECKING:
     from indexplan.plan.shards import Sized
 
-POINTS = 256  # of an epoch, at most, at which live shards are told
-NUMBERS = 2**22  # and at most so many numbers of all nodes
-MOST = 2**30  # units that are drawn: some ten seconds
-NOTED = 2**28  # nodes times shards: 8 bytes each
+POINTS = 256  # most points of an epoch at which live shards are counted
+NUMBERS = 2**22  # most such counts, of all nodes
+MOST = 2**30  # most units to draw: some ten seconds
+NOTED = 2**28  # most nodes times shards: 8 bytes each
 BLOCK = 2**20
-ROWS = 24  # epochs that a text names
+ROWS = 24  # epochs that the text lists
 
 
 class Different(NamedTuple):
-    """How many different shards the global batches of an epoch hold."""
+    """From how many different shards the global batches of an epoch are."""
 
     least: int
     mean: float
@@ -43,11 +43,10 @@ class Different(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Traffic(Answer):
-    """What the nodes of a run read of its shards, epoch by epoch.
+    """What the nodes of a run download of its shards, epoch by epoch; `traffic` returns it.
 
-    A node needs a shard from its first use in an epoch to its last: then it is live. What a node
-    downloads are the shards that it needs in an epoch, each once and whole, if it keeps them while
-    they are live and no longer.
+    A shard is *live* on a node from its first use in an epoch to its last. If the node keeps shards
+    while they are live, and no longer, it downloads each shard that it needs in an epoch once.
 
     Parameters
     ----------
@@ -55,25 +54,25 @@ class Traffic(Answer):
     num_steps : tuple of int
         Unfinished steps of each epoch.
     num_shards, num_samples : int
-        Of the dataset.
+        Shards and samples in the dataset.
     num_nodes, ranks_per_node : int
     downloads : numpy.ndarray
-        int64, shape (epochs, nodes): samples of all shards that a node needs.
+        int64, shape (epochs, nodes): samples in all shards that a node downloads.
     live : numpy.ndarray
-        int64, shape (epochs, nodes): shards that a node needs at a time, at most.
+        int64, shape (epochs, nodes): most shards that are live on a node at a time.
     live_samples : numpy.ndarray
-        int64, shape (epochs, nodes): samples of the shards that it needs at a time, at most.
+        int64, shape (epochs, nodes): most samples in the shards that are live at a time.
     different : tuple of Different
-        For each epoch, how many shards its global batches mix.
+        For each epoch, from how many shards its global batches are.
     stops, live_at : numpy.ndarray
-        int64, shapes (points,) and (points, nodes): after how many steps, all epochs counted on,
-        and the most shards that were live since the point before.
+        int64, shapes (points,) and (points, nodes): after how many steps, counted over all epochs,
+        a point is, and the most shards that were live since the previous point.
     cache : int or None
-        Samples that a node's cache holds, beside what is live.
+        Samples that a node's cache can hold, besides what is live.
     hit_rates : dict of str to float
-        For each rule of what to keep, the share of the downloads of all epochs that it saves.
+        For each rule of what to keep, the share of all downloads that the cache saves.
     advice : tuple of str
-        For a `ShardShuffle`, why nodes do not keep their lanes, and what would do.
+        For a `ShardShuffle`: why nodes do not keep their lanes, and what to change.
 
     Examples
     --------
@@ -104,11 +103,11 @@ class Traffic(Answer):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Downloads of all nodes, over the dataset, for each epoch."""
+        """Samples that all nodes download in each epoch, divided by those of the dataset."""
         return tuple(sum(row) / self.num_samples for row in self.downloads.tolist())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types, the arrays as lists; `times` beside the downloads."""
+        """Return the fields as JSON types, with arrays as lists, and `times` too."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         found = {
             name: value.tolist() if isinstance(value, np.ndarray) else as_json(value)
@@ -147,32 +146,33 @@ def traffic(
     cache: int | None = None,
     epochs: Iterable[int] | None = None,
 ) -> Traffic:
-    """Return what the nodes of a run read of its shards: downloads, live shards, mixing, caches.
+    """Return what the nodes of a run download of its shards, and how well batches mix them.
 
-    This draws every sample of the epochs, some ten million a second, and holds 8 bytes for each
-    node and shard.
+    To choose an order for a dataset in shards, and to size disks and caches. It draws every sample
+    of the epochs, about 10 million a second, and needs 8 bytes for each node and shard.
 
     Parameters
     ----------
     plan : Plan
         Its world_size must be set.
     shards : array_like of int, shape (num_shards,), Column, path, or None
-        Samples in each shard, or an object with such `sizes`; None for those that the order knows,
-        such as a `ShardShuffle`.
+        Samples in each shard, or an object with such an attribute `sizes`; None if the order knows
+        them, as a `ShardShuffle` does.
     ranks_per_node : int, default 8
-        Ranks that share what they download: 0 to 7 are the first node.
+        Ranks that share what they download: by default, ranks 0 to 7 are the first node.
     cache : int, optional
-        Samples that a node can keep beside what is live. A shard is looked for when an epoch first
-        needs it. LRU drops what was needed longest ago; pinned keeps what came first; Belady drops
-        what is needed again last, which a plan knows.
+        Samples that a node can keep besides what is live. A node looks for a shard in the cache
+        when an epoch first needs it. LRU drops what was needed longest ago; pinned keeps what came
+        first; Belady drops what is needed again last, which a plan knows.
     epochs : iterable of int, optional
-        By default the first unfinished one. A cache helps only over several.
+        By default the first unfinished one. A cache helps only over several epochs.
 
     Raises
     ------
     IndexPlanError
-        If a number is out of range; if the sizes do not add up to the order's samples, or there are
-        none; if the epochs have more than 2**30 units, or there are 2**28 shards over all nodes.
+        If a number is out of range; if there are no sizes, or they do not add up to the order's
+        samples; if the epochs have more than 2**30 units, or nodes times shards exceed 2**28; if
+        the plan's world_size is open.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def traffic(
 
 
 class _Epoch(NamedTuple):
-    """What one epoch adds: the lists have a number, or a trace of shards, for each node."""
+    """What one epoch adds; the lists have a number, or a trace of shards, for each node."""
 
     num_steps: int
     different: Different
@@ -282,7 +282,7 @@ def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) ->
 def _node(
     first_steps: NDArray[np.int32], last_steps: NDArray[np.int32], sizes: Int64, points: Int64
 ) -> tuple[int, Int64, int, Int64]:
-    """Return samples of a node's shards, most live ones up to points, their samples, the trace.
+    """Return a node's downloads, its most live shards up to each point, their samples, its trace.
 
     Steps count from 1; 0 stands for shards that the node does not read.
     """
@@ -300,9 +300,9 @@ def _node(
 
 
 def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, Int64, Int64]]:
-    """Yield the samples of some steps, and where each node of each step ends; from which step on.
+    """Yield (first step, samples, where those of each node of each step end) for a few steps.
 
-    Of a step that has more samples than are drawn at a time, its nodes end where they are cut.
+    A step with more samples than are drawn at a time comes in several pieces.
     """
     order, block = plan.order, BLOCK // 256 if plan.order.deals_bins else BLOCK
     step = steps.first_step
@@ -335,7 +335,7 @@ def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, In
 
 
 def _hit_rates(found: list[_Epoch], sizes: Int64, cache: int) -> dict[str, float]:
-    """Return what each rule saves of the downloads of all nodes and epochs."""
+    """Return the share of all downloads, of all nodes and epochs, that each rule saves."""
     traces = [np.concatenate(each) for each in zip(*(each.traces for each in found), strict=True)]
     total = sum(sum(each.downloads) for each in found)
     hits = {name: sum(rule(each, sizes, cache) for each in traces) for name, rule in RULES.items()}

@@ -15,27 +15,27 @@ from indexplan.plan.bounds import steps_of, world_of
 if TYPE_CHECKING:
     from indexplan.plan.plan import Plan
 
-STEPS = 32  # at most so many are looked at
-UNITS = 2**21  # and as many as have at most so many units, or ranks, or else one
+STEPS = 32  # most steps that are computed
+UNITS = 2**21  # and most units, or ranks, in all of these steps, unless it is a single step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Work:
-    """What the units of some steps cost the ranks; padding is left out.
+    """How much work some steps give to each rank, with balance and without; padding is left out.
 
     Parameters
     ----------
     epoch, sub_epoch, num_steps : int
         `num_steps` are left in the sub-epoch.
     steps : tuple of int
-        Those that were looked at: evenly spread, the first and the last among them.
+        The steps that were computed: evenly spread, with the first and the last.
     as_dealt, balanced : numpy.ndarray
-        int64, shape (steps, ranks): the sums of the costs.
+        int64, shape (steps, ranks): the sum of the costs of each rank, without and with balance.
     in_turn : numpy.ndarray
-        int64, shape (steps, 2), as dealt and balanced: what a step costs ranks that wait for each
-        other after every inner batch, which is the sum of the costliest ones.
+        int64, shape (steps, 2), without and with balance: what a step costs ranks that wait for
+        each other after every inner batch, which is the sum of the costliest ones.
     largest : numpy.ndarray
-        int64, shape (steps,): the cost of the costliest unit, which one rank has to have.
+        int64, shape (steps,): the cost of the costliest unit, which some rank has to read.
     """
 
     epoch: int
@@ -49,9 +49,9 @@ class Work:
 
     @property
     def ratios(self) -> tuple[float, float, float]:
-        """The costliest rank's work over the mean, on average over the steps.
+        """The work of the costliest rank divided by the mean, averaged over the steps.
 
-        As dealt, with balance, and what balance cannot get below, as no unit is cut.
+        Without balance, with balance, and a lower bound for any balance, as units are not cut.
         """
         means = self.as_dealt.mean(axis=1)
         bound = np.maximum(self.largest, means)
@@ -61,7 +61,7 @@ class Work:
 
     @property
     def ratios_in_turn(self) -> tuple[float, float]:
-        """The same of ranks that wait for each other after every inner batch, without a bound."""
+        """The same for ranks that wait for each other after every inner batch; without a bound."""
         before, after = (self.in_turn / self.as_dealt.mean(axis=1, keepdims=True)).mean(axis=0)
         return float(before), float(after)
 
@@ -86,7 +86,7 @@ class Work:
 
 
 def work_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Work | None:
-    """Return the work of a sub-epoch's steps under a plan with balance; None where it has none."""
+    """Return the work of a sub-epoch's steps under a plan with balance; None if it has none."""
     steps, world_size = steps_of(plan, epoch, sub_epoch), world_of(plan)
     first, num_steps = steps.first_step, steps.num_steps - steps.first_step
     each = max(world_size, *plan.partition.sizes)
@@ -119,7 +119,7 @@ def work_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Work | None:
 
 
 def _by(merge: np.ufunc, costs: Int64, groups: Int64, num_groups: int) -> Int64:
-    """Return the sum, or the largest, of the cells' costs of each group."""
+    """Return the sum, or the maximum, of the costs of each group of cells."""
     merged = np.zeros(num_groups, np.int64)
     merge.at(merged, groups, costs)
     return merged

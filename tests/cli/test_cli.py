@@ -336,8 +336,8 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--global-batch-size", "2"],
-            "exactly one of --batch-size and --global-batch-size must be given; got both; "
-            "--batch-size counts a rank's units, --global-batch-size all ranks'",
+            "exactly one of --batch-size and --global-batch-size must be given; got both; pass "
+            "--batch-size for the units of one rank, or --global-batch-size for those of all",
         ),
         (
             ["--num-samples", "9", "--batch-size", "x"],

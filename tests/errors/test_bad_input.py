@@ -95,8 +95,8 @@ NEST = "pass how many units a batch holds, or a tuple such as (5, 3)"
         ),
         (
             {"batch_size": 1, "global_batch_size": 2},
-            "exactly one of batch_size and global_batch_size must be given; got both; "
-            "batch_size counts a rank's units, global_batch_size all ranks'",
+            "exactly one of batch_size and global_batch_size must be given; got both; pass "
+            "batch_size for the units of one rank, or global_batch_size for those of all",
         ),
         *(
             (

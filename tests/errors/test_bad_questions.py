@@ -21,7 +21,7 @@ HERE = "an unfinished step of epoch 0, sub-epoch 1"
 def test_ranks_and_steps(question: str, value: Any) -> None:
     """A rank is one of world_size, a step one of the sub-epoch's; negative numbers do not wrap."""
     ask = getattr(PLAN, question)
-    cure = "plan.replace(world_size=...) changes how many ranks there are"
+    cure = "use plan.replace(world_size=...) to change how many ranks there are"
     message = f"rank must be an integer from 0 to 1; got {value!r}; {cure}"
     refuses(message, ask, 0, 1, step=0, rank=value)
     message = f"step must be {HERE} from 0 to 1; got {value!r}; {WHICH}"
@@ -86,7 +86,7 @@ def test_ranges_of_steps(question: str) -> None:
             refuses(message, ask, 0, 1, rank=0, **{name: value})
     message = "stop_step must be at least 2, the start_step; got 1; swap them"
     refuses(message, ask, 0, 1, rank=0, start_step=2, stop_step=1)
-    cure = "plan.replace(world_size=...) changes how many ranks there are"
+    cure = "use plan.replace(world_size=...) to change how many ranks there are"
     refuses(f"rank must be an integer from 0 to 1; got 2; {cure}", ask, 0, 1, rank=2)
 
 

@@ -44,7 +44,7 @@ CASES: list[Case] = [
         "a balance of other samples",
         lambda: planned(ip.Balance([1, 2])),
         "balance's lengths must be 3 numbers, one for each sample of the order; got 2; pass the "
-        "dataset's own",
+        "length of each sample of the dataset",
     ),
     (
         "a balance of a length of 0",

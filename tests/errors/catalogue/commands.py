@@ -214,8 +214,8 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --global-batch-size 2",
         2,
-        "indexplan: exactly one of --batch-size and --global-batch-size must be given; got "
-        "both; --batch-size counts a rank's units, --global-batch-size all ranks'",
+        "indexplan: exactly one of --batch-size and --global-batch-size must be given; got both; "
+        "pass --batch-size for the units of one rank, or --global-batch-size for those of all",
         nothing,
     ),
     (

@@ -90,8 +90,8 @@ COMMANDS: list[Command] = [
     (
         "show plan.json --epoch 0 --step 0 --rank 2",
         2,
-        "indexplan: --rank must be an integer from 0 to 1; got 2; --world-size changes how many "
-        "ranks there are",
+        "indexplan: --rank must be an integer from 0 to 1; got 2; use --world-size to change how "
+        "many ranks there are",
         spec_file,
     ),
     (

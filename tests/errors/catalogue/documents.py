@@ -152,7 +152,7 @@ CASES: list[Case] = [
     (
         "a column's sum over pieces",
         lambda: PLAN.step_total(ORDER.lengths, 0, step=0),
-        "a column to sum must be None where the order cuts samples, of which a step reads parts; "
+        "a column to sum must be None, as the order cuts samples and a step reads parts of them; "
         "got <Column of 4 numbers, <i8>; multiply step_size by the order's length for tokens, or "
         "add up plan.spans",
     ),

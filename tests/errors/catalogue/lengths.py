@@ -167,8 +167,8 @@ CASES: list[Case] = [
     (
         "a sum over a step of another dataset",
         lambda: PLAN.step_total([1, 2], 0, step=0),
-        "a column to sum must be of 3 numbers, one for each sample; got 2; pass the dataset's own, "
-        "or None to count",
+        "a column to sum must be 3 numbers, one for each sample; got 2; pass a number for each "
+        "sample of the dataset, or None to count samples",
     ),
     (
         "a sum over a step that is too large",

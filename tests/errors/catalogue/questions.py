@@ -51,8 +51,8 @@ CASES: list[Case] = [
     (
         "a rank too many",
         lambda: WHOLE.batch(0, step=0, rank=2),
-        "rank must be an integer from 0 to 1; got 2; plan.replace(world_size=...) changes how "
-        "many ranks there are",
+        "rank must be an integer from 0 to 1; got 2; use plan.replace(world_size=...) to change "
+        "how many ranks there are",
     ),
     (
         "a step too many",
@@ -213,7 +213,7 @@ CASES: list[Case] = [
         "draws of very many sub-epochs",
         lambda: ip.draws(MIXED.replace(sub_epochs=2**40)),
         "sub_epochs that are left must be at most 65536, to be counted one by one; got "
-        "1099511627776; count with fewer",
+        "1099511627776; use fewer sub_epochs",
     ),
     (
         "draws of a sample that belongs to two sources",

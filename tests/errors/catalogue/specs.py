@@ -119,14 +119,14 @@ CASES: list[Case] = [
     (
         "no batch size",
         lambda: plan(batch_size=None),
-        "exactly one of batch_size and global_batch_size must be given; got neither; batch_size "
-        "counts a rank's units, global_batch_size all ranks'",
+        "exactly one of batch_size and global_batch_size must be given; got neither; pass "
+        "batch_size for the units of one rank, or global_batch_size for those of all",
     ),
     (
         "both batch sizes",
         lambda: plan(batch_size=1, global_batch_size=2),
-        "exactly one of batch_size and global_batch_size must be given; got both; batch_size "
-        "counts a rank's units, global_batch_size all ranks'",
+        "exactly one of batch_size and global_batch_size must be given; got both; pass batch_size "
+        "for the units of one rank, or global_batch_size for those of all",
     ),
     (
         "a batch size that is no integer",
@@ -270,7 +270,7 @@ CASES: list[Case] = [
     (
         "no words for a schedule",
         lambda: ip.parse_schedule(" "),
-        "a batch size must be text: a size, or phases such as '0:512 250000:768'; got ' '; name "
+        "a batch size must be text: a size, or phases such as '0:512 250000:768'; got ' '; write "
         "at least a size",
     ),
     (
@@ -340,7 +340,7 @@ CASES: list[Case] = [
     (
         "a parameter of 5,000 digits",
         lambda: ip.Phase(parameters={"a": 10**5000}),
-        "parameter 'a' must be of at most 4000 digits; got what cannot be written, of type int; "
-        "use a str",
+        "parameter 'a' must be an integer of at most 4000 digits; got what cannot be written, of "
+        "type int; use a str",
     ),
 ]

@@ -15,14 +15,14 @@ CASES: list[Case] = [
     (
         "reads of a plan that knows of no shards",
         lambda: ip.reads(WHOLE, None, 0),
-        "shards must be samples in each shard, as the order knows of none; got None; pass a list, "
-        "an array or a column of sizes",
+        "shards must be the number of samples in each shard, as the order does not know it; got "
+        "None; pass a list, an array or a column of sizes",
     ),
     (
         "shards of another dataset",
         lambda: ip.reads(WHOLE, [4, 4], 0),
-        "the sum of sizes must be 10, the samples of the plan's order; got 8; pass the sizes of "
-        "the shards of that dataset",
+        "the sum of sizes must be 10, the number of samples of the plan's order; got 8; pass the "
+        "sizes of the shards of that dataset",
     ),
     (
         "reads of no ranks",
@@ -38,8 +38,8 @@ CASES: list[Case] = [
     (
         "reads of a rank too many",
         lambda: ip.reads(WHOLE, [10], 0, ranks=[0, 2]),
-        "rank must be an integer from 0 to 1; got 2; plan.replace(world_size=...) changes how "
-        "many ranks there are",
+        "rank must be an integer from 0 to 1; got 2; use plan.replace(world_size=...) to change "
+        "how many ranks there are",
     ),
     (
         "reads of nothing",
