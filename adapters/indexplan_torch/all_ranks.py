@@ -17,7 +17,7 @@ class _LastStep(BatchSize):
     """A rank's batch size that knows how many rows of a pass's last step are valid.
 
     Accelerate's `gather_for_metrics` keeps `len(dataset) % (batch_size * num_processes)` rows of
-    it, which leaves padding out only where a pass is a whole epoch that nobody has resumed.
+    it, which leaves padding out only if a pass is a whole epoch that was not resumed.
     """
 
     def __mul__(self, num_processes: int) -> _LastStep:

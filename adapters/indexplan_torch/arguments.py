@@ -26,7 +26,7 @@ def integer(value: Any) -> int | None:
     """Return an integer of any type, such as NumPy's, as int; None of anything else."""
     try:
         return None if isinstance(value, bool) else operator.index(value)
-    except Exception:  # TypeError, or whatever a class of somebody's raises
+    except Exception:  # TypeError, or whatever a user's class raises
         return None
 
 

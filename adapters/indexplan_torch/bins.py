@@ -206,7 +206,7 @@ def _tensor(name: Any, value: Any) -> torch.Tensor:
         if isinstance(value, np.ndarray):
             return torch.from_numpy(np.array(value))  # a copy, as it may be mapped and read-only
         return torch.tensor(value)
-    except Exception:  # whatever torch raises, or a class of somebody's
+    except Exception:  # whatever torch or a user's class raises
         raise IndexPlanError(
             f"the field {shown(name)} must hold numbers, to be joined; got {shown(value)}; {OWN}"
         ) from None

@@ -44,7 +44,7 @@ def refuse_counting_bins(feed: Any) -> None:
     Raises
     ------
     IndexPlanError
-        If it would cut batches into micro-batches of so many samples.
+        If Composer would cut batches into micro-batches by that number.
     """
     if feed.form.keep_bins or not feed.plan.order.deals_bins:
         return

@@ -41,7 +41,7 @@ class Pass:
 
     `step` is the next that the loop has not received; `ahead` counts the batches that a loader has
     drawn for its workers beyond it. A pass is not `counted` where workers draw through another
-    object, so that nobody knows how far ahead of the loop they are.
+    object, so that it is unknown how far ahead of the loop they are.
     """
 
     def __init__(self, number: int, first: int, stop: int) -> None:

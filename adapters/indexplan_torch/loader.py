@@ -343,7 +343,7 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
         return  # some datasets do not know their length
     try:
         length = len(dataset)
-    except Exception as error:  # whatever a dataset of somebody's raises
+    except Exception as error:  # whatever a user's dataset raises
         raise IndexPlanError(
             f"dataset must return how many samples it has, if it has __len__; got {shown(error)} "
             f"from {type(dataset).__name__}; correct its __len__, or remove it"

@@ -64,7 +64,7 @@ def _integers(lengths: Any) -> torch.Tensor | None:
         return None if others else lengths.to(torch.int64)
     try:
         row = np.asarray(lengths)
-    except Exception:  # whatever NumPy raises, or a class of somebody's
+    except Exception:  # whatever NumPy or a user's class raises
         return None
     return torch.from_numpy(row.astype(np.int64)) if row.dtype.kind in "iu" else None
 

@@ -58,7 +58,7 @@ def main() -> None:
     """Make the plan, then print what it would download, or train."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="where the shards are, as `indexplan shards` was told")
-    parser.add_argument("--traffic", type=int, help="only count what so many ranks download")
+    parser.add_argument("--traffic", type=int, help="only count what this many ranks download")
     parser.add_argument("--max-steps", type=int, help="stop after this many steps")
     options = parser.parse_args()
 

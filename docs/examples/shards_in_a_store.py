@@ -85,7 +85,7 @@ def train(options: argparse.Namespace) -> None:
 def main() -> None:
     """Set up the ranks, and train on all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", required=True, help="where Parquet files with id, x and y lie")
+    parser.add_argument("--store", required=True, help="folder of Parquet files with id, x and y")
     parser.add_argument("--cache-dir", required=True, help="a folder on a disk of the node")
     parser.add_argument("--part", type=int, default=2, help="of the dataset, the cache has room")
     parser.add_argument("--checkpoint", type=Path, required=True)

@@ -18,12 +18,12 @@ def add_force(command: argparse.ArgumentParser) -> None:
 
 
 def check_size(options: Any, path: str, num_bytes: int) -> None:
-    """Ask whether to write so many bytes, if they are many.
+    """If more than 100 GB are to be written, ask at a terminal whether to.
 
     Raises
     ------
     IndexPlanError
-        If nobody agrees; nothing has been written then.
+        If the answer is no, or there is no terminal to ask at.
     """
     if options.force or num_bytes <= LIMIT:
         return

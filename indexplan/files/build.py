@@ -255,7 +255,7 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
 
 
 def _check_num_chunks(build: Build) -> None:
-    """Raise `IndexPlanError` if no plan directory can have so many chunk files."""
+    """Raise `IndexPlanError` if there are more chunk files than a plan directory can have."""
     if build.num_chunks > NUM_CHUNKS_MAX:
         cure = "build fewer epochs, or leave units_per_chunk out"
         raise wrong("the number of chunk files", "at most 2**26", build.num_chunks, cure)

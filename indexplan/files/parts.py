@@ -54,7 +54,7 @@ def check_part(part: Any) -> tuple[int, int]:
     """Return (number, of how many), or raise `IndexPlanError`."""
     try:
         number, of = part
-    except Exception:  # TypeError, ValueError, or whatever a class of somebody's raises
+    except Exception:  # TypeError, ValueError, or whatever a user's class raises
         rule = "a pair (number, of how many), such as (1, 4)"
         raise wrong("part", rule, part, "leave it out to build all") from None
     cure = "pass (number, of how many), such as (1, 4)"

@@ -274,7 +274,7 @@ def _tiling(plan: Plan, steps: Steps) -> list[str]:
     """Return what is wrong with how steps cover [start, stop), the unread part of a sub-epoch."""
     place, step, problems = steps.start, steps.first_step, []
     if steps.policy.crosses and steps.spans:
-        place = steps.spans[0].start  # the steps before own what lies between
+        place = steps.spans[0].start  # the units in between belong to the steps before
     for span in steps.spans:
         if (span.start, span.step) != (place, step):
             problems.append(f"{_where(steps)}: {span} must start at {place}, step {step}")

@@ -86,7 +86,7 @@ def _checked(law: Law, look: Look) -> Check:
             total += count
             if problem:
                 break
-    except Exception as error:  # whatever somebody's order raises
+    except Exception as error:  # whatever a user's order raises
         problem, cause = f"{type(error).__name__}{look.where} ({error})", error
     if problem:
         rule = f"{shown(look.order)} must {law.words}; got {problem}"

@@ -80,7 +80,7 @@ class Row:
             self.first = self.order.take(self.epoch, self.positions.copy())
         except IndexPlanError as error:
             return str(error)
-        except Exception:  # whatever somebody's order raises: the laws will run into it again
+        except Exception:  # whatever a user's order raises: the laws will run into it again
             return ""
         return ""
 

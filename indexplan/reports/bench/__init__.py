@@ -1,1 +1,1 @@
-"""Measuring a plan on the machine at hand, for `indexplan bench`."""
+"""Measure a plan on this machine, for `indexplan bench`."""

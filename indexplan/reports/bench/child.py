@@ -1,4 +1,4 @@
-"""What `bench` measures in a process of its own: a first batch from the start, torch's sampler.
+"""What `bench` measures in new processes: the first batch since the start, and torch's sampler.
 
 Run as `python -m indexplan.reports.bench.child JOB '{...}'`; it prints one JSON object.
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any
 
-SMALL = 10**6  # what torch's time for more samples is extrapolated from
+SMALL = 10**6  # samples from which torch's time for more is extrapolated
 
 
 def first_batch(plan: str, columns: list[str]) -> None:
-    """Say when the first batch was there, and how much memory another such plan adds to that."""
+    """Print when the first batch was there, and how much memory one more such plan takes."""
     from indexplan.plan.plan import Plan
 
     whole = Plan.from_json(plan, columns=columns)
@@ -36,7 +36,7 @@ def first_batch(plan: str, columns: list[str]) -> None:
 
 
 class Sized:
-    """A dataset of which only the size is asked."""
+    """A dataset that has only a size."""
 
     def __init__(self, num_samples: int) -> None:
         self.num_samples = num_samples
@@ -75,7 +75,7 @@ def _say(result: dict[str, Any]) -> None:
 
 
 def _peak_bytes() -> int | None:
-    """Forget the highest memory so far, and return it as of now; None without Linux's /proc."""
+    """Reset the highest memory use to the current one and return it; None without Linux's /proc."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
         return _high_water()

@@ -1,4 +1,4 @@
-"""How fast a plan answers on this machine, beside the sampler that torch has for it."""
+"""bench: how fast a plan answers on this machine, compared with torch's DistributedSampler."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from indexplan.plan.plan import Plan, check_plan
 from indexplan.reports.bench.rows import Bench, Row, show_memory, show_time
 
 SHARE = 2**22  # indices of a rank's share that are drawn: 10 ms of work
-ROUNDS = 30  # of each small question, of which the median is kept
+ROUNDS = 30  # how often each small question is asked; the median is kept
 TORCH_LIMIT = 10.0  # seconds that torch's sampler may be expected to take
 TORCH_BYTES = {True: 48, False: 40}  # per sample: a list of ints; shuffled, a tensor too
 LITTLE = 10**5  # bytes below which a growth of memory is noise
-TIMEOUT = 120.0  # seconds after which a process is given up, should the expectation be wrong
+TIMEOUT = 120.0  # seconds after which a process is stopped, in case the estimate was wrong
 
 
 def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -> Bench:
-    """Measure what a plan's answers cost on this machine, in some seconds.
+    """Measure how long a plan's answers take on this machine, in a few seconds.
 
-    Each time is the median of several runs. torch's DistributedSampler is measured beside it, in a
-    process of its own, where it is installed, fits in memory, and is expected to take less than
-    10 seconds; else its row says so.
+    Each time is the median of several runs. torch's DistributedSampler is measured too, in a
+    process of its own, if it is installed, fits in memory, and is expected to take less than
+    10 seconds; else its row says why not.
 
     Parameters
     ----------
     plan : Plan
-        Of any size; an open world_size counts as 1. Rank 0 is asked.
+        A plan of any size; if its world_size is not set, it is taken as 1. Rank 0 is measured.
     progress : callable, optional
-        Called with the number of finished measurements and of all, from (0, all) on.
+        Called as progress(measurements_done, measurements_in_all), from 0 on.
 
     Returns
     -------
     Bench
-        A row each for the first batch of a new process and of a new epoch, the share of one rank
-        by 1 thread and by more, a batch of a random step, a resume, a sample's place, and torch.
+        Rows for the first batch of a new process and of a new epoch, the share of one rank with 1
+        thread and with more, a batch at a random step, a resume, finding a sample, and torch.
 
     Raises
     ------
     IndexPlanError
-        If the plan's first sub-epoch has no step.
+        If the plan's first sub-epoch has no step, or a process that measures fails.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
 
 
 def _firsts(plan: Plan) -> list[Row]:
-    """Time first batches: of processes, and of new plans that each ask for another epoch."""
+    """Time first batches: of new processes, and of new plans, each in another epoch."""
     ends, peak_bytes = [], None
     with tempfile.TemporaryDirectory() as folder:
         options = {"plan": plan.to_json(), "columns": _paths(plan, folder)}
@@ -124,7 +124,7 @@ def _firsts(plan: Plan) -> list[Row]:
 
 
 def _paths(plan: Plan, folder: str) -> list[str]:
-    """Return the paths of a plan's columns; those that have none are written to a folder."""
+    """Return the paths of a plan's columns; those without a file are written to a folder."""
     paths = []
     for digest, column in plan.columns.items():
         path = column.path
@@ -217,7 +217,7 @@ def _torch(plan: Plan, free_bytes: int | None) -> Row:
 
 
 def _compared(rows: list[Row]) -> Iterator[Row]:
-    """Say of torch's row how many times as much it takes as the plan's first batch of an epoch."""
+    """Add to torch's row how many times the time and memory of the plan's first batch it takes."""
     ours = next(row for row in rows if row.key == "first_batch")
     for row in rows:
         if row.key != "torch" or row.seconds is None or ours.seconds is None:
@@ -232,8 +232,8 @@ def _compared(rows: list[Row]) -> Iterator[Row]:
 
 
 def _child(job: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return what a process of its own measures."""
-    root = str(Path(__file__).parents[3])  # what holds the package
+    """Run a measurement in a new process, and return its result."""
+    root = str(Path(__file__).parents[3])  # the folder of the package
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(  # noqa: S603 (this interpreter, and a module of this package)
         [sys.executable, "-m", f"{__package__}.child", job, json.dumps(options)],

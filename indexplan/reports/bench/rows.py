@@ -13,19 +13,20 @@ from indexplan.version import __version__
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement.
+    """One measurement of `bench`.
 
     Attributes
     ----------
     key, name : str
-        For programs and for people.
+        Its name, for programs and for people.
     seconds : float or None
         The median time of one answer; None if it was not measured, and `note` says why.
     num_indices : int
-        Indices in one answer; 0 where there are none.
+        Indices in one answer; 0 if an answer has none.
     peak_bytes : int or None
-        The highest memory, in bytes, on top of what the process held; None if not measured.
+        The highest memory use, in bytes, above what the process had before; None if not measured.
     note : str
+        Why there is no time, or a comparison.
     """
 
     key: str
@@ -45,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bench(Answer):
-    """What `bench` measured; `str` of it is a table.
+    """What `bench` measured; printed, it is a table.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class Bench(Answer):
         lines = [f"{size}, {ranks}; {counted(self.num_cores, 'core')}{free}", ""]
         rows = [("", "time", "per index", "million/s", "memory")]
         for row in self.rows:
-            if row.seconds is None:  # its note says why
+            if row.seconds is None:  # its note below says why
                 continue
             each = row.ns_per_index
             rows.append(
@@ -97,7 +98,7 @@ class Bench(Answer):
 
 
 def show_time(seconds: float | None) -> str:
-    """Write seconds in the unit that suits them; nothing for None."""
+    """Write seconds in a suitable unit; "" for None."""
     if seconds is None:
         return ""
     if seconds >= 1:
@@ -106,7 +107,7 @@ def show_time(seconds: float | None) -> str:
 
 
 def show_memory(num_bytes: int | None) -> str:
-    """Write bytes in decimal units; nothing for None."""
+    """Write bytes in decimal units; "" for None."""
     if num_bytes is None:
         return ""
     return f"{num_bytes / 1e9:,.1f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:,.1f} MB"
