@@ -1,4 +1,4 @@
-"""Answers: what a plan's questions return, in one shape for programs, people and notebooks."""
+"""Answers: results that can be read by programs, by people and in notebooks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LONGEST = 300  # characters of a field in a notebook
 
 
 class Answer(abc.ABC):
-    """A frozen dataclass that a command prints: as JSON for programs, as text for people.
+    """The base of results that can be printed for people, or turned into JSON for programs.
 
-    Notebooks show the text. What an answer quotes, such as a file's name, is neither markup to them
-    nor a command to a terminal.
+    `str` is the text that a command prints, and `to_dict()` are the JSON types. Notebooks show the
+    text. What it quotes, such as a file's name, is escaped for notebooks and terminals.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Answer(abc.ABC):
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as JSON types: its fields, by their names."""
+        """Return the answer as JSON types: its fields by name."""
         names = [field.name for field in fields(self)]  # type: ignore[arg-type]  # of a dataclass
         return {name: as_json(getattr(self, name)) for name in names}
 
@@ -40,13 +40,13 @@ class Answer(abc.ABC):
         """Return what the command prints."""
 
     def _repr_html_(self) -> str:
-        """Return the text for notebooks, with everything escaped."""
+        """Return the text for notebooks, escaped."""
         return html_of_text(str(self))
 
 
 @dataclass(frozen=True)
 class Shown(Answer):
-    """An answer that has no class of its own: its data, and its words."""
+    """An answer without a class of its own: its data and its text."""
 
     data: Mapping[str, Any]
     words: str
@@ -73,14 +73,14 @@ def as_json(value: Any) -> Any:
 
 
 def html_of_text(text: str) -> str:
-    """Return a text for notebooks, with everything escaped, in the colours of the page."""
+    """Return a text for notebooks, escaped, in the colours of the page."""
     import html  # which only a notebook needs
 
     return f"<pre>{html.escape(printable_lines(text))}</pre>"
 
 
 def html_of_fields(value: Any) -> str:
-    """Return a dataclass or a named tuple for notebooks: what its `repr` holds, a line a field."""
+    """Return a dataclass or named tuple for notebooks: the fields in its `repr`, one per line."""
     names = [field.name for field in fields(value) if field.repr] if is_dataclass(value) else []
     names = list(getattr(value, "_fields", names))
     if not names:
@@ -96,17 +96,17 @@ def _on_one_line(value: Any) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], least: Sequence[int] = ()) -> list[str]:
-    """Align cells in columns, the first to the left; on a narrow terminal, in tables below others.
+    """Align cells in columns, the first one to the left; on a narrow terminal in several tables.
 
-    Each has the first column again. Lines have 80 columns at most, so that what is not shown at a
-    terminal, or at a wide one, is the same everywhere.
+    Each of these repeats the first column. Lines have at most 80 characters, so that the text in a
+    file, or on a wide terminal, is the same everywhere.
 
     Parameters
     ----------
     rows : sequence of sequence of str
-        The headings, and cells; of equal lengths.
+        The headings, and then the cells of each row; all of equal lengths.
     least : sequence of int
-        The least width of each column.
+        The minimum width of each column.
 
     Examples
     --------
@@ -135,5 +135,5 @@ def table(rows: Sequence[Sequence[str]], least: Sequence[int] = ()) -> list[str]
 
 
 def printable_lines(text: str) -> str:
-    """Return a text of any number of lines, with escapes for what else is not printable."""
+    """Return a text with escapes for everything that is not printable, except line ends."""
     return "\n".join(printable(line) for line in text.split("\n"))

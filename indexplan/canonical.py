@@ -1,4 +1,4 @@
-"""Canonical JSON, which fingerprints are taken of, and strict reading of JSON objects."""
+"""Canonical JSON, of which fingerprints are computed, and strict reading of JSON objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from indexplan.errors import IndexPlanError, shown, wrong
 
 DEEPEST = 50
-# Brackets, colons and quotes in a JSON text: what is read costs some 80 bytes for each at most.
+# Most brackets, colons and quotes in a JSON text: the result takes at most some 80 bytes for each.
 MOST_MARKS = 2**20
 
 
@@ -26,13 +26,13 @@ BY_WHOM = "write it with to_json, or read it with the version of indexplan that 
 def parse_json_object(
     what: str, text: str | bytes, cure: str = AS_WRITTEN, most_marks: int = MOST_MARKS
 ) -> dict[str, Any]:
-    """Return the JSON object that `text` holds; `cure` is what to do if it holds none.
+    """Return the JSON object in `text`; `cure` goes into the message if there is none.
 
     Raises
     ------
     IndexPlanError
-        If the text is not JSON, is not an object, names a field twice, holds NaN or infinity, or
-        has more than `most_marks` (2**20) brackets, colons and quotes.
+        If the text is not JSON, is not an object, names a field twice, holds NaN or infinity, is
+        nested too deeply, or has more than `most_marks` (2**20) brackets, colons and quotes.
     """
     if not isinstance(text, str | bytes):
         raise wrong(what, "JSON text", text, cure)
@@ -48,7 +48,7 @@ def parse_json_object(
         return fields
 
     def refuse(constant: str) -> NoReturn:
-        raise wrong(what, "JSON, which has no such constant", constant, cure)
+        raise wrong(what, "JSON without NaN and infinity", constant, cure)
 
     def finite(number: str) -> float:
         return value if isfinite(value := float(number)) else refuse(number)
@@ -66,7 +66,7 @@ def parse_json_object(
     for _ in range(DEEPEST):
         values = (each.values() if isinstance(each, dict) else each for each in level)
         level = [value for each in values for value in each if isinstance(value, dict | list)]
-    if level:  # whatever walks through it later would run out of stack
+    if level:  # later recursions through it would overflow the stack
         raise IndexPlanError(f"{what} must nest at most {DEEPEST} levels deep; got more; {cure}")
     return data
 

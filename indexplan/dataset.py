@@ -1,4 +1,4 @@
-"""A dataset's identity: how many samples, and enough to notice that it has changed."""
+"""The identity of a dataset: its number of samples, and what shows that it has changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from indexplan.errors import (
     wrong,
 )
 
-AS_RETURNED = "pass what to_dict returned, or restore the file that it is from"
+AS_RETURNED = "pass what to_dict returned, or restore the file that it comes from"
 
 _FIELDS: dict[str, tuple[type, ...]] = {
     "kind": (str,),
@@ -37,23 +37,26 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What a plan remembers of the dataset that it was built for; make one with `Dataset.scan`.
+    """The identity of a dataset, from which a plan directory notices that the dataset has changed.
+
+    Make one with `Dataset.scan`, and pass it to `save`.
 
     Parameters
     ----------
     kind : str
-        "folder" of files, sample i being the i-th by relative name; "npy", the rows of a `.npy`
-        file; "parquet shards" and the like, the `identity` of `Shards`.
+        "folder": files, where sample i is the i-th by relative name; "npy": the rows of a `.npy`
+        file; "parquet shards" and the like: the `identity` of `Shards`.
     pattern : str or None
-        Which files of the folder are samples.
+        Which files of a folder are samples.
     num_samples, num_bytes : int
-        Files or rows; bytes of all files together.
+        The number of files or rows, and the bytes of all files together.
     names_sha256, sizes_sha256 : str or None
-        Digests of a folder's relative names, and of its files' sizes in bytes.
+        Hashes of a folder's relative names, and of its files' sizes in bytes.
     header : str or None
-        A `.npy` file's dtype, shape and memory order; how many shards' footers, and their digest.
+        A `.npy` file's dtype, shape and memory order; for shards, the number of their footers, and
+        the hash of these.
     names : tuple of str
-        A folder's relative names, by index. Not a part of the identity, and not saved.
+        A folder's relative names by index. Not part of the identity, and not saved.
 
     Examples
     --------
@@ -81,15 +84,15 @@ class Dataset:
         Parameters
         ----------
         path : str or path-like
-            A folder, whose files under `pattern` are the samples; or a `.npy` file, whose rows
-            are. File contents are not read, only names, sizes and the `.npy` header.
+            A folder, whose files that match `pattern` are the samples; or a `.npy` file, whose rows
+            are the samples. Only names, sizes and the `.npy` header are read, not the contents.
         pattern : str, default "**/*"
-            As `pathlib.Path.glob` takes it. Hidden files count where it matches them.
+            As for `pathlib.Path.glob`. Hidden files count if it matches them.
 
         Raises
         ------
         IndexPlanError
-            If there is no such dataset, or no sample in it.
+            If there is no such dataset, it cannot be read, or it has no samples.
         """
         root = Path(path_text("dataset", path, "pass where the folder or the .npy file is"))
         if not isinstance(pattern, str):
@@ -141,7 +144,7 @@ class Dataset:
                 shape, fortran, dtype = read(stream)
             except OSError:
                 raise
-            except Exception as error:  # NumPy reads headers as Python, which raises anything
+            except Exception as error:  # NumPy evaluates headers as Python, which raises anything
                 got = str(error).partition("\n")[0]
                 cure = "write it with numpy.save"
                 raise IndexPlanError(f"{file} must be a .npy file; got {got!r}; {cure}") from None
@@ -181,7 +184,7 @@ class Dataset:
         return cls(**data)
 
     def check_same(self, built_for: Dataset) -> None:
-        """Raise `PlanFileError`, saying what changed, unless this is the dataset of a plan."""
+        """Raise `PlanFileError`, saying what changed, unless this equals the dataset of a plan."""
         if not isinstance(built_for, Dataset):
             raise wrong("built_for", "a Dataset", built_for, "pass what Dataset.scan returned")
         if self == built_for:
@@ -212,20 +215,20 @@ class Dataset:
 
 
 class Identified(Protocol):
-    """Something that a plan knows by the identity of its dataset, as it does `Shards`."""
+    """Something with the identity of a dataset, such as `Shards`."""
 
     @property
     def identity(self) -> Dataset:
-        """What a plan remembers."""
+        """The identity that a plan directory stores."""
 
 
 def dataset_of(dataset: Any) -> Dataset | None:
-    """Return a `Dataset`, the one that `Shards` are known by, or None.
+    """Return a `Dataset` as it is, or the identity of `Shards`, or None.
 
     Raises
     ------
     IndexPlanError
-        If it is something else.
+        If it is none of these.
     """
     if dataset is None or isinstance(dataset, Dataset):
         return dataset
@@ -237,5 +240,5 @@ def dataset_of(dataset: Any) -> Dataset | None:
 
 
 def _sha256(text: str) -> str:
-    # surrogateescape: names on disk are bytes, and need not be UTF-8
+    # surrogateescape, as names on disk are bytes that need not be UTF-8
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

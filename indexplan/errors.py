@@ -1,4 +1,4 @@
-"""What can go wrong, and the one way to say it: what, the rule, the value, the cure."""
+"""Errors, whose messages all have the same form: what, the rule, the value, the cure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-LONGEST = 300  # characters of a value that a message shows
-LONGEST_MESSAGE = 1500  # of a whole message: what it quotes is cut out of its middle
+LONGEST = 300  # most characters of a value in a message
+LONGEST_MESSAGE = 1500  # most characters of a whole message, whose middle is cut out beyond
 
 
 class IndexPlanError(ValueError):
-    """A value that breaks a rule; the message names the value, the rule and the cure.
+    """Raised for every wrong argument; the message names the value, the rule and the cure.
+
+    It is a `ValueError`.
 
     Examples
     --------
@@ -26,8 +28,7 @@ class IndexPlanError(ValueError):
     """
 
     def __init__(self, message: str = "") -> None:
-        # whatever a message quotes, it is one line that somebody can read, and that no terminal
-        # takes for a command
+        # escape what a message quotes, so that it is one line, and holds no terminal commands
         text = printable(message)
         if len(text) > LONGEST_MESSAGE:
             half = LONGEST_MESSAGE // 2
@@ -36,7 +37,7 @@ class IndexPlanError(ValueError):
 
 
 class PlanFileError(IndexPlanError):
-    """A plan directory, or the dataset it was built for, is not what it has to be.
+    """Raised if a file of a plan, or the dataset that it was built for, is damaged or another one.
 
     Examples
     --------
@@ -55,28 +56,28 @@ def wrong(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
 
 
 def shown(value: object) -> str:
-    """Write a value in one line that somebody can read: an array's repr has many."""
+    """Return a value's repr as one readable line; an array's repr has many."""
     try:
         text = " ".join(line.strip() for line in repr(value).splitlines())
-    except Exception:  # an integer of 5,000 digits, a list in itself, a class that is wrong
-        return f"what cannot be written, of type {type(value).__name__}"
+    except Exception:  # an integer of 5,000 digits, or a class whose repr raises
+        return f"a value of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def printable(text: str) -> str:
-    """Return a text with escapes for what is not printable: line ends, terminals' commands."""
+    """Return a text with escapes for what is not printable: line ends, terminal commands."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number of things: 1 step, 1,024 steps."""
+    """Return a number with its noun: 1 step, 1,024 steps."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def did_you_mean(word: object, names: Iterable[str]) -> str:
-    """Return "did you mean NAME? " of the name that is nearest; nothing if none is near."""
+    """Return "did you mean NAME? " with the most similar name; an empty text if none is similar."""
     from difflib import get_close_matches  # which only an error needs
 
     near = get_close_matches(word, list(names), n=1) if isinstance(word, str) else []
@@ -84,25 +85,26 @@ def did_you_mean(word: object, names: Iterable[str]) -> str:
 
 
 def path_text(what: str, path: Any, cure: str) -> str:
-    """Return a path as a string that files can have, or raise `IndexPlanError`."""
+    """Return a path as a string that can name a file, or raise `IndexPlanError`."""
     try:
         text = os.fspath(path)
         right = isinstance(text, str) and b"\0" not in os.fsencode(text)
-    except Exception:  # no path, one whose __fspath__ is wrong, or with half a character in it
+    except Exception:  # not a path, or one with a wrong __fspath__ or a lone surrogate
         right = False
     if not right:
-        raise wrong(what, "a str, or a path-like object of one", path, cure)
+        raise wrong(what, "a str or path-like object", path, cure)
     return str(text)
 
 
 def check_callable(what: str, function: Any) -> None:
-    """Raise `IndexPlanError` unless it can be called, or is None."""
+    """Raise `IndexPlanError` unless `function` is callable or None."""
     if function is not None and not callable(function):
-        raise wrong(what, "a function", function, "leave it out, or pass one of two integers")
+        cure = "leave it out, or pass a function of two integers"
+        raise wrong(what, "a function", function, cure)
 
 
 def cure_of(error: OSError, otherwise: str) -> str:
-    """Return what to do about a file that the system refuses to open, or `otherwise`."""
+    """Return what to do if the system refuses to open a file; by default, `otherwise`."""
     if error.errno == errno.EMFILE:
         return "raise the limit on open files (ulimit -n), or close some"
     if error.errno == errno.ENFILE:
@@ -113,17 +115,17 @@ def cure_of(error: OSError, otherwise: str) -> str:
 def integer(
     what: str, value: Any, start: int, stop: int, cure: str, kind: str = "an integer"
 ) -> int:
-    """Return `value` as a Python int, if it is an integer in [start, stop).
+    """Return `value` as a Python int if it is an integer in [start, stop).
 
-    Python and NumPy integers are accepted; floats and booleans are not, even where they are whole.
-    `kind` says in the message what the integer is one of.
+    Python and NumPy integers are accepted, booleans and floats are not, even if they are whole.
+    `kind` is what the message calls such an integer.
 
     Raises
     ------
     IndexPlanError
         If `value` is not an integer, is a boolean, or lies outside [start, stop).
     """
-    if type(value) is int and start <= value < stop:  # the common case, on the path of every batch
+    if type(value) is int and start <= value < stop:  # the common case, several times per batch
         return value
     rule = f"{kind} from {start} to {_last(stop)}"
     if stop == start + 1:
@@ -132,7 +134,7 @@ def integer(
         raise wrong(what, rule, value, cure)
     try:
         number = int(operator.index(value))
-    except Exception:  # TypeError, or whatever a class of somebody's raises
+    except Exception:  # TypeError, or whatever a user's class raises
         raise wrong(what, rule, value, cure) from None
     if not start <= number < stop:
         raise wrong(what, rule, number, cure)
@@ -140,6 +142,6 @@ def integer(
 
 
 def _last(stop: int) -> str:
-    """Write the largest allowed integer the way people read it: 2**63 - 1, not its 19 digits."""
+    """Return the largest allowed integer as people read it: 2**63 - 1, not its 19 digits."""
     power = stop.bit_length() - 1
     return f"2**{power} - 1" if power >= 31 and stop == 1 << power else str(stop - 1)

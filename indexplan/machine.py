@@ -1,4 +1,4 @@
-"""What this process may use of the machine: cores and memory."""
+"""The cores and the memory of the machine that this process may use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def num_cores() -> int:
-    """Return the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -19,7 +19,7 @@ def thread_counts(num_cores: int) -> list[int]:
 
 
 def free_bytes() -> int | None:
-    """Return the memory that is free, and that this container may use; None if it is not known."""
+    """Return the free memory that this process, or its container, may use; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))

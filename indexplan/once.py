@@ -1,4 +1,4 @@
-"""Answers that an object works out once, without a lock that a fork could leave locked."""
+"""Attributes that an object computes once, without a lock that a fork could leave locked."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # what it is to who asks; pyright finds no attribute of a protocol behind a descriptor
+    # it behaves like a property; behind a descriptor pyright finds no attribute of a protocol
     once = property
 else:
 
     class once:  # noqa: N801 (a decorator)
-        """A method without arguments that becomes an attribute when it is first asked for.
+        """A method without arguments whose result becomes an attribute at the first access.
 
-        As `functools.cached_property`, which up to Python 3.11 holds one lock for all objects of a
-        class while it works: a process that is forked meanwhile would wait for it for ever. Here
-        two threads that ask at once both work it out.
+        Like `functools.cached_property`, which up to Python 3.11 holds one lock for all objects of
+        a class while it computes: a process that is forked meanwhile would wait for it forever.
+        Here, two threads with a simultaneous first access both compute it.
         """
 
         def __init__(self, method: Callable[[Any], Any]) -> None:
@@ -24,7 +24,7 @@ else:
             self.__doc__ = method.__doc__
 
         def __get__(self, instance: object | None, owner: type) -> Any:
-            """Return the answer; from now on Python finds it in the object itself."""
+            """Return the result; from now on Python finds it in the object itself."""
             if instance is None:
                 return self
             return vars(instance).setdefault(self.name, self.method(instance))

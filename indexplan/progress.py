@@ -1,4 +1,4 @@
-"""A bar that shows how far a long call is, in a terminal or a notebook."""
+"""A progress bar for long calls, in a terminal or a notebook."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from indexplan.errors import IndexPlanError
 
 
 class ProgressBar:
-    """A bar with rate and remaining time, to pass as `progress`; a widget in notebooks.
+    """A progress bar with rate and remaining time, to pass as `progress` to `save` and other calls.
 
-    Needs tqdm, which `pip install 'indexplan[cli]'` brings. Notebooks without ipywidgets show a bar
-    of text. A bar ends when all is done, and may be passed to another call then.
+    Needs tqdm, which `pip install 'indexplan[cli]'` installs. In notebooks it is a widget, or text
+    where ipywidgets is missing. It ends when the call is done, and can then be passed to another.
 
     Parameters
     ----------
     words : str
-        What stands before the bar.
+        The text before the bar.
     unit : str, default "B"
-        What is counted: `save`, `finish`, `verify` and `export` count bytes.
+        The unit of what is counted: `save`, `finish`, `verify` and `export` count bytes.
 
     Raises
     ------
@@ -38,7 +38,7 @@ class ProgressBar:
     def __init__(self, words: str, unit: str = "B") -> None:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that there are no widgets: text will do
+                warnings.simplefilter("ignore")  # that widgets are missing, as text will do
                 from tqdm.auto import tqdm
         except ImportError as error:
             rule = "tqdm must be installed for progress bars"
@@ -47,7 +47,7 @@ class ProgressBar:
         self._bar: Any = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how much is done; the first call starts the bar, and the last one ends it."""
+        """Show that `done` of `total` are done; the first call starts the bar, the last ends it."""
         if self._bar is None:
             self._bar = self._tqdm(
                 total=total,

@@ -1,4 +1,4 @@
-"""Key words: everything random is hashed from (seed, purpose, epoch), never added up."""
+"""Key words: everything random is hashed from (seed, purpose, epoch); seeds are never added."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from indexplan.errors import integer, wrong
 
-# Purposes: other streams of one seed.
+# Purposes: each is an independent random stream of a seed.
 SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)
 WEIGHTED, WEIGHTED_ROW, MIXTURE, CLASS_ROWS, CLASS_NUMBERS, MEMBERS, LOCAL = range(4, 11)
 SHARDS, PIECES, LANES = range(11, 14)
 BINS, STRATA, PHASES, DOCUMENTS, SPLITS = range(14, 19)
 
 SEED_STOP = 2**128
-MOST_EPOCHS = 2**20  # that a call names, as it lists them
-EPOCH_STOP = 2**32  # a larger epoch would spill into a second word and collide with another key
+MOST_EPOCHS = 2**20  # most epochs that a call may ask for, as it lists them
+EPOCH_STOP = 2**32  # a larger epoch would need a second word, and could collide with another key
 
 
 def check_seed(seed: Any) -> int:
@@ -34,16 +34,16 @@ def check_epoch(epoch: Any) -> int:
 
 
 def check_epochs(epochs: Any) -> list[int]:
-    """Return some epochs as a list of ints, or raise `IndexPlanError`."""
+    """Return epochs as a list of ints in [0, 2**32), or raise `IndexPlanError`."""
     try:
         some = islice(iter(epochs), MOST_EPOCHS + 1)
-    except Exception:  # TypeError, or whatever a class of somebody's raises
+    except Exception:  # TypeError, or whatever a user's class raises
         cure = "pass range(3), or [3] for one"
         raise wrong("epochs", "an iterable of integers", epochs, cure) from None
     numbers = [check_epoch(epoch) for epoch in some]
     if len(numbers) > MOST_EPOCHS:
         got = epochs if isinstance(epochs, range) else "more"
-        raise wrong("epochs", f"at most {MOST_EPOCHS} of them", got, "name some at a time")
+        raise wrong("epochs", f"at most {MOST_EPOCHS} epochs", got, "pass fewer at a time")
     return numbers
 
 
@@ -64,17 +64,17 @@ def key_words(seed: int, purpose: int, epoch: int, count: int) -> NDArray[np.uin
 
 
 def worker_seed(seed: int, *, epoch: int, rank: int, worker: int) -> int:
-    """Return a seed for what a worker of a rank draws in an epoch, such as augmentation.
+    """Return the seed of what a loader's worker draws in an epoch, such as augmentation.
 
-    Hashed from all four, so that no two workers of any ranks, epochs or seeds share a stream:
-    data order comes from the plan and is one for all, augmentation must differ.
+    It is hashed from all four numbers, so that no two workers, ranks, epochs or seeds draw the
+    same: while all ranks must agree on the order of the samples, their augmentation must differ.
 
     Parameters
     ----------
     seed : int
-        0 <= seed < 2**128, the run's.
+        The seed of the run, 0 <= seed < 2**128.
     epoch, rank, worker : int
-        Each 0 <= number < 2**32; where the main process loads the data itself, worker 0.
+        Each 0 <= number < 2**32; if the main process loads the data itself, it is worker 0.
 
     Returns
     -------

@@ -18,7 +18,7 @@ def shown(value: object) -> str:
     try:
         text = " ".join(line.strip() for line in repr(value).splitlines())
     except Exception:  # an integer of 5,000 digits, a list in itself, a class that is wrong
-        return f"what cannot be written, of type {type(value).__name__}"
+        return f"a value of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

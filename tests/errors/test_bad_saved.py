@@ -89,7 +89,7 @@ def test_cursors_of_steps_that_there_are_not() -> None:
         ('{"a":1,"a":2}', f"must name each field once; got ['a', 'a']; {AS_SAVED}"),
         (
             '{"a":NaN}',
-            f"must be JSON, which has no such constant; got 'NaN'; {AS_SAVED}",
+            f"must be JSON without NaN and infinity; got 'NaN'; {AS_SAVED}",
         ),
         (None, f"must be JSON text; got None; {AS_SAVED}"),
     ],

@@ -333,7 +333,7 @@ def test_errors_of_an_order(tmp_path: Path, place: str, found: bool) -> None:
 @pytest.mark.parametrize("path", [None, 5, b"a.plan", "a\0.plan"])
 def test_paths_that_are_none(path: Any) -> None:
     """What is no path is refused in words."""
-    rule = "path must be a str, or a path-like object of one"
+    rule = "path must be a str or path-like object"
     message = f"{rule}; got {path!r}; pass where the directory is, such as run.plan"
     assert [message] * 3 == [said(ip.load, path), said(ip.save, PLAN, path), said(ip.finish, path)]
 

@@ -298,7 +298,7 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         PLAN,
         "zip::s3://bucket/a",
     )
-    rule = "out must be a str, or a path-like object of one; got 3"
+    rule = "out must be a str or path-like object; got 3"
     refused(f"{rule}; pass where the directory is, such as run.plan", PLAN, 3)
     assert [] == list(tmp_path.iterdir())
     ip.export(PLAN, f"file://{tmp_path}/a")

@@ -224,7 +224,7 @@ def test_epochs_are_not_all_listed(
 
     with pytest.raises(ip.IndexPlanError) as caught:
         ask(plan, endless())
-    assert "epochs must be at most 1048576 of them; got 'more'; name some at a time" == str(
+    assert "epochs must be at most 1048576 epochs; got 'more'; pass fewer at a time" == str(
         caught.value
     )
     assert 2**20 == drawn

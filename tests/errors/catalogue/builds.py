@@ -121,8 +121,8 @@ CASES: list[Case] = [
     (
         "no path",
         lambda: saved(None),
-        "path must be a str, or a path-like object of one; got None; pass where the directory "
-        "is, such as run.plan",
+        "path must be a str or path-like object; got None; pass where the directory is, such as "
+        "run.plan",
     ),
     (
         "no executor",
@@ -349,14 +349,14 @@ CASES: list[Case] = [
     (
         "no path of a dataset",
         lambda: ip.Dataset.scan(None),
-        "dataset must be a str, or a path-like object of one; got None; pass where the folder or "
-        "the .npy file is",
+        "dataset must be a str or path-like object; got None; pass where the folder or the .npy "
+        "file is",
     ),
     (
         "half a character in a path",
         lambda: ip.load("\ud800"),
-        "path must be a str, or a path-like object of one; got '\\ud800'; pass where the "
-        "directory is, such as run.plan",
+        "path must be a str or path-like object; got '\\ud800'; pass where the directory is, such "
+        "as run.plan",
     ),
     (
         "a number for a pattern",

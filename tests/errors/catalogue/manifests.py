@@ -133,14 +133,14 @@ CASES: list[Case] = [
         "a manifest of no dataset",
         lambda: load_edited(dataset=5),
         "{here}/a.plan: a dataset must be an object; got 5; pass what to_dict returned, or "
-        "restore the file that it is from",
+        "restore the file that it comes from",
     ),
     (
         "a manifest of a dataset that was edited",
         lambda: load_edited(dataset={"kind": "folder"}),
         "{here}/a.plan: a dataset must have the fields ['header', 'names_sha256', 'num_bytes', "
         "'num_samples', 'pattern', 'sizes_sha256']; got only ['kind']; pass what to_dict "
-        "returned, or restore the file that it is from",
+        "returned, or restore the file that it comes from",
     ),
     (
         "a manifest with more fields",

@@ -40,7 +40,7 @@ CASES: list[Case] = [
     (
         "too many epochs",
         lambda: ip.verify(PLAN, range(2**32)),
-        "epochs must be at most 1048576 of them; got range(0, 4294967296); name some at a time",
+        "epochs must be at most 1048576 epochs; got range(0, 4294967296); pass fewer at a time",
     ),
     (
         "an account of too many different shares",
@@ -163,7 +163,7 @@ CASES: list[Case] = [
     (
         "a number for a progress",
         lambda: ip.verify(WHOLE, progress=5),
-        "progress must be a function; got 5; leave it out, or pass one of two integers",
+        "progress must be a function; got 5; leave it out, or pass a function of two integers",
     ),
     (
         "a sample among others",

@@ -55,8 +55,8 @@ CASES: list[Case] = [
     (
         "a number that is none",
         lambda: ip.Plan.from_json('{"a":NaN}'),
-        "a plan must be JSON, which has no such constant; got 'NaN'; pass what to_json "
-        "returned, unchanged",
+        "a plan must be JSON without NaN and infinity; got 'NaN'; pass what to_json returned, "
+        "unchanged",
     ),
     (
         "JSON that is deep",
@@ -190,25 +190,25 @@ CASES: list[Case] = [
         "a list for a dataset",
         lambda: ip.Dataset.from_dict([1]),
         "a dataset must be an object; got [1]; pass what to_dict returned, or restore the file "
-        "that it is from",
+        "that it comes from",
     ),
     (
         "a dataset without fields",
         lambda: ip.Dataset.from_dict({"kind": "folder"}),
         "a dataset must have the fields ['header', 'names_sha256', 'num_bytes', 'num_samples', "
         "'pattern', 'sizes_sha256']; got only ['kind']; pass what to_dict returned, or restore "
-        "the file that it is from",
+        "the file that it comes from",
     ),
     (
         "a dataset of a number's kind",
         lambda: dataset(kind=5),
         "a dataset's kind must be str; got 5; pass what to_dict returned, or restore the file "
-        "that it is from",
+        "that it comes from",
     ),
     (
         "a dataset of nothing",
         lambda: dataset(num_samples=0),
-        "a dataset's num_samples must be an integer from 1 to 2**63 - 1; got 0; pass what "
-        "to_dict returned, or restore the file that it is from",
+        "a dataset's num_samples must be an integer from 1 to 2**63 - 1; got 0; pass what to_dict "
+        "returned, or restore the file that it comes from",
     ),
 ]

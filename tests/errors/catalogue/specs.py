@@ -340,7 +340,7 @@ CASES: list[Case] = [
     (
         "a parameter of 5,000 digits",
         lambda: ip.Phase(parameters={"a": 10**5000}),
-        "parameter 'a' must be an integer of at most 4000 digits; got what cannot be written, of "
-        "type int; use a str",
+        "parameter 'a' must be an integer of at most 4000 digits; got a value of type int that "
+        "cannot be printed; use a str",
     ),
 ]
