@@ -77,8 +77,8 @@ def given(rank: Any, world_size: Any) -> tuple[int, int]:
     ranks = integer(world_size)
     if ranks is None or ranks < 1:
         raise IndexPlanError(
-            f"world_size must be an integer from 1; got {shown(world_size)}; count the ranks "
-            "that train"
+            f"world_size must be an integer from 1; got {shown(world_size)}; pass the number of "
+            "ranks that train"
         )
     number = integer(rank)
     if number is None or not 0 <= number < ranks:

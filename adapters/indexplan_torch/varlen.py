@@ -50,7 +50,7 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     if sizes is None or not right or sizes.min() < 0 or sizes.max() > MOST or sizes.sum() > MOST:
         raise IndexPlanError(
             "lengths must be integers from 0 in one dimension, which add up to less than 2**31; "
-            f"got {shown(lengths)}; pass the tokens of each sample, such as lengths[batch]"
+            f"got {shown(lengths)}; pass how many tokens each sample has, such as lengths[batch]"
         )
     ends = sizes.cumsum(0)
     bounds = torch.cat([ends.new_zeros(1), ends]).to(torch.int32)

@@ -140,8 +140,8 @@ class Chunks:
             path = self.folder / self._chunk(*key).name
             raise PlanFileError(
                 f"{path}, block {block} must have the XXH64 of the block table, {noted:016x}; got "
-                f"{found:016x}; see what is wrong with `indexplan verify`, then restore the file, "
-                f"or delete it and manifest.json and run the same build again"
+                f"{found:016x}; run `indexplan verify` to see what is wrong, then restore the "
+                f"file, or delete it and manifest.json and run the same build again"
             )
 
     @once

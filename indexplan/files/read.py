@@ -336,13 +336,13 @@ class Stored(Order):
         spans = np.concatenate(parts).reshape(-1, 2)
         if ((spans[:, 0] < 0) | (spans[:, 0] >= spans[:, 1])).any():
             rule = f"the spans of epoch {epoch} must hold at least one token each; some do not"
-            cure = "see what is wrong with `indexplan verify`"
+            cure = "run `indexplan verify` to see what is wrong"
             raise PlanFileError(f"{self.path}: {rule}; {cure}")
         return spans
 
     def _impossible(self, epoch: int) -> PlanFileError:
-        rule = f"the offsets of epoch {epoch} must rise, inside their chunk; they do not"
-        return PlanFileError(f"{self.path}: {rule}; see what is wrong with `indexplan verify`")
+        rule = f"the offsets of epoch {epoch} must ascend inside their chunk; they do not"
+        return PlanFileError(f"{self.path}: {rule}; run `indexplan verify` to see what is wrong")
 
     def _read(self, epoch: int, number: int, kind: str, start: int, stop: int) -> NDArray[Any]:
         """Return the numbers [start, stop) of a chunk file."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, counted
 from indexplan.shards.place import Local, Place
 from indexplan.shards.shards import Shards, digest_of
 
@@ -56,7 +56,7 @@ def read_object(place: Place, name: str) -> dict[str, Any]:
 
 def _count(place: Place, name: str, what: str, value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise _index_error(place, name, f"have a count for {what}", value)
+        raise _index_error(place, name, f"have an integer from 0 for {what}", value)
     return value
 
 
@@ -80,7 +80,7 @@ def read_mds(place: Place, name: str, *, count: bool) -> Shards:
         if count and found is said[0] and each.get("format") == "mds":
             held = int.from_bytes(place.piece(found["basename"], 0, 4), "little")
             if held != size:
-                rule = f"have the {held} samples of {found['basename']}"
+                rule = f"list {found['basename']} with its {counted(held, 'sample')}"
                 raise _index_error(place, name, rule, size)
         num_bytes = _count(place, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
         entries.append(Entry(names[0], num_bytes, size, each))
@@ -91,7 +91,8 @@ def _same_bytes(
     place: Place, index: str, there: Mapping[str, int], name: str, num_bytes: Any
 ) -> None:
     if there[name] != num_bytes:
-        raise _index_error(place, index, f"have the {there[name]} bytes of {name}", num_bytes)
+        rule = f"list {name} with its {counted(there[name], 'byte')}"
+        raise _index_error(place, index, rule, num_bytes)
 
 
 def read_wids(place: Place, name: str, *, count: bool) -> Shards:
@@ -120,7 +121,8 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
                 _same_bytes(place, name, there, path, num_bytes)
             num_bytes = there[path]
             if count and isinstance(place, Local) and (held := _in_tar(place, path)) != size:
-                raise _index_error(place, name, f"have the {held} samples of {url}", size)
+                rule = f"list {url} with its {counted(held, 'sample')}"
+                raise _index_error(place, name, rule, size)
         elif num_bytes is not None:
             _count(place, name, f"the bytes of {url}", num_bytes)
         entries.append(Entry(url, num_bytes or 0, size, each))

@@ -107,10 +107,10 @@ class Shards(Answer):
         for name in _LISTS:
             object.__setattr__(self, name, tuple(getattr(self, name)))
             if len(getattr(self, name)) != len(self.files):
-                rule, got = f"of {len(self.files)} files", len(getattr(self, name))
+                rule, got = f"as many as its files, {len(self.files)}", len(getattr(self, name))
                 raise wrong(f"{name} of shards", rule, got, CURE)
         if len(sizes) != sum(self.parts):
-            rule = f"of {sum(self.parts)} shards, as its files have"
+            rule = f"as many as its files have shards, {sum(self.parts)}"
             raise wrong("sizes of shards", rule, len(sizes), CURE)
         if len(set(self.files)) < len(self.files):
             ((twice, _),) = Counter(self.files).most_common(1)
@@ -188,7 +188,8 @@ class Shards(Answer):
         if (bad := (row < 0) | (row >= self.sizes.array[which])).any():
             shard, at = int(which[bad].flat[0]), int(row[bad].flat[0])
             held = int(self.sizes.array[shard])
-            raise wrong(f"a row of shard {shard}", f"one of its {held}", at, "pass a row of it")
+            rule = f"one of its {counted(held, 'row')}"
+            raise wrong(f"a row of shard {shard}", rule, at, "count its rows from 0")
         indices: NDArray[np.int64] = self._firsts[which] + row
         return indices
 
@@ -321,7 +322,7 @@ def _checked(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
     """Return integers from 0 to stop - 1, or raise `IndexPlanError`."""
     array = as_int64(what, values)
     if (bad := (array < 0) | (array >= stop)).any():
-        cure = "pass numbers of these shards"
+        cure = "pass numbers in that range"
         raise wrong(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
     return array
 

@@ -87,8 +87,8 @@ def shard_sizes(
     if isinstance(found, Shards):
         return found
     if not found:
-        rule = "of files that are shards"
-        cure = "check the path; write a glob as 'data/**/*.parquet', and name the index of tars"
+        rule = "that of shards"
+        cure = "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars"
         raise wrong("path", rule, os.fspath(path), cure)
     return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
 
@@ -111,8 +111,8 @@ def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
     if "_versions" in names:
         return read_lance(place)
     if several := names & {".zgroup", "dataset_dict.json"}:
-        rule = "one dataset, as this folder holds several"
-        raise wrong("path", rule, f"{place.path}, with {min(several)}", "name one of its folders")
+        got = f"{place.path}, which holds several ({min(several)})"
+        raise wrong("path", "that of one dataset", got, "pass one of its folders")
     shown = {
         name: num_bytes
         for name, num_bytes in (place.find() if names else {}).items()
@@ -139,7 +139,7 @@ def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
     if "wids_version" in fields:
         return read_wids(place, name, count=count)
     rule = "the index of MDS, wids, zarr or a Hugging Face dataset, or what Shards.to_json returned"
-    raise wrong(f"{place.path}/{name}", rule, sorted(fields), "name the index, or the shards")
+    raise wrong(f"{place.path}/{name}", rule, sorted(fields), "pass the index, or the shards")
 
 
 def _of_hugging_face(place: Place, name: str, fields: Mapping[str, Any]) -> list[File]:

@@ -89,7 +89,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: PlanLoader(range(10), OPEN, rank="1", world_size=2),  # type: ignore[arg-type]
     ),
     (
-        "world_size must be an integer from 1; got 0; count the ranks that train",
+        "world_size must be an integer from 1; got 0; pass the number of ranks that train",
         lambda: GlobalPlanBatchSampler(OPEN, world_size=0),
     ),
     *(

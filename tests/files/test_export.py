@@ -294,7 +294,7 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file:// URL is a folder; a chain of URLs is refused, and makes no folder of that name."""
     monkeypatch.chdir(tmp_path)
     refused(
-        "path must be one URL, not a chain of them; got 'zip::...'; name the folder itself",
+        "path must be one URL, not a chain of them; got 'zip::...'; pass the folder's own URL",
         PLAN,
         "zip::s3://bucket/a",
     )

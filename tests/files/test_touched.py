@@ -77,8 +77,9 @@ def test_flipped_bits(saved: Path, block: tuple[int, int], where: str) -> None:
     after = file_of(saved, position).read_bytes()[BLOCK_BYTES * block[1] :][:BLOCK_BYTES]
     said = (
         f"{file_of(saved, position)}, block {block[1]} must have the XXH64 of the block table, "
-        f"{xxh64(data):016x}; got {xxh64(after):016x}; see what is wrong with `indexplan verify`, "
-        "then restore the file, or delete it and manifest.json and run the same build again"
+        f"{xxh64(data):016x}; got {xxh64(after):016x}; run `indexplan verify` to see what is "
+        "wrong, then restore the file, or delete it and manifest.json and run the same build "
+        "again"
     )
     for _ in range(2):  # it stays an error
         assert said == damaged(order, start, start + 1)
@@ -196,7 +197,7 @@ def test_impossible_offsets(tmp_path: Path) -> None:
     ip.save(ip.Plan(Bins(500), world_size=1, batch_size=7), tmp_path / "a.plan")
     file = tmp_path / "a.plan/epoch-00000/chunk-00000.offsets.npy"
     whole = file.read_bytes()
-    said = f"{tmp_path}/a.plan: the offsets of epoch 0 must rise, inside their chunk; they do not"
+    said = f"{tmp_path}/a.plan: the offsets of epoch 0 must ascend inside their chunk; they do not"
     for value in (-1, 2**62):
         file.write_bytes(whole[:208] + value.to_bytes(8, "little", signed=True) + whole[216:])
         order = ip.Stored(tmp_path / "a.plan")

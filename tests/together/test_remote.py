@@ -786,12 +786,12 @@ def test_azure_containers_are_no_credentials() -> None:
     [
         (
             "zz://b/a.plan",
-            "path must be a folder, or a URL of a kind that fsspec knows; got 'zz://...'; "
-            "check its first letters",
+            "path must be a folder, or a URL of a kind that fsspec knows; got 'zz://...'; check "
+            "the letters before ://",
         ),
         (
             "zip::s3://b/a.plan",
-            "path must be one URL, not a chain of them; got 'zip::...'; name the folder itself",
+            "path must be one URL, not a chain of them; got 'zip::...'; pass the folder's own URL",
         ),
     ],
 )

@@ -246,7 +246,7 @@ def _store(url: str) -> tuple[Any, str]:
         raise IndexPlanError(f"{scheme}:// needs fsspec; {cure}") from None
     if scheme not in fsspec.available_protocols():
         rule = "a folder, or a URL of a kind that fsspec knows"
-        raise wrong("path", rule, f"{scheme}://...", "check its first letters")
+        raise wrong("path", rule, f"{scheme}://...", "check the letters before ://")
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError:
@@ -261,7 +261,7 @@ def _checked(url: str) -> str:
     scheme, _, rest = url.partition("://")
     if "::" in url:
         got = f"{scheme.split(':')[0]}::..."
-        raise wrong("path", "one URL, not a chain of them", got, "name the folder itself")
+        raise wrong("path", "one URL, not a chain of them", got, "pass the folder's own URL")
     # container@account, in Azure's URLs, is no secret
     allowed = scheme in {"abfs", "abfss"} and re.fullmatch(r"[^:@]*@[^:@]*", rest)
     if ("@" in rest and not allowed) or re.search(r"[?#]", rest):

@@ -401,7 +401,7 @@ COMMANDS: list[Command] = [
         "build zz://a.plan --num-samples 9 --batch-size 2",
         2,
         "indexplan: path must be a folder, or a URL of a kind that fsspec knows; got "
-        "'zz://...'; check its first letters",
+        "'zz://...'; check the letters before ://",
         nothing,
     ),
     (

@@ -172,6 +172,6 @@ CASES: list[Case] = [
         "spans of no tokens",
         lambda: other_spans(lambda spans: spans * 0),
         "{here}/a.plan: the spans of epoch 0 must hold at least one token each; some do not; "
-        "see what is wrong with `indexplan verify`",
+        "run `indexplan verify` to see what is wrong",
     ),
 ]

@@ -221,8 +221,8 @@ CASES: list[Case] = [
         "a chunk edited after opening",
         lambda: read_after(lambda r: damaged(r / CHUNK), check="touched"),
         "{here}/a.plan/epoch-00000/chunk-00001.npy, block 0 must have the XXH64 of the block "
-        "table, e31a36489698f2e5; got 9a4b9b912b855b4f; see what is wrong with `indexplan "
-        "verify`, then restore the file, or delete it and manifest.json and run the same build "
+        "table, e31a36489698f2e5; got 9a4b9b912b855b4f; run `indexplan verify` to see what is "
+        "wrong, then restore the file, or delete it and manifest.json and run the same build "
         "again",
     ),
     (
@@ -244,13 +244,13 @@ CASES: list[Case] = [
     (
         "offsets that fall",
         lambda: wrong_offsets(np.flip, lambda order: order.offsets(0, 0, 3)),
-        "{here}/a.plan: the offsets of epoch 0 must rise, inside their chunk; they do not; see "
-        "what is wrong with `indexplan verify`",
+        "{here}/a.plan: the offsets of epoch 0 must ascend inside their chunk; they do not; run "
+        "`indexplan verify` to see what is wrong",
     ),
     (
         "offsets outside the chunk",
         lambda: wrong_offsets(lambda all_: all_ + 99, lambda order: order.take(0, 0, 3)),
-        "{here}/a.plan: the offsets of epoch 0 must rise, inside their chunk; they do not; see "
-        "what is wrong with `indexplan verify`",
+        "{here}/a.plan: the offsets of epoch 0 must ascend inside their chunk; they do not; run "
+        "`indexplan verify` to see what is wrong",
     ),
 ]

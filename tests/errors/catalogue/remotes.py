@@ -98,13 +98,13 @@ CASES: list[Case] = [
     (
         "a URL of no store",
         lambda: ip.load("zz://bucket/a.plan"),
-        "path must be a folder, or a URL of a kind that fsspec knows; got 'zz://...'; check its "
-        "first letters",
+        "path must be a folder, or a URL of a kind that fsspec knows; got 'zz://...'; check the "
+        "letters before ://",
     ),
     (
         "a URL of more than one place",
         lambda: ip.load("zip::s3://bucket/a.plan"),
-        "path must be one URL, not a chain of them; got 'zip::...'; name the folder itself",
+        "path must be one URL, not a chain of them; got 'zip::...'; pass the folder's own URL",
     ),
     (
         "a URL with a password",

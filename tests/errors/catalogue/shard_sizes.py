@@ -17,7 +17,7 @@ NO_NUMBER: Any = "two"
 AGAIN = "write it again, or restore it"
 INDEX = "write the index again, or restore the shards"
 JSON = "pass what Shards.to_json returned, or read the sizes again with shard_sizes"
-NONE = "check the path; write a glob as 'data/**/*.parquet', and name the index of tars"
+NONE = "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars"
 ROWS = pa.table({"id": [1, 2, 3]})
 
 
@@ -105,17 +105,17 @@ CASES: list[Case] = [
     (
         "nothing there",
         lambda: ip.shard_sizes("nowhere"),
-        f"path must be of files that are shards; got 'nowhere'; {NONE}",
+        f"path must be that of shards; got 'nowhere'; {NONE}",
     ),
     (
         "a folder without shards",
         lambda: (written("data/a.txt"), ip.shard_sizes("data")),
-        f"path must be of files that are shards; got 'data'; {NONE}",
+        f"path must be that of shards; got 'data'; {NONE}",
     ),
     (
         "a glob that matches nothing",
         lambda: ip.shard_sizes("*.parquet"),
-        f"path must be of files that are shards; got '*.parquet'; {NONE}",
+        f"path must be that of shards; got '*.parquet'; {NONE}",
     ),
     (
         "a format that cannot be told",
@@ -139,14 +139,14 @@ CASES: list[Case] = [
     (
         "several datasets",
         lambda: (written("d/dataset_dict.json"), ip.shard_sizes("d")),
-        "path must be one dataset, as this folder holds several; got 'd, with "
-        "dataset_dict.json'; name one of its folders",
+        "path must be that of one dataset; got 'd, which holds several (dataset_dict.json)'; "
+        "pass one of its folders",
     ),
     (
         "an index of nobody's",
         lambda: index({"names": []}),
-        "./index.json must be the index of MDS, wids, zarr or a Hugging Face dataset, "
-        "or what Shards.to_json returned; got ['names']; name the index, or the shards",
+        "./index.json must be the index of MDS, wids, zarr or a Hugging Face dataset, or what "
+        "Shards.to_json returned; got ['names']; pass the index, or the shards",
     ),
     (
         "an index that is no JSON",
@@ -267,17 +267,17 @@ CASES: list[Case] = [
         mds(
             raw_data={"basename": "b.mds", "bytes": 99}, zip_data={"basename": "a.mds", "bytes": 8}
         ),
-        f"./index.json must have the 9 bytes of a.mds; got 8; {INDEX}",
+        f"./index.json must list a.mds with its 9 bytes; got 8; {INDEX}",
     ),
     (
         "an MDS shard of other samples",
         mds(samples=6),
-        f"./index.json must have the 5 samples of a.mds; got 6; {INDEX}",
+        f"./index.json must list a.mds with its 5 samples; got 6; {INDEX}",
     ),
     (
         "an MDS shard of no number",
         mds(samples="5"),
-        f"./index.json must have a count for the samples of a.mds; got '5'; {INDEX}",
+        f"./index.json must have an integer from 0 for the samples of a.mds; got '5'; {INDEX}",
     ),
     (
         "an MDS shard twice",
@@ -313,12 +313,12 @@ CASES: list[Case] = [
     (
         "a wids shard of other bytes",
         wids(filesize=8),
-        f"./index.json must have the 9 bytes of a.mds; got 8; {INDEX}",
+        f"./index.json must list a.mds with its 9 bytes; got 8; {INDEX}",
     ),
     (
         "a wids shard of other samples",
         small_tar,
-        f"./index.json must have the 1 samples of a.tar; got 2; {INDEX}",
+        f"./index.json must list a.tar with its 1 sample; got 2; {INDEX}",
     ),
     (
         "a wids shard that is no tar",
@@ -363,12 +363,12 @@ CASES: list[Case] = [
     (
         "shards of other lengths",
         lambda: edited(num_bytes=[]),
-        f"num_bytes of shards must be of 1 files; got 0; {JSON}",
+        f"num_bytes of shards must be as many as its files, 1; got 0; {JSON}",
     ),
     (
         "shards of other parts",
         lambda: edited(parts=[2]),
-        f"sizes of shards must be of 2 shards, as its files have; got 1; {JSON}",
+        f"sizes of shards must be as many as its files have shards, 2; got 1; {JSON}",
     ),
     (
         "shards of no list",
@@ -395,12 +395,12 @@ CASES: list[Case] = [
     (
         "an index past the last sample",
         lambda: edited().locate([0, 3]),
-        "index must be from 0 to 2; got 3; pass numbers of these shards",
+        "index must be from 0 to 2; got 3; pass numbers in that range",
     ),
     (
         "a row past the last",
         lambda: edited().index(0, 3),
-        "a row of shard 0 must be one of its 3; got 3; pass a row of it",
+        "a row of shard 0 must be one of its 3 rows; got 3; count its rows from 0",
     ),
     (
         "a comparison with something else",

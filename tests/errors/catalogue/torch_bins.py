@@ -98,7 +98,7 @@ CASES: list[Case] = [
         "lengths in two dimensions",
         lambda: varlen(torch.ones(2, 2, dtype=torch.int64)),
         "lengths must be integers from 0 in one dimension, which add up to less than 2**31; got "
-        "tensor([[1, 1], [1, 1]]); pass the tokens of each sample, such as lengths[batch]",
+        "tensor([[1, 1], [1, 1]]); pass how many tokens each sample has, such as lengths[batch]",
     ),
     (
         "samples that are tuples",

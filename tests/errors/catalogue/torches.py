@@ -166,7 +166,7 @@ CASES: list[Case] = [
     (
         "a world without ranks",
         lambda: loader(rank=0, world_size=0),
-        "world_size must be an integer from 1; got 0; count the ranks that train",
+        "world_size must be an integer from 1; got 0; pass the number of ranks that train",
     ),
     (
         "the world size by torch's name",
