@@ -48,7 +48,7 @@ def add_plan_or_spec(
     command: argparse.ArgumentParser, name: str = "plan", metavar: str = "PLAN"
 ) -> None:
     """Add the argument that names a plan directory, or a file with the plan alone."""
-    words = "a plan directory, or a .json file that holds what plan.to_json() returns"
+    words = "a plan directory or its URL, or a .json file that holds what plan.to_json() returns"
     command.add_argument(name, metavar=metavar, help=words)
 
 
@@ -75,9 +75,9 @@ def column_or_folder(text: str) -> str:
     return path if name.isidentifier() else text
 
 
-def add_epochs(command: argparse.ArgumentParser) -> None:
-    """Add the option that chooses the number of epochs."""
-    words = "how many epochs to look at, from epoch 0 on (those that matter to the answer)"
+def add_epochs(command: argparse.ArgumentParser, default: str) -> None:
+    """Add the option that chooses the number of epochs; `default` says which there are without."""
+    words = f"how many epochs to look at, from epoch 0 on ({default})"
     command.add_argument("--epochs", type=number, metavar="N", help=words)
 
 

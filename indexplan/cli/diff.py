@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
     add_plan_or_spec(diff, "a", "A")
     add_plan_or_spec(diff, "b", "B")
     add_columns(diff)
-    add_epochs(diff)
+    add_epochs(diff, "those in which the plans can begin to differ")
     add_world_size(diff)
 
 

@@ -27,7 +27,7 @@ def add(verbs: Any) -> None:
     add_plan_or_spec(explain)
     add_columns(explain)
     explain.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
-    add_epochs(explain)
+    add_epochs(explain, "those in the plan directory, or else the plan's first three")
     add_world_size(explain)
 
 

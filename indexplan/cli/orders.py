@@ -15,8 +15,8 @@ def add(verbs: Any) -> None:
     orders.description = (
         "List the kinds of orders that --order takes, with the types and defaults of their fields: "
         "--order 'block-shuffle block_size=4096 window=8'. The number of samples comes from "
-        "--num-samples or --dataset. Orders inside orders are written as in Python, with their "
-        "numbers of samples: --order 'Epochs(Shuffle(1000000), epoch_size=50000)'."
+        "--num-samples, --dataset or --shards. Orders inside orders are written as in Python, with "
+        "their numbers of samples: --order 'Epochs(Shuffle(1000000), epoch_size=50000)'."
     )
 
 

@@ -11,7 +11,7 @@ from indexplan.cli.common import (
     Progress,
     add_columns,
     add_dataset,
-    add_plan,
+    add_plan_or_spec,
     add_verb,
     add_world_size,
     emit,
@@ -22,7 +22,7 @@ from indexplan.cli.common import (
 def add(verbs: Any) -> None:
     """Add the verb."""
     verify = add_verb(verbs, "verify", run, "check a plan's laws, and every byte of its files")
-    add_plan(verify)
+    add_plan_or_spec(verify)
     add_columns(verify)
     add_dataset(verify, "check that the dataset has not changed")
     add_world_size(verify)
