@@ -1,1 +1,1 @@
-"""All of numba: the kernels of this library, and how they are compiled and kept."""
+"""The numba kernels of this library, and how they are compiled and cached."""

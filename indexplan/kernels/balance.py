@@ -1,4 +1,4 @@
-"""Units of a step to cells of near-equal cost: longest processing time first, with room."""
+"""Divides the units of a step among cells of nearly equal cost: longest processing time first."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
     Int64s: TypeAlias = NDArray[np.int64]
 
-FULL = 2**63 - 1  # what a cell without room counts as; no sum of costs is so large
+FULL = 2**63 - 1  # the load of a cell without room; no sum of costs is so large
 
 
 @kernel(READ_INT64, READ_INT64, WRITE_INT64, WRITE_INT64)
 def fill_cells(keys: Int64s, sizes: Int64s, loads: Int64s, cells: Int64s) -> None:
-    """Put units, from the costliest, each into the cell with room that has the least so far.
+    """Put each unit, from the costliest on, into the cell with room that has the least cost so far.
 
     Parameters
     ----------
     keys : int64 (num,)
-        cost * num + num - 1 - unit of each unit, rising, so that the last one is put first.
+        For each unit cost * num + num - 1 - unit, rising; the last one is put first.
     sizes : int64 (num_cells,)
-        Units that each cell has room for, at least 1; they sum to num.
+        How many units each cell has room for, at least 1; they sum to num.
     loads : int64 (num_cells,)
         Gets the sum of each cell's costs.
     cells : int64 (num,)
@@ -34,8 +34,8 @@ def fill_cells(keys: Int64s, sizes: Int64s, loads: Int64s, cells: Int64s) -> Non
     num, leaves = len(keys), 1
     while leaves < len(sizes):
         leaves *= 2
-    # A tournament: node i has the least of nodes 2 * i and 2 * i + 1, and where it comes from. A
-    # heap, which branches where nobody can guess, takes three times as long.
+    # A tournament: node i has the least of nodes 2 * i and 2 * i + 1, and where that comes from. A
+    # heap, whose branches cannot be predicted, takes three times as long.
     least, winner = np.empty(2 * leaves, np.int64), np.empty(2 * leaves, np.int64)
     room = np.empty(leaves, np.int64)
     for cell in range(leaves):

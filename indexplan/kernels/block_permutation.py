@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     UInt64s: TypeAlias = NDArray[U64]
     Five: TypeAlias = tuple[U64, U64, U64, U64, U64]
 
-TABLE = 256  # up to so many slots, a window lists its blocks: 2.2 ns per index instead of 4.7
+TABLE = 256  # a window of up to this many slots lists its blocks: 2.2 ns per index instead of 4.7
 
 
 @helper
 def _layout(n: int, block_size: int, window: int, words: UInt32s) -> tuple[Five, Cipher]:
     """Return (samples per slot, slots, slots per window, the short slot, samples it lacks).
 
-    And the cipher that puts the blocks into the slots. All blocks but the last are full.
+    Also the cipher that puts the blocks into the slots. All blocks but the last are full.
     """
     size = min(U64(block_size), U64(n))
     num_slots = (U64(n) - ONE) // size + ONE
@@ -50,7 +50,8 @@ def _layout(n: int, block_size: int, window: int, words: UInt32s) -> tuple[Five,
 def _window(v: U64, layout: Five) -> Five:
     """Return the slots [first, last) of window v, its start, number of positions and turn.
 
-    Places count positions from the start; from the turn on, they are past the short slot.
+    Places are positions from the start of the window; from the turn on, they are past the short
+    slot.
     """
     size, num_slots, window, short, missing = layout
     first = v * window
@@ -130,7 +131,7 @@ def block_permute_runs(
             position, stop = U64(starts[k]), U64(stops[k])
             k += 1
         ended = position == stop
-        elsewhere = position - start >= num  # than in the window at hand
+        elsewhere = position - start >= num  # in another than the current window
         if lane == LANES or elsewhere or ended:
             part = out[done:]
             permute(left, right, lane, cipher, False, part)
@@ -170,7 +171,7 @@ def block_invert(
     n, block_size, window, block_words, window_key
         As for `block_permute_runs`.
     indices : int64 (num,)
-        Indices in [0, n); fastest where neighbours lie in one window.
+        Indices in [0, n); fastest if neighbours are in the same window.
     out : int64 (num,)
         Gets the positions.
     """

@@ -1,7 +1,7 @@
 """Dealing members of classes, both ways: class-balanced-v1 and class-batches-v1. Frozen.
 
-Both deal things in rounds. Of n things, dealt `size` at a time, a round deals the most that tuples
-of `size` fill, and leaves the others out in turn:
+Both deal things in rounds. Of n things, dealt in tuples of `size`, a round deals as many as fill
+whole tuples, and leaves out the others, which take turns at being left out:
 
     period = n - n % size (n where n < size);  round, at = divmod(number, period)
     thing = ((round + 1) * (n - period) + shuffle on [0, period)(at)) mod n
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @kernel(READ_INT64, INT64, WRITE_INT64)
 def count_labels(labels: Int64s, least: int, counts: Int64s) -> None:
-    """Add how often each label comes to its count.
+    """Add to each label's count how often it occurs.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def place_members(classes: Int64s, ends: Int64s, out: Int64s) -> None:
     classes : int64 (num,)
         The class of each sample.
     ends : int64 (num_classes,)
-        Where the next member of each class goes; counted on.
+        Where the next member of each class goes; advanced past those placed.
     out : int64 (num,)
         Gets the places.
     """
@@ -68,7 +68,7 @@ def _period(n: U64, size: U64) -> U64:
 
 @helper
 def _turned(thing: U64, turn: U64, n: U64, period: U64, forward: bool) -> U64:
-    """Return a thing turned to where its round begins, or back."""
+    """Return a thing rotated to where its round begins, or back."""
     if period == n:
         return thing
     by = (turn + ONE) % n * (n - period) % n
@@ -78,14 +78,14 @@ def _turned(thing: U64, turn: U64, n: U64, period: U64, forward: bool) -> U64:
 
 @kernel(INT64, INT64, READ_UINT32, READ_INT64, WRITE_INT64, WRITE_INT64)
 def row_things(n: int, size: int, key: UInt32s, numbers: Int64s, rows: Int64s, out: Int64s) -> None:
-    """Write which of n things rows deal as some numbers.
+    """Write which of n things rows deal under some numbers.
 
     Parameters
     ----------
     n : int
         Things, 1 <= n < 2**63.
     size : int
-        Things of a tuple: as many as fill tuples are dealt in a row.
+        Things in a tuple: a row deals as many things as fill whole tuples.
     key : uint32 (2,)
         The Philox key that yields the key words of every row.
     numbers : int64 (num,)
@@ -112,7 +112,7 @@ def row_things(n: int, size: int, key: UInt32s, numbers: Int64s, rows: Int64s, o
 
 @kernel(INT64, INT64, READ_UINT32, READ_INT64, READ_INT64, WRITE_INT64)
 def row_numbers(n: int, size: int, key: UInt32s, things: Int64s, rows: Int64s, out: Int64s) -> None:
-    """Write as which numbers rows deal some things; -1 where a row leaves the thing out.
+    """Write under which numbers rows deal some things; -1 where a row leaves the thing out.
 
     Parameters
     ----------
@@ -148,12 +148,12 @@ def class_members(
     numbers: Int64s,
     out: Int64s,
 ) -> None:
-    """Write which members some classes deal as some numbers, by their rank in the class.
+    """Write which members classes deal under some numbers, by their rank in the class.
 
     Parameters
     ----------
     size : int
-        Members of a tuple: as many as fill tuples are dealt in a round, all if fewer.
+        Members in a tuple: a round deals as many as fill whole tuples, or all if they are too few.
     sizes : int64 (num_classes,)
         How many members each class has.
     key : uint32 (2,)
@@ -195,7 +195,7 @@ def member_numbers(
     turns: Int64s,
     out: Int64s,
 ) -> None:
-    """Write as which numbers rounds of classes deal members; -1 where a round leaves one out.
+    """Write under which numbers rounds of classes deal members; -1 where one is left out.
 
     Parameters
     ----------

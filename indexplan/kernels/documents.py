@@ -1,7 +1,7 @@
 """Windows of a stream of documents in blocks. Frozen: other bits are another version.
 
-The stream has blocks of neighbouring documents, one block after another; in each of them its
-documents are shuffled. Nothing of it is kept but where blocks begin.
+The stream consists of blocks of neighbouring documents, one after another; the documents of each
+block are shuffled. Only where the blocks begin is kept in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def _open_block(
     block: int, size: int, n: int, lengths: UInt32s, key: UInt32s, members: Int64s, ends: Int64s
 ) -> int:
-    """Write a block's documents as the stream has them, and where each ends; return how many."""
+    """Write a block's documents as the stream has them, and where each ends; return their count."""
     left, right, words = np.empty(LANES, U64), np.empty(LANES, U64), np.empty(MOST_WORDS, U64)
     first, each = block * size, len(lengths) // n
     num = min(size, n - first)
@@ -80,21 +80,21 @@ def read_windows(
     ----------
     numbers : int64 (num,)
         The windows: number i reads length + overlap tokens of the stream, from i * length on.
-        Fastest where they rise, as then each block is opened once.
+        Fastest if they rise, as each block is then opened once.
     length, overlap : int
-        Tokens.
+        In tokens.
     blocks, begins : int64 (num_blocks,) and (num_blocks + 1,)
-        The blocks in the order of the stream, and where in it each begins; the end.
+        The blocks in the order of the stream; at which token each begins, and the last ends.
     size, n : int
-        Documents in a block, and in all; the last block has what is left.
+        Documents in a block, and in total; the last block has what is left.
     lengths : uint32 (n,) or (2 * n,)
-        The tokens of each document, in one word or in two, the lower one first; 1 at least.
+        The tokens of each document, at least 1, in one word or in two, the lower one first.
     key : uint32 (2,)
         The Philox key that yields the key words of every block.
     offsets : int64 (num + 1,)
-        Gets where the pieces of each window begin, and the end.
+        Gets where the pieces of each window begin, and where the last ones end.
     documents, spans : int64 (room,) and (2 * room,)
-        Get each piece's document, and its first token there and the one after its last.
+        Get each piece's document, and the first of its tokens there and the one past the last.
     """
     members, ends = np.empty(size, np.int64), np.empty(size + 1, np.int64)
     opened, num, room = -1, 0, 0
@@ -128,16 +128,16 @@ def read_windows(
 def find_documents(
     sought: Int64s, size: int, n: int, lengths: UInt32s, key: UInt32s, out: Int64s
 ) -> None:
-    """Write where some documents begin in their blocks.
+    """Write at which token of its block each of some documents begins.
 
     Parameters
     ----------
     sought : int64 (num,)
-        The documents; fastest where those of a block are neighbours.
+        The documents; fastest if those of a block are neighbours.
     size, n, lengths, key
         As for `read_windows`.
     out : int64 (num,)
-        Gets the tokens of the block before each.
+        Gets the number of tokens before each in its block.
     """
     members, ends = np.empty(size, np.int64), np.empty(size + 1, np.int64)
     begins = np.empty(size, np.int64)

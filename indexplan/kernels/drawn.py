@@ -1,7 +1,7 @@
 """Hundreds of small shuffles at once: each lane has a permutation and keys of its own.
 
-What takes long in a small shuffle is drawing its keys: 12 Philox counters for one index. Here all
-lanes draw theirs side by side, in vector instructions, and nothing has to be sorted or kept.
+Most of the time of a small shuffle goes into drawing its keys: 12 Philox counters for one index.
+Here all lanes draw theirs side by side, in vector instructions, and nothing is sorted or kept.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     UInt64s: TypeAlias = NDArray[U64]
 
 NUM_LANES = 256  # 156 ns an index of ten balanced classes; 128 lanes: 165, 512: 172
-ALIKE = 12  # neighbours of one cipher, from which on its keys are drawn once: 8 to 16 are as good
+ALIKE = 12  # so many neighbours with one cipher draw its keys only once: 8 to 16 are as good
 
-# All rows of lanes lie in one array, at constant distances: of several arrays LLVM would not know
-# that they do not overlap, and it gives up before it has compared so many.
+# All rows of lanes are in one array, at constant distances: LLVM would not know whether several
+# arrays overlap, and gives up before it has compared so many.
 _ROW = [U64(row * NUM_LANES) for row in range(11)]
 AT, N, C0, C1, C3, _A, _B, _ROUNDS, _LEFT, _RIGHT, _WHO = _ROW
 ROOM = 11 * NUM_LANES
@@ -40,13 +40,13 @@ def _less(x: U64, y: U64) -> U64:
 
 @helper
 def _lay_out(lanes: UInt64s, num: int) -> U64:
-    """Write the sides and rounds of each lane's network; return the most rounds."""
+    """Write the sides and rounds of each lane's network; return the largest number of rounds."""
     most: U64 = ZERO
     for k in range(num):
         i = U64(k)
         n = lanes[N + i]
         last = n - ONE
-        root = U64(np.int64(np.sqrt(np.float64(np.int64(last)))))  # off by one at most:
+        root = U64(np.int64(np.sqrt(np.float64(np.int64(last)))))  # off by at most one
         root -= _less(last, root * root)
         root += ONE - _less(last, (root + ONE) * (root + ONE))
         a = root + ONE  # ceil(sqrt(n))
@@ -59,7 +59,7 @@ def _lay_out(lanes: UInt64s, num: int) -> U64:
 
 @helper
 def _forward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
-    """Do rounds j and j + 1 of the lanes that have so many."""
+    """Do rounds j and j + 1 of the lanes that have them."""
     for k in range(num):
         i = U64(k)
         w0, w1, w2, w3 = philox(lanes[C0 + i], lanes[C1 + i], j >> ONE, lanes[C3 + i], k0, k1)
@@ -73,7 +73,7 @@ def _forward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
 
 @helper
 def _backward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
-    """Undo rounds j + 1 and j of the lanes that have so many."""
+    """Undo rounds j + 1 and j of the lanes that have them."""
     for k in range(num):
         i = U64(k)
         w0, w1, w2, w3 = philox(lanes[C0 + i], lanes[C1 + i], j >> ONE, lanes[C3 + i], k0, k1)
@@ -87,7 +87,7 @@ def _backward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
 
 @helper
 def _network(lanes: UInt64s, num: int, most: U64, k0: U64, k1: U64, inverse: bool) -> None:
-    """Replace the numbers AT by what they become on [0, a * b)."""
+    """Replace the numbers AT by their images on [0, a * b)."""
     for k in range(num):
         i = U64(k)
         lanes[_LEFT + i], lanes[_RIGHT + i] = divmod(lanes[AT + i], lanes[_B + i])
@@ -114,7 +114,7 @@ def _alike(lanes: UInt64s, i: U64, j: U64) -> bool:
 
 @helper
 def _share(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s) -> int:
-    """Do the runs of lanes that have one cipher; move the others together, and return how many."""
+    """Finish the runs of lanes with the same cipher; move the others together, return how many."""
     words = np.empty(MOST_WORDS, U64)
     left = lanes[np.int64(_LEFT) : np.int64(_LEFT) + NUM_LANES]
     right = lanes[np.int64(_RIGHT) : np.int64(_RIGHT) + NUM_LANES]
@@ -143,11 +143,11 @@ def _share(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s) -
 
 @helper
 def draw_each(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s) -> None:
-    """Write what a number in each of some lanes becomes under the lane's drawn cipher.
+    """Write the image of a number in each lane under the lane's drawn cipher.
 
     Lane i has its number at lanes[AT + i], in [0, lanes[N + i]), and draws key words from Philox
-    counters (lanes[C0 + i], lanes[C1 + i], 0 and up, lanes[C3 + i]), below 2**32. The lanes, of
-    ROOM numbers, are used up.
+    counters (lanes[C0 + i], lanes[C1 + i], 0 and up, lanes[C3 + i]), below 2**32. `lanes`, an array
+    of ROOM numbers, is overwritten.
     """
     num = _share(lanes, num, key, inverse, out)
     most = _lay_out(lanes, num)

@@ -3,9 +3,9 @@
 The row is the schedule of Baruah et al. 1996, "Proportionate Progress", for one processor: earliest
 pseudo-deadline first. Unit m of a source may come from slot m * D / share on, and has to come
 before slot (m + 1) * D / share, of D slots. A slot goes to the unit that is the soonest due of
-those that may come. So a unit is put off by sooner ones alone, and it is the same to deal units as
-they are due, each to the first slot that is left from where it may come on. That takes a sort and a
-search in bits, 7 ns a slot; slot by slot, with a heap of sources, it took 66 ns.
+those that may come. So only sooner units can delay a unit, and the schedule is the same if units
+are dealt as they are due, each to the first free slot from where it may come on. That takes a sort
+and a search in bits, 7 ns a slot; slot by slot, with a heap of sources, it took 66 ns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     UInt64s: TypeAlias = NDArray[U64]
 
 TILE = 1024  # slots whose units are sorted at a time, in the first-level cache
-OF_SOURCE, SOURCE = U64(16), U64(0xFFFF)  # the low bits of a key say whose unit it is
+OF_SOURCE, SOURCE = U64(16), U64(0xFFFF)  # the low bits of a key are the source of the unit
 WORD, IN_WORD, WORD_SLOTS, FREE = U64(6), U64(63), U64(64), U64(2**64 - 1)
 # The lowest bit of a word, by a product whose upper 6 bits differ for each: Leiserson, Prokop and
 # Randall 1998, "Using de Bruijn Sequences to Index a 1 in a Computer Word".
@@ -44,7 +44,7 @@ BIT_OF[[(int(DE_BRUIJN) << bit & 2**64 - 1) >> 58 for bit in range(64)]] = np.ar
 
 @helper
 def _sort(unsorted: UInt64s, num: int, ends: UInt32s, low: U64, shift: U64, keys: UInt64s) -> None:
-    """Sort numbers, which `ends` counts by number >> shift, from `low` on."""
+    """Sort numbers from `low` on; `ends` counts them by number >> shift."""
     total = np.uint32(0)
     for b in range(len(ends)):
         ends[b], total = total, total + ends[b]
@@ -54,7 +54,7 @@ def _sort(unsorted: UInt64s, num: int, ends: UInt32s, low: U64, shift: U64, keys
         keys[to] = unsorted[i]
         ends[b] = to + np.uint32(1)
     last = ZERO
-    for i in range(num):  # few are left that are not in their place
+    for i in range(num):  # few are left out of place
         key = keys[i]
         if key >= last:
             last = key
@@ -68,14 +68,14 @@ def _sort(unsorted: UInt64s, num: int, ends: UInt32s, low: U64, shift: U64, keys
 
 @helper
 def _bit_of(lowest: U64) -> U64:
-    """Return which bit a power of 2 is."""
+    """Return the number of the bit that is set in a power of 2."""
     bit: U64 = BIT_OF[lowest * DE_BRUIJN >> U64(58)]
     return bit
 
 
 @helper
 def _take(free: UInt64s, slot: U64) -> U64:
-    """Take the first free slot from a slot on, and return it."""
+    """Take the first free slot at or after a slot, and return it."""
     at = slot >> WORD
     left = free[at] & (FREE << (slot & IN_WORD))
     while left == ZERO:
@@ -96,7 +96,7 @@ def even_row(shares: Int64s, first: Int64s, row: Int32s, slots: Int32s) -> None:
     shares : int64 (k,)
         Slots of each source, which add up to len(row), D, at most 2**20; k <= 2**16.
     first : int64 (k + 1,)
-        Sums of the shares of the sources before.
+        The sum of the shares of all sources before each.
     row : int32 (D,)
         Gets the sources.
     slots : int32 (D,)
@@ -106,8 +106,8 @@ def even_row(shares: Int64s, first: Int64s, row: Int32s, slots: Int32s) -> None:
     bits = 1
     while 1 << bits < num_slots:
         bits += 1
-    # When a unit is due is kept in 2**-bits of a slot, rounded down: due times differ by
-    # D / (share * other share) slots if at all, which is more.
+    # Due times are kept in units of 2**-bits of a slot, rounded down: those that differ do so by at
+    # least D / (share * other share) slots, which is more.
     due, step = np.empty(k, U64), np.empty(k, U64)
     rest, more = np.empty(k, np.int64), np.empty(k, np.int64)
     for j in range(k):
@@ -142,8 +142,8 @@ def even_row(shares: Int64s, first: Int64s, row: Int32s, slots: Int32s) -> None:
         _sort(unsorted, np.int64(num), ends, low, half + OF_SOURCE, keys)
         for i in range(np.int64(num)):
             j = keys[i] & SOURCE
-            # The word of the first free slot is kept apart, so that a unit waits for the one before
-            # in 4 operations on a register, and next to no branch is mispredicted.
+            # The word of the first free slot is kept in a register, so that a unit depends on the
+            # one before through 4 operations, and hardly any branch is mispredicted.
             slot = max(may_come[j], front)
             left = (word if slot < front + WORD_SLOTS else ZERO) & (FREE << (slot & IN_WORD))
             if left != ZERO:
@@ -163,23 +163,23 @@ def even_row(shares: Int64s, first: Int64s, row: Int32s, slots: Int32s) -> None:
 
 @kernel(READ_INT64, READ_INT32, WRITE_INT64, WRITE_INT64)
 def spread(first: Int64s, slots: Int32s, lows: Int64s, highs: Int64s) -> None:
-    """Write how far each source is from its share in a row, at most.
+    """Write how far each source deviates at most from its share in a row.
 
-    After t slots that is dev(t) = dealt(t) * D - share * t.
+    After t slots it deviates by dev(t) = dealt(t) * D - share * t.
 
     Parameters
     ----------
     first, slots
-        As of `even_row`.
+        As for `even_row`.
     lows, highs : int64 (k,)
-        Get the least and the largest dev.
+        Get the smallest and the largest dev.
     """
     num_slots = len(slots)
     for j in range(len(lows)):
         mine = slots[first[j] : first[j + 1]]
         share, low, high = len(mine), np.int32(0), np.int32(-num_slots)
         for i in range(share):
-            # less than D either way, and so worked out in 32 bits, 8 at once
+            # less than D either way, so computed in 32 bits, 8 at once
             dev = np.int32(i * num_slots - share * np.int64(mine[i]))
             low, high = min(low, dev), max(high, dev)
         lows[j] = low
@@ -188,7 +188,7 @@ def spread(first: Int64s, slots: Int32s, lows: Int64s, highs: Int64s) -> None:
 
 @helper
 def _allowed(mine: Int32s, num_slots: int, low: int, high: int, dealt: int) -> tuple[int, int]:
-    """Return the slots [least, most) before which so many were dealt, and a row may begin."""
+    """Return the slots [least, most) at which a row may begin, with `dealt` slots before them."""
     share = len(mine)
     least = (dealt * num_slots - low - num_slots) // share + 1
     most = (dealt * num_slots - high + num_slots + share - 1) // share
@@ -200,7 +200,7 @@ def _allowed(mine: Int32s, num_slots: int, low: int, high: int, dealt: int) -> t
 
 @helper
 def _keep_even(mine: Int32s, num_slots: int, low: int, high: int, starts: Int32s, num: int) -> int:
-    """Keep those of some slots from which a source is even; return how many."""
+    """Keep those of some slots from which on a source is even; return how many."""
     share, found = len(mine), 0
     rate = share / num_slots
     for i in range(num):
@@ -218,7 +218,7 @@ def _keep_even(mine: Int32s, num_slots: int, low: int, high: int, starts: Int32s
 
 @helper
 def _keep_allowed(change: Int32s, num_marked: int, starts: Int32s, num: int) -> int:
-    """Keep those of some slots that so many sources allow; return how many."""
+    """Keep those of some slots that all marked sources allow; return how many."""
     found = allowing = until = 0
     for i in range(num):
         slot = starts[i]
@@ -236,16 +236,16 @@ def starts_of(
 ) -> int:
     """Write at which slots a row may begin.
 
-    A rotation may begin at a slot if all its prefixes are within 1 of the shares too: if
-    high - D < dev(slot) < low + D for every source.
+    A row may be rotated to begin at a slot if all prefixes of the rotation are within 1 of the
+    shares too: if high - D < dev(slot) < low + D for every source.
 
     Parameters
     ----------
     first, slots, lows, highs
-        As of `spread`.
+        As for `spread`.
     order : int64 (num,)
-        The sources with high - low >= D, at least one, as others allow all slots. Those that allow
-        the fewest come first, so that next to none are left for the others to look at.
+        The sources with high - low >= D, at least one, as the others allow all slots. Those that
+        allow the fewest slots come first, so that hardly any are left to check for the others.
     starts : int32 (D,)
         Gets the slots, rising.
 
@@ -259,7 +259,7 @@ def starts_of(
     for number in range(len(order)):
         j = order[number]
         mine, low, high = slots[first[j] : first[j + 1]], lows[j], highs[j]
-        if number > 0 and found <= 8 * len(mine):  # so that all sources together take O(D)
+        if number > 0 and found <= 8 * len(mine):  # then all sources together take O(D)
             found = _keep_even(mine, num_slots, low, high, starts, found)
             continue
         if number > 0 and num_marked == 0:

@@ -1,8 +1,8 @@
-"""The network behind every permutation here: keyed bijections on [0, n), both ways.
+"""The network in every permutation here: keyed bijections on [0, n), both ways.
 
 A generalised Feistel network on a * b >= n points, kept inside [0, n) by cycle walking (Black and
-Rogaway 2002, "Ciphers with Arbitrary Finite Domains"). It is frozen: a change of any index is a new
-version of every order that uses it.
+Rogaway 2002, "Ciphers with Arbitrary Finite Domains"). It is frozen: a change of any index needs a
+new version of every order that uses it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Three: TypeAlias = tuple[U64, U64, U64]
     Cipher: TypeAlias = tuple[U64, U64, U64, Three, UInt64s]  # n, a, b, reciprocal of b, keys
 
-# Numbers go through the network in blocks of so many lanes, which stay in the first-level cache.
+# Numbers go through the network in blocks of this many lanes, which fit the first-level cache.
 LANES = 512  # 1.5 ns per index at n = 1e9; 128 lanes: 2.2, 256: 1.8, 1024: 1.4
 MOST_WORDS = 48  # key words of one cipher: two for each of at most 24 rounds
 
@@ -49,7 +49,7 @@ rounds_of = helper(num_rounds)
 
 @helper
 def times(x: U64, y: U64) -> U64:
-    """Multiply the low halves; the masks show LLVM that its 32 x 32 -> 64 instruction will do."""
+    """Multiply the low halves; the masks let LLVM use its 32 x 32 -> 64 instruction."""
     product: U64 = (x & LOW) * (y & LOW)
     return product
 
@@ -75,12 +75,12 @@ def reciprocal_of(divisor: U64, largest: U64) -> Three:
 
 @helper
 def divide(x: U64, divisor: U64, reciprocal: Three) -> tuple[U64, U64]:
-    """Return quotient and remainder by multiplications, which vectorise: 1.5 ns instead of 2.7."""
+    """Return quotient and remainder by multiplying, which vectorises: 1.5 ns instead of 2.7."""
     factor, down, shift = reciprocal
     quotient = times(x >> down, factor) >> shift  # too small by 0 to 3
     rest = x - times(quotient, divisor)
-    less = rest - TWO * divisor  # if negative, a large number with its top bit set:
-    quotient += TWO - TWO * (less >> TOP_BIT)  # a comparison stops LLVM vectorising: 2.5 ns
+    less = rest - TWO * divisor  # if negative, a large number with its top bit set
+    quotient += TWO - TWO * (less >> TOP_BIT)  # a comparison would not vectorise: 2.5 ns
     rest = min(rest, less)
     less = rest - divisor
     return quotient + ONE - (less >> TOP_BIT), min(rest, less)
@@ -88,7 +88,7 @@ def divide(x: U64, divisor: U64, reciprocal: Three) -> tuple[U64, U64]:
 
 @helper
 def divide_all(left: UInt64s, right: UInt64s, num: int, divisor: U64, largest: U64) -> None:
-    """Split numbers in `left`, up to `largest`, into quotients there and remainders in `right`."""
+    """Divide numbers in `left`, up to `largest`: quotients there, remainders in `right`."""
     if largest <= LOW:
         reciprocal = reciprocal_of(divisor, LOW)
         for i in range(num):
@@ -114,7 +114,7 @@ def cipher_of(n: U64, keys: UInt64s) -> Cipher:
 
 @helper
 def f(x: U64, k0: U64, k1: U64, m: U64) -> U64:
-    """Return a number in [0, m)."""
+    """Return the round function of x: a number in [0, m)."""
     t = times(x ^ k0, MULTIPLIER_0)
     t = times(t ^ (t >> HALF) ^ k1, MULTIPLIER_1)
     value: U64 = times(t ^ (t >> HALF), m) >> HALF
@@ -141,7 +141,7 @@ def _subtract(x: UInt64s, y: UInt64s, num: int, k0: U64, k1: U64, m: U64) -> Non
 
 @helper
 def _network(left: UInt64s, right: UInt64s, num: int, cipher: Cipher, inverse: bool) -> None:
-    """Replace the first `num` numbers in `left` by what they become on [0, a * b)."""
+    """Replace the first `num` numbers in `left` by their images on [0, a * b)."""
     _, a, b, reciprocal, k = cipher
     for i in range(num):
         left[i], right[i] = divide(left[i], b, reciprocal)
@@ -161,7 +161,7 @@ def _network(left: UInt64s, right: UInt64s, num: int, cipher: Cipher, inverse: b
 def permute(
     left: UInt64s, right: UInt64s, num: int, cipher: Cipher, inverse: bool, out: Int64s
 ) -> None:
-    """Write what the first `num` numbers in `left` become on [0, n); `left` is used up."""
+    """Write the images on [0, n) of the first `num` numbers in `left`, which is overwritten."""
     n = cipher[0]
     _network(left, right, num, cipher, inverse)
     num_outside = 0

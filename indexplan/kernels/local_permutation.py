@@ -60,7 +60,7 @@ def local_permute_runs(
             position, stop = U64(starts[k]), U64(stops[k])
             k += 1
         ended = position == stop
-        elsewhere = position - start >= num  # than in the window at hand
+        elsewhere = position - start >= num  # in another than the current window
         if lane == LANES or elsewhere or ended:
             part = out[done:]
             permute(left, right, lane, cipher, False, part)
@@ -87,7 +87,7 @@ def local_invert(n: int, window: int, key: UInt32s, indices: Int64s, out: Int64s
     n, window, key
         As for `local_permute_runs`.
     indices : int64 (num,)
-        Indices in [0, n); fastest where neighbours lie in one window.
+        Indices in [0, n); fastest if neighbours are in the same window.
     out : int64 (num,)
         Gets the positions.
     """

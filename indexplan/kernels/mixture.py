@@ -1,8 +1,8 @@
-"""Which source of a mixture is read at a place, both ways. Frozen: mixture-v1.
+"""Which source a mixture reads at a place, both ways. Frozen: mixture-v1.
 
-A phase of weights repeats a row of sources: of D slots, source j holds share_j, spread so evenly
-that after t slots it has been dealt share_j * t / D times, less than one more or less. Each period
-begins at a slot of its own, its turn, in the row or in the row read backwards.
+A phase of weights repeats a row of sources. Of its D slots, source j holds share_j, spread so
+evenly that after t slots it has been dealt share_j * t / D times, give or take less than one. Each
+period begins at a slot of its own, its turn, in the row or in the row read backwards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @helper
 def _turn(period: int, phase: int, turns: Int32s, key: UInt32s) -> int:
-    """Return where a period begins: at a slot of the row, or, D added, of the row backwards."""
+    """Return where a period begins: at a slot of the row, or D + a slot of the row backwards."""
     if len(turns) == 1:
         return int(turns[0])
     p, num = U64(period), U64(len(turns))
@@ -56,7 +56,7 @@ def _before(mine: Int32s, x: int) -> int:
 
 @helper
 def _dealt(mine: Int32s, turn: int, r: int, num_slots: int) -> int:
-    """Return how often a source is among the first r of a period."""
+    """Return how often a source is among the first r slots of a period."""
     wrapped, backwards = 0, turn >= num_slots
     begin = turn - num_slots if backwards else turn
     end = begin + r
@@ -78,7 +78,7 @@ def count_before(
     turns: Int32s,
     out: Int64s,
 ) -> None:
-    """Write how many units of each source lie before a place of a phase.
+    """Write how many units of each source are read before a place of a phase.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def count_before(
     phase, key, base, first, slots, turns
         As for `deal`.
     out : int64 (k,)
-        Gets the counts, those of the phases before included.
+        Gets the counts, including those of earlier phases.
     """
     num_slots = len(slots)
     period, r = divmod(place, num_slots)
@@ -130,7 +130,7 @@ def deal(
     Parameters
     ----------
     shift : int
-        What makes positions places that are counted from the phase's start.
+        What to add to positions to get places counted from the phase's start.
     phase : int
         The phase's number.
     key : uint32 (2,)
@@ -138,20 +138,20 @@ def deal(
     base : int64 (k,)
         Units of each source before the phase.
     first, slots : int64 (k + 1,), int32 (D,)
-        As of `lay_out`.
+        Source j has the slots slots[first[j] : first[j + 1]], rising.
     row : int32 (D,)
-        As of `even_row`.
+        As for `even_row`.
     turns : int32
-        Slots where a period may begin; in the row backwards with D added.
+        Slots where a period may begin; D is added to those in the row read backwards.
     starts, stops : int64 (num_runs,)
         The runs of positions.
     sources, numbers : int32 and int64 (sum(stops - starts),)
-        Get the sources, and the numbers of their units, counted from the start of the run.
+        Get the sources, and the numbers of their units, counted from the start of the whole run.
     """
     num_slots, k = len(row), len(base)
     following = np.empty(k, np.int64)
     i = turn = 0
-    drawn = -1  # the period whose turn is known
+    drawn = -1  # the period whose turn was drawn last
     for run in range(len(starts)):
         num = stops[run] - starts[run]
         if num <= 0:
@@ -159,7 +159,7 @@ def deal(
         period, r = divmod(starts[run] + shift, num_slots)
         if period != drawn:
             turn, drawn = _turn(period, phase, turns, key), period
-        counted = num >= k  # else the numbers of those that come are worked out one by one
+        counted = num >= k  # else only the numbers that are needed are computed
         if counted:
             for j in range(k):
                 mine = slots[first[j] : first[j + 1]]
@@ -206,7 +206,7 @@ def find(
     numbers: Int64s,
     out: Int64s,
 ) -> None:
-    """Write at which places of a phase some units of one source are read.
+    """Write at which places of a phase some units of a source are read.
 
     Parameters
     ----------
@@ -267,11 +267,11 @@ def by_source(
     sizes : int64 (k,)
         Units in an epoch of each source.
     begins : int64 (k + 1,)
-        Gets where the units of each source begin among all, and their end.
+        Gets where the units of each source begin among all, and where the last ones end.
     parts : int64 (k + 1,)
-        Gets where the epochs of each source begin among all, and their end.
+        Gets where the epochs of each source begin among all, and where the last ones end.
     epochs, cuts : int64 (num,), int64 (num + 1,)
-        Get the epochs, source by source, and where the runs of each begin, and their end.
+        Get the epochs, source by source, and where the runs of each begin and the last ones end.
     starts, stops : int64 (num,)
         Get the runs.
     """
@@ -312,16 +312,16 @@ def by_source(
 
 @kernel(READ_INT32, READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
 def put_back(sources: Int32s, begins: Int64s, offsets: Int64s, drawn: Int64s, out: Int64s) -> None:
-    """Write what was drawn source by source to the units' places.
+    """Write indices that were drawn source by source to the places of their units.
 
     Parameters
     ----------
     sources, begins
-        As of `by_source`.
+        As for `by_source`.
     offsets : int64 (k,)
-        What is added to the indices of each source.
+        What to add to the indices of each source.
     drawn, out : int64 (num,)
-        The indices by source, and where they belong.
+        The indices by source; gets them by place.
     """
     at = begins.copy()
     for i in range(len(sources)):

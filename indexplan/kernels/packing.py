@@ -1,7 +1,7 @@
-"""Packing samples into bins by their lengths, group by group: what packed-v1 builds. Frozen.
+"""Packing samples into bins by length, group by group, for packed-v1. Frozen.
 
-Bins that are alike stay one group: a move puts some samples of a stratum into each bin of a group,
-or into the first bins of it. So the work is by moves, and not by samples.
+Bins that are alike form a group: a move puts some samples of a stratum into each bin of a group, or
+into its first bins. So the cost depends on the number of moves, not of samples.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     Int64s: TypeAlias = NDArray[np.int64]
     UInt32s: TypeAlias = NDArray[np.uint32]
 
-# A group is bins that are alike, and is known by the move that made it, which also tells when its
-# bins came to their room; group 0 are bins that hold nothing. Columns of what is known of groups:
-# the room in each bin, the samples in each, the first of the bins that are left, and how many are.
+# A group of equal bins has the number of the move that made it, which also tells how old it is;
+# group 0 are the empty bins. Columns of the table of groups: the room left in each bin, the samples
+# in each, the first of the bins that are left in the group, and how many these are.
 LEFT, SIZE, FIRST, COUNT = range(4)
 
 
 @helper
 def _ahead(one: int, other: int, groups: Int64s, most: bool) -> bool:
-    """Return whether a group comes before another: most room first, or least; then the older."""
+    """Return whether a group comes before another: most room first, or least; ties to the older."""
     room, rooms = groups[one, LEFT], groups[other, LEFT]
     ahead: bool = one < other if room == rooms else (room > rooms) == most
     return ahead
@@ -35,7 +35,7 @@ def _ahead(one: int, other: int, groups: Int64s, most: bool) -> bool:
 
 @helper
 def _push(heap: Int64s, group: int, groups: Int64s, most: bool) -> None:
-    """Put a group into a heap, which has its size at 0, and its first group at 1."""
+    """Put a group into a heap, an array with its size at 0 and its first group at 1."""
     heap[0] += 1
     at = heap[0]
     while at > 1 and _ahead(group, heap[at >> 1], groups, most):
@@ -61,7 +61,7 @@ def _pop(heap: Int64s, groups: Int64s, most: bool) -> None:
 
 @helper
 def _twice(numbers: Any) -> Any:
-    """Return an array of twice the length that begins with some numbers."""
+    """Return an array of twice the length that begins with the given one."""
     return np.concatenate((numbers, numbers))
 
 
@@ -69,28 +69,28 @@ def _twice(numbers: Any) -> Any:
 def pack(
     firsts: Int64s, lengths: Int64s, max_length: int, max_samples: int, total: int, tail: int
 ) -> tuple[UInt32s, Int64s]:
-    """Return the moves that pack all samples into bins, and the groups that these leave.
+    """Return the moves that pack all samples into bins, and the groups after all moves.
 
     Parameters
     ----------
     firsts : int64 (num_strata + 1,)
-        The first place of each stratum in the row of all samples, and the end.
+        The first place of each stratum in the row of all samples, and the number of samples.
     lengths : int64 (num_strata,)
-        As what length a sample of each counts; they fall.
+        The length that each sample of a stratum counts as, falling.
     max_length, max_samples : int
-        What a bin holds at most; no length is above it.
+        Most tokens and samples in a bin; no length is above max_length.
     total : int
         The sum of the lengths of all samples, below 2**63.
     tail : int
-        While more than so much is left, the bins with the most room are filled; then those with the
-        least room that will do.
+        While more than this is left, samples go into the bins with the most room; then into those
+        with the least room that suffices.
 
     Returns
     -------
     moves : uint32 (num_moves + 1, 5)
-        As `fill_bins` takes them, of one stratum after another.
+        As for `fill_bins`, of one stratum after another.
     groups : int64 (num_moves + 1, 4)
-        What is known of the group that each of them made.
+        The group that each move made.
     """
     moves, groups = np.empty((1024, 5), np.uint32), np.empty((1024, 4), np.int64)
     roomy, tight = np.empty(1025, np.int64), np.empty(1025, np.int64)  # heaps of groups
@@ -112,10 +112,10 @@ def pack(
             heap = roomy if spread else tight
             opened = heap[0] == 0 or groups[heap[1], LEFT] < length
             group = 0 if opened else heap[1]
-            if opened:  # as many as there might have to be
+            if opened:  # open as many new bins as may be needed
                 groups[0, FIRST], groups[0, COUNT] = num_bins, num
             room, size, first = groups[group, LEFT], groups[group, SIZE], groups[group, FIRST]
-            # where no other bin comes in between, one takes all that it can before the next does
+            # if no other bin comes in between, a bin takes all that it can before the next one
             many = 1 if spread and not opened else min(room // length, max_samples - size, num)
             count = min(groups[group, COUNT], num // many)
             groups[group, FIRST] += count

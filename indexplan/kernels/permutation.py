@@ -88,7 +88,7 @@ def permute_epochs(
     sizes : int64 (k,)
         Number of samples of each shuffle, 1 <= n < 2**63; 0 if nothing is to be written for it.
     seeds : uint32 (k, 4)
-        Their seeds, the lowest word first.
+        The seed of each, its lowest word first.
     purpose : int
         What the key words are for.
     parts : int64 (k + 1,)
@@ -100,7 +100,7 @@ def permute_epochs(
     starts, stops
         As for `permute_runs`.
     begins : int64 (k,)
-        Where in `out` the indices of each shuffle begin, one run after another.
+        Where in `out` the indices of each shuffle begin; its runs follow one another.
     out : int64
         Gets the indices.
     """

@@ -1,4 +1,4 @@
-"""Philox4x32-10, and the numbers of 64 bits that all kernels compute in.
+"""Philox4x32-10, and the 64-bit numbers with which all kernels compute.
 
 Philox and the multipliers are those of Salmon et al. 2011, "Parallel Random Numbers: As Easy as
 1, 2, 3".
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     UInt32s: TypeAlias = NDArray[np.uint32]
     Four: TypeAlias = tuple[U64, U64, U64, U64]
 
-# Beside a Python int, a uint64 becomes signed or a float in numba, so constants are uint64 too.
+# With a Python int, a uint64 becomes signed or a float in numba, so constants are uint64 too.
 ZERO, ONE, TWO, HALF, TOP_BIT = U64(0), U64(1), U64(2), U64(32), U64(63)
 LOW = U64(0xFFFFFFFF)
 MULTIPLIER_0, MULTIPLIER_1 = U64(0xD2511F53), U64(0xCD9E8D57)  # Philox's, as are the next two
 WEYL_0, WEYL_1 = U64(0x9E3779B9), U64(0xBB67AE85)
 
 
-# A loop over lanes that calls it becomes vector instructions only if nothing is called in it: 5 ns
-# a counter instead of 11.
+# A loop over lanes becomes vector instructions only if it is inlined there: 5 ns a counter instead
+# of 11.
 @inlined
 def philox(c0: U64, c1: U64, c2: U64, c3: U64, k0: U64, k1: U64) -> Four:
     """Return the four words of a counter under a key, all below 2**32."""

@@ -1,7 +1,7 @@
-"""Which shards some samples lie in, and who reads them when, as numba kernels.
+"""In which shards samples are, and who reads these when, as numba kernels.
 
-Shards follow one another: shard s holds the samples from firsts[s] to firsts[s + 1]. A guide tells
-for every 2**shift samples which shards they may lie in, so that a look-up takes a step or two.
+Shards are consecutive: shard s holds the samples [firsts[s], firsts[s + 1]). A guide tells for
+every 2**shift samples in which shards they may be, so that a look-up takes a step or two.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @helper
 def _shard_of(index: int, firsts: Int64s, guide: Int64s, shift: int) -> int:
-    """Return the last shard that starts at a sample or before: of those, the one that holds it."""
+    """Return the shard that holds a sample: the last one that starts at it or before."""
     low: int = guide[index >> shift]
     high: int = guide[(index >> shift) + 1]
     while low < high:
@@ -42,12 +42,12 @@ def _shard_of(index: int, firsts: Int64s, guide: Int64s, shift: int) -> int:
 
 @kernel(READ_INT64, INT64, WRITE_INT64)
 def lay_guide(firsts: Int64s, shift: int, guide: Int64s) -> None:
-    """Write the shard of each sample b << shift, b = 0, 1, 2, ...; past the end, the last one.
+    """Write the shard of each sample b << shift, for b = 0, 1, 2, ...; past the end, the last one.
 
     Parameters
     ----------
     firsts : int64 (num_shards + 1,)
-        The first sample of each shard, and the end.
+        The first sample of each shard, and the number of samples.
     shift : int
     guide : int64 ((num_samples - 1 >> shift) + 2,)
     """
@@ -91,13 +91,14 @@ def note_reads(
     step : int
         The number of the first of these steps.
     met : int
-        Shards that steps before have met.
+        Shards that earlier steps have met.
     most : int
-        Stop after the step in which so many are met.
+        Stop after the step in which this many shards are met.
     slots : int64 (num_shards,)
-        1 more than where a shard is noted; 0 before it is met.
+        1 more than where a shard is noted; 0 if it is not met yet.
     shards, first_steps, last_steps, counts : int64 (room,)
-        Get the shards in order of their first use, those steps, and how many samples are read.
+        Get the shards in order of their first use, their first and last steps, and how many of
+        their samples are read.
     """
     done = 0
     for end in ends:
@@ -135,7 +136,7 @@ def note_nodes(
     stamps: Int32s,
     mixed: Int64s,
 ) -> None:
-    """Note when each node first and last reads each shard, and how many a step reads.
+    """Note when each node first and last reads each shard, and how many shards each step reads.
 
     Parameters
     ----------
@@ -149,9 +150,9 @@ def note_nodes(
         The number of the first of these steps.
     num_nodes : int
     first_steps, last_steps : int32 (num_nodes * num_shards,)
-        1 more than the first and the last step; 0 before there is one.
+        1 more than the first and the last step; 0 if there is none yet.
     stamps : int32 (num_shards,)
-        1 more than the last step that read a shard; 0 before there is one.
+        1 more than the last step that read a shard; 0 if there is none yet.
     mixed : int64 (steps in all,)
         Gets how many different shards each step reads.
     """

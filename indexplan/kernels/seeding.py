@@ -1,7 +1,7 @@
 """Key words of many epochs: what `numpy.random.SeedSequence` generates, which NumPy keeps (NEP 19).
 
-As `indexplan.seeds.key_words`, where a call of Python for each epoch would take longer than what is
-drawn with its words.
+Like `indexplan.seeds.key_words`, but for epochs so short that a call from Python for each would
+take longer than drawing from it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _absorb(pool: UInt64s, word: U64, factor: U64) -> U64:
 
 @helper
 def pool_of(seed: UInt32s, purpose: int, pool: UInt64s) -> U64:
-    """Write what a seed and a purpose come to before an epoch; return the next factor.
+    """Write the pool after a seed and a purpose, before the epoch; return the next factor.
 
     The seed has four words, the lowest first.
     """

@@ -1,4 +1,4 @@
-"""Mark the samples that were seen, a bit for each, as a numba kernel."""
+"""Marks the samples that were seen, with one bit each, as a numba kernel."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @kernel(INT64, READ_INT64, WRITE_INT64)
 def mark(n: int, indices: NDArray[np.int64], words: NDArray[np.int64]) -> tuple[int, int, int, int]:
-    """Set the bits of indices in [0, n); return what was wrong.
+    """Set the bits of indices in [0, n), and return what was wrong.
 
-    That is how many were set before, the least of these (n if none), how many are outside [0, n),
-    and the least of these (0 if none).
+    That is how many were set already, the smallest of these (n if none), how many are outside
+    [0, n), and the smallest of these (0 if none).
     """
     repeated = outside = example = 0
     first = n

@@ -1,8 +1,8 @@
 """Rows of shards read in lanes, both ways: shard-shuffle-v1. Frozen: other bits are a new version.
 
-The epoch's samples, shard after shard, are a row; `edges` and `deltas` tell what stands in it: at
-the places from edges[k] on, up to edges[k + 1], the sample is the place plus deltas[k]. The row is
-cut into lanes, which a grid of stripes reads side by side.
+The epoch's samples, shard after shard, form a row, which `edges` and `deltas` describe: at the
+places [edges[k], edges[k + 1]), a stretch, the sample is the place plus deltas[k]. The row is cut
+into lanes, which a grid of stripes reads side by side.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     UInt32s: TypeAlias = NDArray[np.uint32]
     UInt64s: TypeAlias = NDArray[U64]
 
-# What stays at hand of a window, so that its next stripe need not work it out again: the window,
-# its first place and how many, the stretches that it lies in; then its cipher and the key words.
-WAYS = 256  # as many lanes; they take 128 KiB
+# What is kept of a window, so that its next stripe need not compute it again: the window, its first
+# place and number of places, the stretches in which it is; then its cipher and the key words.
+WAYS = 256  # lanes for which it is kept, in 128 KiB
 _LANE, _NUMBER, _BASE, _SIZE, _FIRST, _LAST, _A, _B, _FACTOR, _DOWN, _SHIFT = range(11)
 _KEYS = 16
 _KEPT = _KEYS + MOST_WORDS
-FEW = 12  # stretches of a window: so many are compared with each place, of more one is searched
+FEW = 12  # up to so many stretches of a window are compared with each place; with more, bisection
 
 
 @helper
 def lane_start(lane: int, grid: Int64s) -> int:
-    """Return the place of the row at which a lane starts; of the lane after the last, the end."""
+    """Return the place of the row at which a lane starts; past the last lane, the row's end."""
     n, shift, each, lanes = grid[0], grid[1], grid[2], grid[3]
     stop, ahead = n + shift, lane * each
     rounds = stop // (each * lanes)
@@ -60,7 +60,7 @@ def lane_start(lane: int, grid: Int64s) -> int:
 
 @helper
 def _lane_of(place: int, grid: Int64s) -> int:
-    """Return the lane that a place of the row lies in: the last that starts there or before."""
+    """Return the lane of a place of the row: the last lane that starts there or before."""
     low, high = 0, grid[3] - 1
     while low < high:
         middle = (low + high + 1) >> 1
@@ -73,7 +73,7 @@ def _lane_of(place: int, grid: Int64s) -> int:
 
 @helper
 def _stretch_of(edges: Int64s, low: int, high: int, place: int) -> int:
-    """Return the last stretch, of those from `low` to `high`, that starts at a place or before."""
+    """Return the last of the stretches from `low` to `high` that starts at a place or before."""
     while low < high:
         middle = (low + high + 1) >> 1
         if edges[middle] <= place:
@@ -85,18 +85,18 @@ def _stretch_of(edges: Int64s, low: int, high: int, place: int) -> int:
 
 @kernel(READ_INT64, READ_UINT32, WRITE_INT64, WRITE_INT64)
 def lay_out(firsts: Int64s, words: UInt32s, edges: Int64s, deltas: Int64s) -> int:
-    """Lay out the shards that hold samples in a shuffled row; return how many they are.
+    """Lay out the shards that are not empty in a shuffled row; return how many these are.
 
     Parameters
     ----------
     firsts : int64 (num_shards + 1,)
-        The first sample of each shard, and the end.
+        The first sample of each shard, and the number of samples.
     words : uint32 (2 * num_rounds(num_shards),)
-        The key words of the order of the shards.
+        The key words of the shuffle of the shards.
     edges : int64 (num_shards + 1,)
-        Gets where the stretches of the row start, each of a sample or more, and the end.
+        Gets where the stretches of the row start, each with at least one sample, and the row's end.
     deltas : int64 (num_shards,)
-        Gets what turns a place of a stretch into a sample.
+        Gets what to add to a place of a stretch to get its sample.
     """
     num_shards, num = len(firsts) - 1, 0
     cipher = cipher_of(U64(num_shards), words.astype(U64))
@@ -123,7 +123,7 @@ def reorder_pieces(
     new_edges: Int64s,
     new_deltas: Int64s,
 ) -> int:
-    """Put the pieces of shards in each lane in an order of their own; return how many there are.
+    """Shuffle the pieces of shards in each lane; return how many pieces there are.
 
     Parameters
     ----------
@@ -131,21 +131,21 @@ def reorder_pieces(
     deltas : int64 (num,)
         The row, as `lay_out` gives it.
     grid : int64 (5,)
-        Samples, places by which the grid is shifted, places of a lane in a stripe, lanes, and
-        places of a window.
+        The number of samples, the places by which the grid is shifted, places of each lane in a
+        stripe, lanes, and places in a window.
     key : uint32 (2,)
         The Philox key that yields the key words of every lane.
-    new_edges, new_deltas : int64 (3 * num + 1,)
-        Get the row as it becomes.
+    new_edges, new_deltas : int64 (3 * num + 1,) and (3 * num,)
+        Get the new row.
     """
     left, right = np.empty(LANES, U64), np.empty(LANES, U64)
     words, which = np.empty(MOST_WORDS, U64), np.empty(LANES, np.int64)
     n, place, k, num = grid[0], 0, 0, 0
     new_edges[0] = 0
-    while place < n:  # which a lane starts at
+    while place < n:  # a lane starts at place
         lane = _lane_of(place, grid)
         end = lane_start(lane + 1, grid)
-        if edges[k + 1] >= end:  # nothing to put in order, up to the lane that the shard ends in
+        if edges[k + 1] >= end:  # a single shard fills all lanes up to the one in which it ends
             last = lane_start(_lane_of(edges[k + 1] - 1, grid), grid)
             stop = edges[k + 1] if last <= place else last
             if edges[k + 1] == lane_start(_lane_of(edges[k + 1] - 1, grid) + 1, grid):
@@ -185,7 +185,7 @@ def _look_at(
     key: UInt32s,
     edges: Int64s,
 ) -> Cipher:
-    """Work out what is kept of a window, unless it is there; return its cipher."""
+    """Compute what is kept of a window, unless it is there already; return its cipher."""
     if kept[_SIZE] == ZERO or kept[_LANE] != U64(lane) or kept[_NUMBER] != U64(number):
         start, window = lane_start(lane, grid), grid[4]
         base = start + number * window
@@ -287,7 +287,7 @@ def deal_runs(
             number = (position + shift) // stripe
             at = position + shift - number * stripe
             rounds = min((stops[run] - position) // stripe, LANES // each) if at == 0 else 0
-            if rounds > 1:  # so many stripes, lane by lane: 6.8 ns an index instead of 8.6
+            if rounds > 1:  # several whole stripes, lane by lane: 6.8 ns an index instead of 8.6
                 for lane in range(lanes):
                     place = number * each - min(max(shift - lane * each, 0), each)
                     num = rounds * each
@@ -309,7 +309,7 @@ def deal_runs(
 
 @kernel(READ_INT64, READ_UINT32, READ_INT64, WRITE_INT64)
 def find_places(grid: Int64s, key: UInt32s, places: Int64s, out: Int64s) -> None:
-    """Write the positions at which places of the row are dealt.
+    """Write the positions at which places of the row are read.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sorting samples by integers, in linear time: by 16 bits at a time, the lowest first."""
+"""Sorts samples by integers in linear time, 16 bits at a time, the lowest first."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LAST = 2**DIGIT - 1
 
 @kernel(READ_INT64, INT64, READ_UINT32, WRITE_UINT32)
 def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> Int64s:
-    """Write samples by 16 bits of their keys, from `shift` on; equal ones stay in their order.
+    """Write samples sorted by 16 bits of their keys, from bit `shift` on; the sort is stable.
 
     Parameters
     ----------
     keys : int64 (n,)
-        The key of each sample, from 0 up.
+        The key of each sample, at least 0.
     shift : int
         The first bit.
     rows : uint32 (n,)
         The samples, in some order.
     out : uint32 (n,)
-        Gets them.
+        Gets the sorted samples.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> Int6
 
 @kernel(READ_INT64, READ_UINT32)
 def cut_runs(keys: Int64s, rows: UInt32s) -> Int64s:
-    """Return where samples of each key start in `rows`, which is sorted by keys, and the end."""
+    """Return where the samples of each key start in `rows`, which is sorted by key, and its end."""
     num = 1
     for k in range(1, len(rows)):
         num += keys[rows[k]] != keys[rows[k - 1]]

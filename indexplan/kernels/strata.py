@@ -1,8 +1,8 @@
-"""Bins of strata, and where samples lie in them. Frozen: other bits are another version.
+"""Bins of strata, and where samples are in them. Frozen: other bits are another version.
 
-A stratum is a row of samples that may stand in for each other; in each epoch a shuffle of its own
-says which sample stands where. What a bin holds is said by *moves*: a move puts as many samples of
-one stratum into each of some neighbouring bins, and tells which move these bins had had before.
+A stratum is a row of interchangeable samples; in each epoch a shuffle of its own says which sample
+is where. What a bin holds is described by *moves*: a move puts equally many samples of one stratum
+into each of some consecutive bins, and names the move before it in these bins.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     UInt32s: TypeAlias = NDArray[np.uint32]
     UInt64s: TypeAlias = NDArray[U64]
 
-# Columns of the table of moves, whose row 0 stands for none: the first place in the row of all
-# samples, its stratum, the first bin, samples put into each, the move before
+# Columns of the table of moves, in which row 0 stands for none: the first place in the row of all
+# samples, the stratum, the first bin, how many samples go into each bin, and the move before
 PLACE, STRATUM, BIN, MANY, BEFORE = range(5)
 
-# Pieces, each some samples of a stratum in a bin, that are drawn together: sorted by stratum, they
-# share keys. More of them where there are more strata.
+# Pieces to draw together, each some samples of a stratum in a bin: sorted by stratum, they share
+# keys. More of them if there are more strata.
 NUM_PIECES, MOST_PIECES = 2**16, 2**21
 
 
 @helper
 def last_up_to(edges: Int64s, number: int) -> int:
-    """Return the interval that a number lies in: the last i with edges[i] <= number."""
+    """Return the interval that holds a number: the last i with edges[i] <= number."""
     low, high = 0, len(edges) - 2
     while low < high:
         middle = (low + high + 1) >> 1
@@ -53,7 +53,7 @@ def last_up_to(edges: Int64s, number: int) -> int:
 
 @helper
 def _move_of(moves: UInt32s, place: int) -> int:
-    """Return the move that a place of the row of all samples is put by."""
+    """Return the move of a place in the row of all samples."""
     low, high = 1, len(moves) - 1
     while low < high:
         middle = (low + high + 1) >> 1
@@ -66,9 +66,9 @@ def _move_of(moves: UInt32s, place: int) -> int:
 
 @helper
 def _by_stratum(strata: Int64s, num_strata: int) -> Int64s:
-    """Return 0, 1, 2, ... by the strata of what they stand for; unsorted, where that is few."""
+    """Return the order that sorts some pieces by stratum; 0, 1, 2, ... if they are few."""
     out = np.empty(len(strata), np.int64)
-    if len(strata) < num_strata:  # then each sets up a cipher of its own, as it has to anyway
+    if len(strata) < num_strata:  # then most need a cipher of their own in any case
         for k in range(len(strata)):
             out[k] = k
         return out
@@ -85,18 +85,18 @@ def _by_stratum(strata: Int64s, num_strata: int) -> Int64s:
 
 @kernel(READ_INT64, READ_INT64, READ_INT64, WRITE_INT64)
 def cut_bins(numbers: Int64s, bins: Int64s, sizes: Int64s, offsets: Int64s) -> None:
-    """Write where the samples of some bins begin, one bin after another, and the end.
+    """Write where the samples of some bins begin, one bin after another, and where the last end.
 
     Parameters
     ----------
     numbers : int64 (num,)
         The bins.
     bins : int64 (num_patterns + 1,)
-        The first bin of each pattern, and the end.
+        The first bin of each pattern, and the number of bins.
     sizes : int64 (num_patterns,)
         Samples in a bin of each pattern.
     offsets : int64 (num + 1,)
-        Gets them.
+        Gets where they begin and end.
     """
     offsets[0] = 0
     for k in range(len(numbers)):
@@ -105,7 +105,7 @@ def cut_bins(numbers: Int64s, bins: Int64s, sizes: Int64s, offsets: Int64s) -> N
 
 @helper
 def _set(lanes: UInt64s, lane: int, place: int, num: int, c: int) -> None:
-    """Let a lane ask what stands at a place of a stratum of so many, or where it stands."""
+    """Set a lane to look up a place of stratum c, which has `num` samples, or the inverse."""
     i = U64(lane)
     lanes[AT + i], lanes[N + i], lanes[C0 + i] = U64(place), U64(num), U64(c)
     lanes[C1 + i] = lanes[C3 + i] = ZERO
@@ -122,7 +122,7 @@ def _write(
     where: Int64s,
     out: Int64s,
 ) -> None:
-    """Write the samples that lanes ask for, of strata that begin at `firsts`, where they belong."""
+    """Write the samples that lanes look up, in strata that begin at `firsts`, where they belong."""
     draw_each(lanes, num, key, False, places)
     for i in range(num):
         out[where[i]] = np.int64(rows[firsts[i] + places[i]])
@@ -132,7 +132,7 @@ def _write(
 def _draw(
     pieces: Int64s, num: int, key: UInt32s, firsts: Int64s, rows: UInt32s, out: Int64s
 ) -> None:
-    """Write the samples of some pieces: of a stratum so many from a place on, to where they go."""
+    """Write the samples of some pieces: a number of samples of a stratum, from a place on."""
     lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
     begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
     lane = 0
@@ -182,13 +182,13 @@ def fill_bins(
     lasts : int64 (num_patterns,)
         The last move of each pattern.
     moves : uint32 (num_moves + 1, 5)
-        What each move does.
+        The table of moves.
     firsts : int64 (num_strata + 1,)
-        The first place of each stratum in the row of all samples, and the end.
+        The first place of each stratum in the row of all samples, and n.
     rows : uint32 (n,)
-        The samples, by strata.
+        The samples, sorted by stratum.
     out : int64 (offsets[-1],)
-        Gets them.
+        Gets the samples.
     """
     most = min(max(NUM_PIECES, 16 * len(firsts)), MOST_PIECES, offsets[-1])
     pieces = np.empty((4, most), np.int64)
@@ -250,7 +250,7 @@ def find_bins(
     samples : int64 (num,)
         The samples.
     lows, highs : int64 (num,)
-        The places [low, high) of `rows` that each of them is at one of, whose samples rise.
+        The places [low, high) of `rows` among which each sample is; their samples rise.
     key, moves, firsts, rows
         As for `fill_bins`.
     out : int64 (num,)

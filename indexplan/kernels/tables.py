@@ -1,4 +1,4 @@
-"""Tables that orders look up: one for all equal orders of a process, built once and never saved."""
+"""Tables of orders: one for all equal orders of a process, built once and never saved."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-import indexplan.kernels.compiling  # noqa: F401 (whose locks have to be registered before this one)
+import indexplan.kernels.compiling  # noqa: F401 (its locks must be registered before this one)
 
 Table = TypeVar("Table")
 
-# A table lives as long as some order holds it.
+# A table exists as long as some order holds it.
 TABLES: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 
-# Whoever forks waits until nobody builds, so that its children share the table. Builders compile:
-# the locks of that were registered when it was imported, before this one, and are taken after it.
+# A fork waits until no thread builds a table, so that its children share it. Building compiles: the
+# locks of compiling were registered before this one, at its import, and are taken after it.
 _BUILDING = threading.RLock()
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(
@@ -27,7 +27,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def table_of(key: Hashable, build: Callable[[], Table]) -> Table:
-    """Return the table that some order holds under a key, or build it."""
+    """Return the table that an order holds under a key, or build it."""
     with _BUILDING:
         found: Table | None = TABLES.get(key)
         if found is None:

@@ -1,7 +1,7 @@
 """The thresholds of weighted-v1: weights as integers, summed in a keyed row, in exact arithmetic.
 
-Weights become integers by a product with two powers of two, which is exact, and by rounding up.
-Products of 128 bits are divided by the method of Moeller and Granlund 2011, "Improved division by
+Weights become integers by multiplying them with two powers of two, which is exact, and rounding up.
+128-bit products are divided by the method of Moeller and Granlund 2011, "Improved division by
 invariant integers": two multiplications instead of a division.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def _scaled(weight: float, first: float, second: float) -> U64:
     """Return a weight times two powers of two, rounded up; at least 1 unless the weight is 0.
 
-    Where the product of the two leaves the range of floats, each alone does not.
+    There are two of them, as their product may be out of the range of floats.
     """
     number: U64 = ZERO
     if weight > 0.0:
@@ -69,7 +69,7 @@ def _inverse_of(divisor: U64) -> U64:
 
 @helper
 def _quotient(high: U64, low: U64, divisor: U64, inverse: U64) -> U64:
-    """Divide 128 bits by a divisor larger than their high half."""
+    """Divide a 128-bit number by a divisor larger than its high half."""
     q, fraction = _product(inverse, high)
     fraction += low
     q += high + U64(fraction < low) + ONE  # right, or 1 too large, or 1 too small
@@ -125,11 +125,11 @@ def fill_thresholds(
     words : uint32 (2 * num_rounds(n),)
         The key words of the row.
     limit, step : int
-        A scaled weight above the limit has a share of its own, the step, below 2**62.
+        Each scaled weight above the limit gets the step, below 2**62, as its share.
     width, total : int
-        The others share the width, below 2**62, in proportion; their sum is the total.
+        The others, whose sum is the total, share the width, below 2**62, in proportion.
     thresholds : uint64 (n + 1,)
-        Gets them.
+        Gets the thresholds.
     """
     n = len(weights)
     cipher = cipher_of(U64(n), words.astype(U64))
@@ -144,7 +144,7 @@ def fill_thresholds(
         num = min(n - done, LANES)
         count_up(left, num, U64(done))
         permute(left, right, num, cipher, False, samples)
-        for i in range(num):  # loads that do not wait for each other
+        for i in range(num):  # these loads do not depend on each other
             left[i] = _scaled(weights[samples[i]], first, second)
         for i in range(num):
             if left[i] > U64(limit):
@@ -168,7 +168,7 @@ def fill_guide(thresholds: UInt64s, shift: int, coarse: int, guide: UInt32s) -> 
     shift, coarse : int
         What is written is j >> coarse, below 2**32.
     guide : uint32 (num_cells + 1,)
-        Gets them; the last one gets (n - 1) >> coarse.
+        Gets the numbers; the last one is (n - 1) >> coarse.
     """
     n, j = len(thresholds) - 1, 0
     for cell in range(len(guide) - 1):

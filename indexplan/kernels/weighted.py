@@ -1,4 +1,4 @@
-"""The draws of weighted-v1, and where each sample's lie. Frozen: other bits are another version."""
+"""The draws of weighted-v1, and those of each sample. Frozen: other bits are another version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     UInt32s: TypeAlias = NDArray[np.uint32]
     UInt64s: TypeAlias = NDArray[U64]
 
-FEW = 8  # thresholds that are looked at one by one
+FEW = 8  # up to so many thresholds are compared one by one
 
 
 @helper
@@ -40,8 +40,8 @@ def _look_up(
     guide: UInt32s,
     out: Int64s,
 ) -> None:
-    """Replace slots in `out` by the places in the row that they fall on, in `left`."""
-    # 41 ns a draw where n = 10**7, of which the two ciphers are 14. With two comparisons without
+    """Write for each slot in `out` the place of the row on which it falls to `left`."""
+    # 41 ns a draw for n = 10**7, of which the two ciphers take 14. With two comparisons without
     # branches before the loop: 66; with the first threshold of all lanes read before: 41.
     last = len(thresholds) - 2
     low, high = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
@@ -98,7 +98,7 @@ def draw_runs(
     size : int
         Draws in an epoch.
     bits, offset : int
-        A slot is 2**bits numbers; the first one begins at the offset.
+        A slot consists of 2**bits numbers; the first slot begins at the offset.
     shift, coarse, thresholds, guide
         As in `indexplan.kernels.thresholds`.
     words, row_words : uint32
@@ -141,7 +141,7 @@ def slots_of(
     starts: Int64s,
     stops: Int64s,
 ) -> None:
-    """Write the slots [start, stop) that samples have.
+    """Write the slots [start, stop) of each of some samples.
 
     Parameters
     ----------
@@ -150,11 +150,11 @@ def slots_of(
     indices : int64 (num,)
         Samples, from 0 to n - 1.
     starts, stops : int64 (num,)
-        Get them.
+        Get the slots.
     """
     row = cipher_of(U64(len(thresholds) - 1), row_words.astype(U64))
     left, right = np.empty(LANES, U64), np.empty(LANES, U64)
-    up = (ONE << U64(bits)) - ONE - U64(offset)  # what rounds up
+    up = (ONE << U64(bits)) - ONE - U64(offset)  # added to round up
     for done in range(0, len(indices), LANES):
         part, places = indices[done : done + LANES], starts[done : done + LANES]
         for i in range(len(part)):
@@ -168,7 +168,7 @@ def slots_of(
 
 @helper
 def _take_first(positions: Int64s, runs: Int64s, num: int, out: Int64s) -> None:
-    """Keep the least of the positions of each run."""
+    """Keep the first position of each run."""
     for i in range(num):
         k = runs[i]
         if out[k] < 0 or positions[i] < out[k]:
@@ -177,10 +177,10 @@ def _take_first(positions: Int64s, runs: Int64s, num: int, out: Int64s) -> None:
 
 @kernel(INT64, READ_UINT32, READ_INT64, READ_INT64, WRITE_INT64)
 def first_of(size: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int64s) -> None:
-    """Write the first positions that fall on runs of slots, without listing the others.
+    """Write the first position that falls on each run of slots, without listing the others.
 
-    Of a run of count slots, all are looked at; or, where those are more than size / count,
-    positions from the first on, some size / count of them until one falls on the run.
+    For a run of `count` slots it inverts all of them; or, if these are more than size / count, it
+    tries positions from the first on, some size / count of them until one falls on the run.
 
     Parameters
     ----------

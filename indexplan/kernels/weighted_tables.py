@@ -1,4 +1,4 @@
-"""What weighted draws look up."""
+"""The tables in which weighted draws look up samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_LIMIT = 2**63 - 1  # no scaled weight is above it
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Where each sample's share of an epoch begins, in the order of the row.
+    """Where each sample's share of an epoch begins, in the order of the keyed row.
 
     Attributes
     ----------
@@ -23,9 +23,9 @@ class Table:
         uint64, shape (n + 1,): T_0 to T_n.
     guide : numpy.ndarray
         uint32, shape (num_cells + 1,): for each cell of 2**shift numbers the last j with T_j up to
-        the cell's first number, without its lowest bits.
+        the cell's first number, without the `coarse` lowest bits of j.
     shift, coarse : int
-        The bits of a number in a cell, and those that the guide leaves out.
+        The bits of a number inside a cell, and the bits that the guide leaves out.
     """
 
     thresholds: NDArray[np.uint64]
@@ -44,7 +44,7 @@ def built(
     weights : numpy.ndarray
         float64, shape (n,), not negative and finite, some of them positive.
     size, max_repeats : int
-        Draws in an epoch, and of a sample.
+        Draws in an epoch, and the most draws of a sample.
     words : numpy.ndarray
         uint32, shape (2 * num_rounds(n),): the key words of the row.
     """
@@ -56,8 +56,8 @@ def built(
     _, total = add_up(weights, *factors, NO_LIMIT)
     limit, left, num_capped = NO_LIMIT, size, 0
     if max_repeats is not None:
-        # who is above the limit would have too much; the others then share what is left, and the
-        # limit sinks until nobody else is above it
+        # samples above the limit are capped; the others share what is left, and the limit sinks
+        # until no other sample is above it
         while (lower := max_repeats * total // left) < limit:
             limit = lower
             num_capped, total = add_up(weights, *factors, limit)
@@ -72,5 +72,5 @@ def built(
 
 
 def _factors(power: int) -> tuple[float, float]:
-    """Return two powers of two whose product is 2**power, which alone might be no float."""
+    """Return two powers of two whose product is 2**power, which may be no float itself."""
     return math.ldexp(1.0, power // 2), math.ldexp(1.0, power - power // 2)

@@ -28,8 +28,8 @@ def xxh64(data: Any) -> int:
     Parameters
     ----------
     data : bytes-like
-        Any C-contiguous buffer: bytes, memoryview, a NumPy array of any dtype. Hashed where it
-        lies, without a copy, if it starts at a multiple of 8 bytes.
+        Any C-contiguous buffer: bytes, memoryview, a NumPy array of any dtype. Hashed in place,
+        without a copy, if it starts at a multiple of 8 bytes.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def xxh64(data: Any) -> int:
     """
     octets = np.frombuffer(data, np.uint8) if memoryview(data).nbytes > 0 else np.empty(0, np.uint8)
     whole = len(octets) // 8 * 8
-    # little-endian words in the machine's order, at an address that numba can read
+    # little-endian words in the machine's byte order, at an address that numba can read
     words = np.require(octets[:whole].view("<u8"), np.uint64, "A")
     return int(_xxh64(words, octets[whole:]))
 
