@@ -180,12 +180,13 @@ class Fetch:
         if attempt is None:
             self._pause -= lived
             if self._pause <= 0:
-                self.num_tries, self.idle = self.num_tries + 1, 0.0
                 self.attempt = self._begin()
+                self.num_tries, self.idle = self.num_tries + 1, 0.0
             return False
+        done = attempt.done  # asked first: else its last bytes might come between
         before, self.num_bytes = self.num_bytes, attempt.came()
         failed: str | Exception | None
-        if attempt.done:
+        if done:
             failed = attempt.failed
         else:
             going = attempt.fetched or before != self.num_bytes
