@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +17,8 @@ import torch
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
 from indexplan_torch.shards import fetcher
+from tests.support.forked import results
+from tests.together.sharded_runs import forks
 
 ROWS = 50
 
@@ -178,3 +182,45 @@ def test_file_that_has_grown(dataset_of: Opened, tmp_path: Path) -> None:
         file.truncate(2**30)
     with pytest.raises(ip.IndexPlanError, match="bytes, as shards says; got more; "):
         data[3]
+
+
+@pytest.mark.parametrize(
+    ("rank", "local_rank", "on_node", "ranks"), [(3, 3, 4, range(4)), (5, 1, 8, range(4, 12))]
+)
+def test_nodes_of_different_sizes(
+    dataset_of: Opened,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rank: int,
+    local_rank: int,
+    on_node: int,
+    ranks: range,
+) -> None:
+    """Of nodes of four and of eight ranks, each fetches for its own, as torchrun tells."""
+    variables = {"WORLD_SIZE": 12, "LOCAL_WORLD_SIZE": on_node}
+    for name, value in {**variables, "RANK": rank, "LOCAL_RANK": local_rank}.items():
+        monkeypatch.setenv(name, str(value))
+    data = dataset_of(write(tmp_path / "data"))
+    plan = ip.Plan(ip.Shuffle(len(data)), world_size=12, batch_size=5)
+    assert ranks == data._ranks(plan, rank)
+
+
+def read_in_a_fork(path: str, cache: str) -> int:
+    """Read a sample in a child of a process that fetched, and fetches no more."""
+    data = ShardedDataset(ip.shard_sizes(path), rows_of, cache_dir=cache, cache_bytes=10**7)
+    assert 3 == data[3]
+    assert data._fetcher is not None
+    data._fetcher.stop()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)  # ends it
+        os._exit(int(data[100] == 100))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_fork_of_who_fetched(tmp_path: Path) -> None:
+    """A process that was forked from one that has fetched fetches for itself."""
+    write(tmp_path / "data")
+    name = "tests.together.test_sharded_beside:read_in_a_fork"
+    arguments = f"{tmp_path}/data/*.npy", str(tmp_path / "cache")
+    assert [1] == results([forks().start(name, tmp_path / "log", *arguments)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import signal
 import threading
 import time
@@ -21,8 +22,8 @@ import indexplan as ip
 from indexplan_torch import ShardedDataset, open_parquet
 from indexplan_torch.shards import stalls
 from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
-from indexplan_torch.shards.folder import Folder
-from indexplan_torch.shards.locks import hold, write_note
+from indexplan_torch.shards.folder import Folder, RankNote
+from indexplan_torch.shards.locks import hold, hold_new, write_note
 from indexplan_torch.shards.source import Source
 from tests.support.forked import results
 from tests.together.sharded_runs import at, expected, plan_of, start_alone, until, write_shards
@@ -162,12 +163,12 @@ def test_stopped_process(
     where = re.escape(f"shard {shard}, {store.url}/{shards.files[shard]}")
     begin = rf"a batch has waited \d+ seconds for {where}: rank 0 \(process {other.pid}\)"
     assert re.fullmatch(
-        rf"{begin}, which fetches for this node, has not run for \d+ seconds; continue it "
-        rf"\(kill -CONT {other.pid}\), or end it, and another process fetches",
+        rf"{begin}, which fetches for this node, has not run for \d+ seconds; if it is stopped, "
+        rf"continue it \(kill -CONT {other.pid}\), or end it, and another process fetches",
         said[0],
     )
     assert re.fullmatch(
-        rf"{begin} fetches it, and {PIECE} of {shards.num_bytes[shard]} bytes have come in attempt "
+        rf"{begin} fetches it: {PIECE} of {shards.num_bytes[shard]} bytes have come in attempt "
         r"1, none of them in the last \d+ seconds; check the store and the network",
         said[-1],
     )
@@ -283,7 +284,7 @@ WHO = "rank 3 (process 42)"
         (
             True,
             [(1, 9, 2.0, 1), (0, 9, 70.4, 2)],
-            f"{WHO} fetches it, and 9 bytes have come in attempt 2, none of them in the last 70 "
+            f"{WHO} fetches it: 9 bytes have come in attempt 2, none of them in the last 70 "
             "seconds; check the store and the network",
         ),
     ],
@@ -295,7 +296,7 @@ def test_what_is_told(
     parts = ip.shard_sizes(f"{shards.path}/*.parquet")
     folder = Folder(tmp_path, parts)
     folder.make()
-    lock = hold(folder.fetcher, wait=False)
+    lock = hold(folder.fetcher)
     assert lock is not None
     with closing(lock):
         write_note(lock, stalls.Beat(42, 3, time.monotonic(), full, coming), stalls.NOTE)
@@ -303,6 +304,30 @@ def test_what_is_told(
     assert f"a batch has waited 60 seconds for shard 0, {parts.path}/0000.parquet: {why}" == said
     nobody = f"no process says that it fetches; end those that `fuser {folder.fetcher}` shows"
     assert stalls.warning(folder, parts, 0, 60.0).endswith(f": {nobody}")
+
+
+def test_notes_that_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is stopped while it looks at a note keeps nobody waiting: another note is made."""
+    tokens = iter(["a", "b"])
+    monkeypatch.setattr(secrets, "token_hex", lambda _: next(tokens))
+    lock = hold(tmp_path / "7-a")
+    assert lock is not None
+    with closing(lock):
+        file, path = hold_new(tmp_path, "7")
+    file.close()
+    assert tmp_path / "7-b" == path
+
+
+def test_notes_of_dead_ranks(shards: ip.Shards, tmp_path: Path) -> None:
+    """Ranks that were killed are not waited for, and their notes do not gather."""
+    folder = Folder(tmp_path, shards)
+    folder.make()
+    (folder.ranks / "plan-0-1-a").touch()
+    alive = RankNote(folder, "plan", 3)
+    alive.say((1, 7))
+    assert [(1, 7)] == folder.positions("plan")
+    assert [alive.path] == [*folder.ranks.iterdir()]
+    alive.close()
 
 
 def test_time_of_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,10 +78,11 @@ class ShardedDataset(Dataset[Any]):
         A folder on a disk of this node, for all of its ranks and for later runs. Empty it if files
         were replaced by others of as many bytes: only a footer or header that changed is noticed.
     cache_bytes : int
-        What the shards in it may take at any time, with those that are being fetched.
+        What the shards in it may take at any time, with those that are being fetched. Of several
+        datasets that use the folder at the same time, that of the process that fetches counts.
     ranks_per_node : int, optional
         Ranks that share the folder: 0 to ranks_per_node - 1 are the first node. By default what
-        torchrun says.
+        torchrun says, also of nodes of different sizes.
     ahead : int, default 16
         Shards that are fetched before they are needed, as far as there is room.
     num_epochs : int, optional
@@ -89,7 +90,8 @@ class ShardedDataset(Dataset[Any]):
     num_threads : int, default 4
         Shards that are fetched at the same time.
     tries : int, default 4
-        How often a fetch is tried, with a growing pause, before the batch that needs it raises.
+        How often a fetch is tried, with a growing pause, before the batch that needs it raises. It
+        also fails when no byte came for five minutes.
     keep_open : int, default 16
         Shards that each worker keeps open.
 
@@ -98,6 +100,12 @@ class ShardedDataset(Dataset[Any]):
     IndexPlanError
         If an argument breaks its rule. When a batch needs a shard that could not be fetched, is not
         what `shards` says, or does not fit.
+
+    Warns
+    -----
+    UserWarning
+        When a batch has waited 60 seconds for a shard, then after twice as long each time: which
+        process fetches, whether it runs, how many bytes have come, and what to do.
 
     Examples
     --------
@@ -228,6 +236,9 @@ class ShardedDataset(Dataset[Any]):
                     "cache_dir"
                 )
             each = int(said)
+            if os.environ.get("RANK") == str(rank) and "LOCAL_RANK" in os.environ:
+                first = rank - int(os.environ["LOCAL_RANK"])  # of nodes of different sizes
+                return range(first, min(first + each, world_size))
         first = rank // each * each
         return range(first, min(first + each, world_size))
 

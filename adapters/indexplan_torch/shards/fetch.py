@@ -189,9 +189,8 @@ class Fetch:
         if done:
             failed = attempt.failed
         else:
-            going = attempt.fetched or before != self.num_bytes
-            self.idle = 0.0 if going else self.idle + lived
-            if self.idle < self.settings.leave_after:
+            self.idle = 0.0 if before != self.num_bytes else self.idle + lived
+            if attempt.fetched or self.idle < self.settings.leave_after:
                 return False
             attempt.leave()
             failed = StalledError(f"no byte in {self.settings.leave_after:g} seconds")

@@ -176,7 +176,7 @@ class Fetcher:
         if time.monotonic() < self._next_turn:
             return None
         self._next_turn = time.monotonic() + TURN
-        lock = hold(self.folder.fetcher, wait=False)
+        lock = hold(self.folder.fetcher)
         if lock is None:
             return None
         with suppress(OSError):  # of a full disk: then those who wait hear less

@@ -1,10 +1,10 @@
 """The folder that the processes of a node share: whole shards, who reads how far, who waits.
 
 CACHE_DIR/DIGEST/           one for each dataset: of other shards nothing is ever taken
-    shards/00000012.parquet     a whole shard; `.tmp` while it is being fetched
+    shards/00000012.parquet     a whole shard; `.TOKEN.tmp` while an attempt fetches it
     ranks/PLAN-3-PID-TOKEN      held by rank 3; how far its loop has come
     wanted/12-PID-TOKEN         held by a process that waits for shard 12
-    fetcher                     held by the one process that fetches and drops
+    fetcher                     held by the one process that fetches and drops; how far that is
     failed                      why shards could not be fetched
 """
 
@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -24,7 +23,7 @@ from typing import NamedTuple
 
 from indexplan import IndexPlanError, Shards
 from indexplan_torch.shards.locks import (
-    hold,
+    hold_new,
     is_at,
     is_held,
     make_room_for_notes,
@@ -91,7 +90,7 @@ class Folder:
     def shard(self, number: int, name: str) -> Path:
         """Return where a shard lies once it is whole; its name ends as its file's does."""
         suffix = PurePosixPath(name).suffix
-        suffix = suffix if re.fullmatch(r"\.\w+", suffix) else ".shard"
+        suffix = suffix if re.fullmatch(r"\.(?!tmp$)\w+", suffix) else ".shard"
         return self.shards / f"{number:08d}{suffix}"
 
     def there(self) -> dict[int, Path]:
@@ -121,24 +120,28 @@ class Folder:
     @contextmanager
     def waiting(self, number: int) -> Iterator[None]:
         """Tell that this process waits for a shard; on a full disk nobody is told."""
-        path = self.wanted / f"{number}-{os.getpid()}-{secrets.token_hex(4)}"
-        file = None
+        held = None
         with suppress(OSError):
-            file = hold(path, wait=True)
+            held = hold_new(self.wanted, f"{number}-{os.getpid()}")
         try:
             yield
         finally:
-            if file is not None:
-                release(file, path)
+            if held is not None:
+                release(*held)
 
     def positions(self, plan: str) -> list[tuple[int, int]]:
-        """Return how far the live ranks of a plan have come: (epoch, step) of each."""
-        notes = [
-            read_note(path)
-            for path in self.ranks.iterdir()
-            if path.name.startswith(f"{plan}-") and is_held(path)
-        ]
-        return [(note[0], note[1]) for note in notes if note]
+        """Return how far the live ranks of a plan have come: (epoch, step) of each.
+
+        Notes of ranks that have died are removed; a rank that was just about to hold one makes
+        another.
+        """
+        found = []
+        for path in self.ranks.iterdir():
+            if not is_held(path):
+                path.unlink(missing_ok=True)
+            elif path.name.startswith(f"{plan}-") and (note := read_note(path)):
+                found.append((note[0], note[1]))
+        return found
 
     def failures(self) -> list[Failure]:
         """Return why shards could not be fetched, the latest last.
@@ -163,16 +166,15 @@ class RankNote:
     """How far this rank's loop has come, for whoever fetches; held as long as the rank lives."""
 
     def __init__(self, folder: Folder, plan: str, rank: int) -> None:
-        self.path = folder.ranks / f"{plan}-{rank}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.folder, self.name = folder.ranks, f"{plan}-{rank}-{os.getpid()}"
         self.said: tuple[int, int] | None = None
-        self.file = self._open()
+        self.file, self.path = self._open()
 
-    def _open(self) -> FileIO:
-        with writable(self.path.parent):
-            file = hold(self.path, wait=True)
-            assert file is not None  # noqa: S101 (it waits)
+    def _open(self) -> tuple[FileIO, Path]:
+        with writable(self.folder):
+            file, path = hold_new(self.folder, self.name)
             make_room_for_notes(file, NOTE)
-            return file
+            return file, path
 
     def say(self, position: tuple[int, int]) -> None:
         """Write how far it is."""
@@ -180,7 +182,7 @@ class RankNote:
             return
         if not is_at(self.file, self.path):
             self.file.close()
-            self.file = self._open()
+            self.file, self.path = self._open()
         write_note(self.file, position, NOTE)
         self.said = position
 

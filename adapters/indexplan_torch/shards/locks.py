@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import struct
 import zlib
 from contextlib import suppress
@@ -27,7 +28,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go_in_child)
 
 
-def hold(path: Path, *, wait: bool) -> FileIO | None:
+def hold(path: Path) -> FileIO | None:
     """Hold a file, which is made if it is not there; None if somebody else does."""
     import fcntl  # where Windows is not
 
@@ -35,13 +36,25 @@ def hold(path: Path, *, wait: bool) -> FileIO | None:
         file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
         _held.add(file)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
             return None
         if is_at(file, path):
             return file
         file.close()  # somebody swept it up before it was locked
+
+
+def hold_new(folder: Path, name: str) -> tuple[FileIO, Path]:
+    """Hold a file of which the name begins so, in a folder that others look through.
+
+    Who looks holds it for a moment; or for long, if stopped just then, so nobody waits for that.
+    """
+    while True:
+        path = folder / f"{name}-{secrets.token_hex(4)}"
+        file = hold(path)
+        if file is not None:
+            return file, path
 
 
 def is_at(file: FileIO, path: Path) -> bool:

@@ -53,26 +53,34 @@ def _why(folder: Folder, shards: Shards, shard: int) -> str:
     gone = time.monotonic() - noted
     if gone > GONE:
         return (
-            f"{who}, which fetches for this node, has not run for {gone:.0f} seconds; continue it "
-            f"(kill -CONT {pid}), or end it, and another process fetches"
+            f"{who}, which fetches for this node, has not run for {gone:.0f} seconds; if it is "
+            f"stopped, continue it (kill -CONT {pid}), or end it, and another process fetches"
         )
     idle = 0.0
     for each in (Coming(*fields) for fields in coming):
         if each.shard == shard:
-            num_bytes = f"{each.num_bytes} bytes"
-            if shards.whole_files:
-                num_bytes = f"{each.num_bytes} of {shards.num_bytes[shard]} bytes"
-            return (
-                f"{who} fetches it, and {num_bytes} have come in attempt {each.num_tries}, none "
-                f"of them in the last {each.idle:.0f} seconds; check the store and the network"
-            )
+            return f"{who} fetches it: {_how_far(shards, each)}"
         idle = max(idle, each.idle)
     if full:
         return (
             f"{who} has no room for it beside what is needed earlier; pass more cache_bytes, or "
             "a cache_dir of its own to each run"
         )
+    if not coming:
+        return f"{who} has not begun to fetch it; check whether {folder.wanted} can be written to"
     return (
         f"{who} fetches {len(coming)} others before it, of one of which nothing came in the last "
         f"{idle:.0f} seconds; check the store and the network, or pass more num_threads"
+    )
+
+
+def _how_far(shards: Shards, fetch: Coming) -> str:
+    come, check = f"{fetch.num_bytes} bytes", "the store and the network"
+    if shards.whole_files:
+        most = shards.num_bytes[fetch.shard]
+        come = f"{fetch.num_bytes} of {most} bytes"
+        check = check if fetch.num_bytes < most else "the disk of cache_dir"
+    return (
+        f"{come} have come in attempt {fetch.num_tries}, none of them in the last "
+        f"{fetch.idle:.0f} seconds; check {check}"
     )
