@@ -92,7 +92,7 @@ class ClassBalanced(ByClass):
         object.__setattr__(self, "epoch_size", size)
         object.__setattr__(self, "seed", check_seed(self.seed))
         if self.weights is not None:
-            weights = Column.of(_listed(self.weights, self._table.labels), FLOATS)
+            weights = Column.of(_listed(self.weights, self._table.labels), FLOATS, "weights")
             object.__setattr__(self, "weights", weights)
             self._shares  # noqa: B018 (is checked when it is worked out)
 

@@ -126,7 +126,7 @@ class ByClass(Order):
 
     def _take_labels(self) -> None:
         """Check the labels, and take `num_samples` from them."""
-        labels = Column.of(self.labels, INTEGERS)
+        labels = Column.of(self.labels, INTEGERS, "labels")
         if not len(labels):
             cure = "pass the class of each sample, an integer"
             raise wrong("labels", "at least one integer", "none", cure)

@@ -23,6 +23,7 @@ LONGEST_RANGE = 2**27  # takes 1 GiB as an array
 BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
 WRITTEN = "write it with np.save"
 SPEC = "write specs with to_json"
+FLAT = "pass numbers in one dimension, or the path of a .npy file of them"
 
 Status: TypeAlias = "tuple[int, ...]"
 # what an order accepts as a column, and turns into one
@@ -69,6 +70,10 @@ class Column:
     """
 
     def __init__(self, values: ArrayLike | str | os.PathLike[str], kind: str | None = None) -> None:
+        self._hold("a column", values, kind)
+
+    def _hold(self, what: str, values: Any, kind: str | None) -> None:
+        """Check and keep the values, which messages call `what`."""
         if kind is not None and kind not in TYPES:
             raise wrong("kind", f"one of {', '.join(TYPES)}", kind, "leave it out")
         self.path: str | None = None
@@ -77,16 +82,18 @@ class Column:
             path = path_text("a column's path", values, WRITTEN)
             self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
             self._status, values = _mapped(self.path)
-        self.array = _as_column(values, kind, self.path)
+        self.array = _as_column(what, values, kind, self.path)
 
     @classmethod
-    def of(cls, values: Any, kind: str | None = None) -> Column:
-        """Return a column of some values; a column is returned as it is."""
-        if not isinstance(values, Column):
-            return cls(values, kind)
-        if kind is None or values.array.dtype.str in TYPES.get(kind, ()):
-            return values
-        return cls(values.path or values.array, kind)
+    def of(cls, values: Any, kind: str | None = None, what: str = "a column") -> Column:
+        """Return a column of some values, which messages call `what`; a column as it is."""
+        if isinstance(values, Column):
+            if kind is None or values.array.dtype.str in TYPES.get(kind, ()):
+                return values
+            values = values.path or values.array
+        column = cls.__new__(cls)
+        column._hold(what, values, kind)  # noqa: SLF001 (of a column)
+        return column
 
     @classmethod
     def claimed(
@@ -175,35 +182,33 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
     return status, array
 
 
-def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
+def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     """Return numbers as a read-only array with a column's dtype; uncopied if they have one."""
-    what = "a column" if path is None else path
+    what = what if path is None else path
     if isinstance(values, range) and len(values) > LONGEST_RANGE:
         rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
         raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
-    rule = f"a flat list or array of {kind or 'integers below 2**63, or of floats'}"
-    cure = "pass numbers in one dimension, or the path of a .npy file of them"
+    flat = "a flat list or array" if path is None else "a flat array"
+    rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
     try:
         row = np.asarray(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
-        raise wrong(what, rule, values, cure) from None
+        raise wrong(what, rule, values, FLAT) from None
     if isinstance(values, np.ma.MaskedArray):
         raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
     if row.dtype.kind == "f" and isinstance(values, list | tuple):
         large = [each for each in values if isinstance(each, int) and abs(each) > EXACT]
         if large:  # NumPy has made them floats, which differ from these integers
-            raise wrong(what, rule, large[0], cure)
+            raise wrong(what, rule, large[0], FLAT)
     if row.shape == (0,):
         row = row.astype(TYPES[kind or INTEGERS][0])
     of = row.dtype.kind
     if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
         got = values if path is None else f"{row.dtype} of shape {row.shape}"
-        if of == "U":  # of names of classes, or of groups
-            cure = "number the names: numpy.unique(names, return_inverse=True)[1]"
-        raise wrong(what, rule, got, cure)
+        raise wrong(what, rule, got, _cure(row))
     # for other types there is nothing to check, which would read the whole file at each opening
     if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
-        raise wrong(what, rule, most, cure)
+        raise wrong(what, rule, most, FLAT)
     if kind == FLOATS and not _are_floats(row):
         most = max(int(row.max()), -int(row.min()))
         raise wrong(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
@@ -215,6 +220,15 @@ def _as_column(values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     row = np.ascontiguousarray(row)
     row.setflags(write=False)
     return row
+
+
+def _cure(row: NDArray[Any]) -> str:
+    """Return what to do about values of a wrong type or shape."""
+    if row.dtype.kind == "U":  # names of classes, or of groups
+        return "number the names: numpy.unique(names, return_inverse=True)[1]"
+    if row.ndim == 1 and row.dtype.kind == "f" and row.itemsize <= 8:  # instead of integers
+        return "pass integers, such as an int64 array"
+    return FLAT
 
 
 def _are_floats(row: NDArray[Any]) -> bool:

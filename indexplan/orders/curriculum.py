@@ -85,7 +85,7 @@ def curriculum(
     >>> sorted(lengths[order.take(1, 0, 8)].tolist())  # epoch 1 reads from all
     [1, 2, 3, 5, 7, 8, 9, 10]
     """
-    column, seed = Column.of(difficulty), check_seed(seed)
+    column, seed = Column.of(difficulty, what="difficulty"), check_seed(seed)
     n, numbers = len(column), column.array
     if not n or (numbers.dtype.kind == "f" and np.isnan(numbers).any()):
         got = "a NaN" if n else "none"

@@ -70,7 +70,8 @@ class Epochs(Layer):
         object.__setattr__(self, "epoch_size", size)
         if not self.order.constant_num_units:
             rule = "Epochs needs an order with the same number of units in every epoch"
-            raise IndexPlanError(f"{rule}; got {self.order.algorithm}; use that without Epochs")
+            cure = "use that order without Epochs"
+            raise IndexPlanError(f"{rule}; got {self.order.algorithm}; {cure}")
         if size > (most := self._num_places):
             rule = f"at most {most}, the units of all epochs of its order"
             raise wrong("epoch_size", rule, size, "use a smaller one")

@@ -215,7 +215,7 @@ class ShardShuffle(Order):
 
 def sizes_of(values: Any) -> tuple[Column, int]:
     """Return the sizes of shards as a column, and their sum."""
-    column, total = Column.of(getattr(values, "sizes", values), INTEGERS), 0
+    column, total = Column.of(getattr(values, "sizes", values), INTEGERS, "sizes"), 0
     for begin in range(0, len(column), BLOCK):
         block = column.array[begin : begin + BLOCK]
         if block.min() < 0:

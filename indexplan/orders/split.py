@@ -85,7 +85,7 @@ class Part(Order):
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "seed", check_seed(self.seed))
         if self.groups is not None:
-            groups = Column.of(self.groups, INTEGERS)
+            groups = Column.of(self.groups, INTEGERS, "groups")
             if len(groups) != num_samples:
                 rule = f"{num_samples} numbers, one for each sample"
                 raise wrong("groups", rule, len(groups), "pass the group of each sample")
@@ -202,7 +202,7 @@ class Split(Mapping[str, Part]):
         groups: Any = None,
     ) -> None:
         num_samples = check_num_samples(num_samples)
-        column = None if groups is None else Column.of(groups, INTEGERS)
+        column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
         total = num_samples if column is None else len(np.unique(column.array))
         sizes = largest_remainder(total, integers(shares))

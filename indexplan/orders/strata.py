@@ -310,7 +310,7 @@ def integers_of(what: str, values: Any, start: int, last: int, cure: str) -> Col
     IndexPlanError
         If it is empty or too long, or a number is out of range; the message names the first sample.
     """
-    column = Column.of(values, INTEGERS)
+    column = Column.of(values, INTEGERS, f"{what}s")
     if not 1 <= len(column) <= MOST_SAMPLES:
         rule = f"from 1 to {MOST_SAMPLES} numbers"
         raise wrong(f"{what}s", rule, len(column), f"pass the {what} of each sample")

@@ -265,7 +265,7 @@ def _kept(indices: Any, num_samples: int) -> Any:
     if isinstance(indices, range):
         return _written(indices, num_samples)
     if isinstance(indices, Column | str | os.PathLike):
-        return Column.of(indices, INTEGERS)
+        return Column.of(indices, INTEGERS, "indices")
     if getattr(indices, "dtype", None) == np.bool_ or (
         isinstance(indices, list) and indices and isinstance(indices[0], bool)
     ):
@@ -274,4 +274,4 @@ def _kept(indices: Any, num_samples: int) -> Any:
             rule = f"of shape ({num_samples},), a boolean for each sample"
             raise wrong("indices, a mask,", rule, mask.shape, "make it for the whole dataset")
         return Column(np.flatnonzero(mask))
-    return Column.of(indices, INTEGERS)
+    return Column.of(indices, INTEGERS, "indices")

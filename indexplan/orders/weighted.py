@@ -336,7 +336,7 @@ def _column(weights: Any) -> Column:
     if isinstance(first, bool | np.bool_) or getattr(weights, "dtype", None) == np.bool_:
         cure = "keep the samples of a mask with indexplan.Subset"
         raise wrong("weights", "numbers", "a mask", cure)
-    column = Column.of(weights, FLOATS)
+    column = Column.of(weights, FLOATS, "weights")
     if not len(column):
         raise wrong("weights", "at least one number", 0, CURE)
     return column

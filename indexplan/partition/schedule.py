@@ -192,7 +192,7 @@ def parse_schedule(text: str) -> Size | list[Phase]:
     """
     rule = "text: a size, or phases such as '0:512 250000:768'"
     if not isinstance(text, str):
-        raise wrong("a batch size", rule, text, "pass numbers and phases as they are")
+        raise wrong("a batch size", rule, text, "pass numbers and phases to the plan directly")
     words = text.split()
     if len(words) == 1 and ":" not in text:
         return _parse_size(words[0])

@@ -50,7 +50,7 @@ def table_of(order: Order, shards: Sized) -> Table:
     if shards is None and (shards := order.shard_sizes) is None:
         rule = "the number of samples in each shard, as the order does not know it"
         raise wrong("shards", rule, None, "pass a list, an array or a column of sizes")
-    table = _table(Column.of(getattr(shards, "sizes", shards), "integers"))
+    table = _table(Column.of(getattr(shards, "sizes", shards), "integers", "sizes"))
     if table.num_samples != order.num_samples:
         rule = f"{order.num_samples}, the number of samples of the plan's order"
         cure = "pass the sizes of the shards of that dataset"

@@ -44,7 +44,7 @@ def _numbers(column: Any, num_samples: int) -> NDArray[Any]:
     """Return a number for each sample, without copying an array or a mapped file."""
     array = isinstance(column, np.ndarray) and not isinstance(column, np.ma.MaskedArray)
     plain = array and column.dtype.kind in "iu" and column.ndim == 1
-    row: NDArray[Any] = column if plain else Column.of(column, INTEGERS).array
+    row: NDArray[Any] = column if plain else Column.of(column, INTEGERS, "a column to sum").array
     if len(row) != num_samples:
         rule = f"{num_samples} numbers, one for each sample"
         cure = "pass a number for each sample of the dataset, or None to count samples"

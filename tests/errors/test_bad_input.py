@@ -244,7 +244,7 @@ def test_an_order_that_takes_anothers_name() -> None:
             (
                 text,
                 "a batch size must be text: a size, or phases such as '0:512 250000:768'; "
-                f"got {text!r}; pass numbers and phases as they are",
+                f"got {text!r}; pass numbers and phases to the plan directly",
             )
             for text in (None, ("0:512",))
         ),

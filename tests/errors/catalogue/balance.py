@@ -59,12 +59,13 @@ CASES: list[Case] = [
     (
         "a balance of whole floats",
         lambda: ip.Balance([1.0]),
-        f"a column must be a flat list or array of integers; got [1.0]; {NUMBERS}",
+        "lengths must be a flat list or array of integers; got [1.0]; pass integers, such as "
+        "an int64 array",
     ),
     (
         "a balance of truths",
         lambda: ip.Balance([True, False]),
-        f"a column must be a flat list or array of integers; got [True, False]; {NUMBERS}",
+        f"lengths must be a flat list or array of integers; got [True, False]; {NUMBERS}",
     ),
     (
         "a balance that weighs nothing",

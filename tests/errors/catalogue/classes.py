@@ -22,7 +22,7 @@ CASES: list[Case] = [
     (
         "labels that are text",
         lambda: ip.ClassBatches(["cat", "dog"], 1, 1),
-        "a column must be a flat list or array of integers; got ['cat', 'dog']; number the names: "
+        "labels must be a flat list or array of integers; got ['cat', 'dog']; number the names: "
         "numpy.unique(names, return_inverse=True)[1]",
     ),
     (

@@ -76,7 +76,7 @@ CASES: list[Case] = [
     (
         "a range that would take gigabytes",
         lambda: ip.Weighted(range(10**9)),
-        "a column must be an array, or a range of at most 134,217,728 numbers; got range(0, "
+        "weights must be an array, or a range of at most 134,217,728 numbers; got range(0, "
         "1000000000); pass np.arange(...), or a file, if you have the memory",
     ),
     (
@@ -111,8 +111,8 @@ CASES: list[Case] = [
     (
         "floats for integers",
         lambda: Listed([0.5], 5),
-        "a column must be a flat list or array of integers; got [0.5]; pass numbers in one "
-        "dimension, or the path of a .npy file of them",
+        "a column must be a flat list or array of integers; got [0.5]; pass integers, such as an "
+        "int64 array",
     ),
     (
         "a column that is no .npy file",
@@ -125,7 +125,7 @@ CASES: list[Case] = [
     (
         "a column of a table",
         lambda: ip.Column(saved("a.npy", np.zeros((2, 2)))),
-        "{here}/a.npy must be a flat list or array of integers below 2**63, or of floats; got "
+        "{here}/a.npy must be a flat array of integers below 2**63, or of floats; got "
         "'float64 of shape (2, 2)'; pass numbers in one dimension, or the path of a .npy file of "
         "them",
     ),

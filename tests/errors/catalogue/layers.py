@@ -100,7 +100,7 @@ CASES: list[Case] = [
         "epochs of changing sizes",
         lambda: ip.Epochs(ChangingBins(10), 5),
         "Epochs needs an order with the same number of units in every epoch; got "
-        "test-changing-bins-v1; use that without Epochs",
+        "test-changing-bins-v1; use that order without Epochs",
     ),
     (
         "an epoch past the stream",

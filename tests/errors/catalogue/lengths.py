@@ -38,23 +38,23 @@ CASES: list[Case] = [
     (
         "lengths in two dimensions",
         lambda: ip.LengthGrouped(np.ones((2, 2), np.int64), 8),
-        "a column must be a flat list or array of integers; got array([[1, 1], [1, 1]]); "
-        f"{NUMBERS}",
+        f"lengths must be a flat list or array of integers; got array([[1, 1], [1, 1]]); {NUMBERS}",
     ),
     (
         "whole floats as lengths",
         lambda: ip.TokenBudget([3.0, 5.0], 8),
-        f"a column must be a flat list or array of integers; got [3.0, 5.0]; {NUMBERS}",
+        "lengths must be a flat list or array of integers; got [3.0, 5.0]; pass integers, such "
+        "as an int64 array",
     ),
     (
         "truths as groups",
         lambda: ip.Grouped([True, False], 8),
-        f"a column must be a flat list or array of integers; got [True, False]; {NUMBERS}",
+        f"groups must be a flat list or array of integers; got [True, False]; {NUMBERS}",
     ),
     (
         "objects as lengths",
         lambda: ip.LengthGrouped([3, None], 8),
-        f"a column must be a flat list or array of integers; got [3, None]; {NUMBERS}",
+        f"lengths must be a flat list or array of integers; got [3, None]; {NUMBERS}",
     ),
     (
         "no lengths",
@@ -162,7 +162,8 @@ CASES: list[Case] = [
     (
         "a sum of floats over a step",
         lambda: PLAN.step_total([0.5, 1.0, 1.5], 0, step=0),
-        f"a column must be a flat list or array of integers; got [0.5, 1.0, 1.5]; {NUMBERS}",
+        "a column to sum must be a flat list or array of integers; got [0.5, 1.0, 1.5]; pass "
+        "integers, such as an int64 array",
     ),
     (
         "a sum over a step of another dataset",

@@ -25,7 +25,7 @@ CASES: list[Case] = [
     (
         "truths as lengths",
         lambda: ip.Packed([True], 8),
-        f"a column must be a flat list or array of integers; got [True]; {NUMBERS}",
+        f"lengths must be a flat list or array of integers; got [True]; {NUMBERS}",
     ),
     (
         "no lengths to pack",

@@ -30,8 +30,8 @@ CASES: list[Case] = [
     (
         "sizes that are no integers",
         lambda: ip.ShardShuffle([5.0, 3.0]),
-        "a column must be a flat list or array of integers; got [5.0, 3.0]; pass numbers in one "
-        "dimension, or the path of a .npy file of them",
+        "sizes must be a flat list or array of integers; got [5.0, 3.0]; pass integers, such as an "
+        "int64 array",
     ),
     (
         "no lanes",

@@ -265,7 +265,7 @@ CASES: list[Case] = [
         "a number for a schedule",
         lambda: ip.parse_schedule(5),
         "a batch size must be text: a size, or phases such as '0:512 250000:768'; got 5; pass "
-        "numbers and phases as they are",
+        "numbers and phases to the plan directly",
     ),
     (
         "no words for a schedule",

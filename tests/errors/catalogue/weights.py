@@ -14,7 +14,7 @@ CASES: list[Case] = [
     (
         "weights in two dimensions",
         lambda: ip.Weighted(np.ones((2, 3))),
-        f"a column must be a flat list or array of floats; got array([[1., 1., 1.], "
+        f"weights must be a flat list or array of floats; got array([[1., 1., 1.], "
         f"[1., 1., 1.]]); {NUMBERS}",
     ),
     (
@@ -45,7 +45,7 @@ CASES: list[Case] = [
     (
         "weights that no float holds",
         lambda: ip.Weighted([2**53 + 1, 1]),
-        "a column must be integers up to 2**53, which floats hold exactly; got 9007199254740993; "
+        "weights must be integers up to 2**53, which floats hold exactly; got 9007199254740993; "
         "divide them",
     ),
     (
