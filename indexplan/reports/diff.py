@@ -111,8 +111,8 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     >>> print(ip.diff(a, a.replace(remainder="drop"), epochs=[0]))
     order            the same
     compared         epoch 0
-    global batches   different from epoch 0, sub-epoch 0, step 0 on
-    ranks            different from epoch 0, sub-epoch 0, step 0 on
+    global batches   different since epoch 0, sub-epoch 0, step 0
+    ranks            different since epoch 0, sub-epoch 0, step 0
     phases           the same parameters and inner batches, as far as steps are the same
     epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
     resume           the second goes on from any cursor of the first
@@ -269,7 +269,7 @@ def _since(step: Step | None, same: str) -> str:
     if step is None:
         return same
     epoch, sub_epoch, number = step
-    return f"different from epoch {epoch}, sub-epoch {sub_epoch}, step {number} on"
+    return f"different since epoch {epoch}, sub-epoch {sub_epoch}, step {number}"
 
 
 def _order_in_words(a: Plan, b: Plan) -> str:

@@ -108,7 +108,7 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
             PLAN.replace(world_size=4, global_batch_size=128),
             [
                 "global batches   the same positions of the order",
-                "ranks            different from epoch 0, sub-epoch 0, step 0 on: 4 instead of 8",
+                "ranks            different since epoch 0, sub-epoch 0, step 0: 4 instead of 8",
             ],
         ),
         (
@@ -125,13 +125,13 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
         ),
         (
             PLAN.replace(world_size=None, global_batch_size=128),
-            ["ranks            different from epoch 0, sub-epoch 0, step 0 on: open instead of 8"],
+            ["ranks            different since epoch 0, sub-epoch 0, step 0: open instead of 8"],
         ),
         (
             PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((1, 0), (2, 8), {"lr": 1})]),
             [
                 "global batches   the same positions of the order",
-                "phases           different from epoch 1, sub-epoch 0, step 0 on",
+                "phases           different since epoch 1, sub-epoch 0, step 0",
             ],
         ),
         (
