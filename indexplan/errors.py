@@ -37,7 +37,7 @@ class IndexPlanError(ValueError):
 
 
 class PlanFileError(IndexPlanError):
-    """Raised if a file of a plan, or the dataset that it was built for, is damaged or another one.
+    """Raised if a file is missing, damaged or not writable, or the dataset of a plan has changed.
 
     Examples
     --------

@@ -31,7 +31,7 @@ PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 
 
 class Order(abc.ABC):
-    """The sequence in which each epoch reads the samples: what `Shuffle` and the others are.
+    """The sequence in which each epoch reads the samples; the base of `Shuffle` and all others.
 
     An order holds the size of its dataset and its seed, and knows nothing of ranks and batches. It
     deals *units*: single samples, or bins of several samples that stay together.

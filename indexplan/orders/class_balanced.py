@@ -27,8 +27,9 @@ CURE = "pass one number for each class, by rising label, or a dict of label to n
 class ClassBalanced(ByClass):
     """Reads all classes equally often, or each by its weight, however many samples they have.
 
-    For imbalanced datasets. Of n classes without weights, every n reads hold each class once. A
-    class repeats none of its samples before all of them have been read.
+    For imbalanced datasets. Of n classes without weights, the first n reads of the run hold each
+    class once, the next n too, and so on. A class repeats none of its samples before all of them
+    have been read.
 
     Parameters
     ----------
@@ -182,8 +183,8 @@ def _listed(weights: Any, labels: Int64) -> Any:
     if not isinstance(weights, Mapping):
         return weights
     if set(weights) != set(labels.tolist()):
-        odd = min(map(str, set(weights) ^ set(labels.tolist())))
-        got = f"missing or unknown labels {odd}"
+        odd = min(set(weights) ^ set(labels.tolist()), key=str)
+        got = f"{'one' if odd in weights else 'none'} for {odd}"
         raise wrong("weights", "given for each label, and for no other", got, CURE)
     return [weights[label] for label in labels.tolist()]
 

@@ -170,7 +170,7 @@ class ByClass(Order):
         return self.epoch_size or 0
 
     def _begin(self, epoch: int) -> int:
-        """Return the unit of the stream at which an epoch begins; raise if the epoch is past it."""
+        """Return the unit of the stream at which an epoch begins; raise if it is past the end."""
         size = self.epoch_size or 0
         if (epoch + 1) * size > (most := STREAM_STOP // self._unit_size):
             rule = f"below {most // size}, where the order's stream ends"

@@ -101,7 +101,7 @@ class Epochs(Layer):
         return self.epoch_size
 
     def _begin(self, epoch: int) -> int:
-        """Return the unit of the stream at which an epoch begins; raise if the epoch is past it."""
+        """Return the unit of the stream at which an epoch begins; raise if it is past the end."""
         begin = epoch * self.epoch_size
         if begin + self.epoch_size > self._num_places:
             end = self._num_places // self.epoch_size

@@ -25,8 +25,8 @@ CURE = "pass the samples to read, such as np.flatnonzero(mask), or the mask itse
 class Subset(Layer):
     """Reads only some samples of a dataset, in the sequence of another order.
 
-    For filters, validation splits, and datasets that you sort yourself. The order inside reads the
-    numbers of the samples in the list: `Subset(Shuffle(len(keep)), keep, len(dataset))`.
+    For filters, validation splits, and datasets that you sort yourself. The order inside counts the
+    kept samples from 0: `Subset(Shuffle(len(keep)), keep, len(dataset))` shuffles them.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class Account(Answer):
     Parameters
     ----------
     num_units : int
-        Units of the epoch, even if, under "carry", a step of another epoch reads them.
+        Units of the epoch or sub-epoch; under "carry", a step of another one may read some of them.
     num_read, num_dropped, num_finished : int
         Units that are read, that no step reads, and that were read before the plan was resumed.
     num_padded : int

@@ -44,8 +44,8 @@ class Phase:
     Raises
     ------
     IndexPlanError
-        If `at` is neither a number of units nor such a pair, a size is not a positive integer or a
-        tuple of them, its product is 2**62 or more, or a parameter is not a JSON scalar.
+        If `at` is negative, or neither an integer nor such a pair; a size is not a positive integer
+        or a tuple of them, or its product is 2**62 or more; or a parameter is not a JSON scalar.
 
     Examples
     --------

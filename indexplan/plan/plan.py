@@ -468,8 +468,8 @@ class Plan:
         Raises
         ------
         IndexPlanError
-            If the column has other numbers or another length, or the sum does not fit an int64; or
-            the order cuts samples, as it is unknown how a sample's number divides among its parts.
+            If the column does not have an integer for each sample, or the sum does not fit an
+            int64; or the order cuts samples, as it is unknown how a number divides among parts.
             All windows of tokens have equally many tokens: multiply `step_size`.
 
         Examples

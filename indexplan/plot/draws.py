@@ -26,8 +26,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
     Parameters
     ----------
     plan : Plan
-        With an order that has groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, or an order
-        over one of these.
+        With an order that has groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, `Grouped`, or
+        a layer around one.
     epoch : int, optional
         By default the plan's first.
 

@@ -130,7 +130,7 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
 
 
 def _in_tar(place: Local, name: str) -> int:
-    """Return how many samples a tar holds: one for all files that are named alike up to a dot."""
+    """Return how many samples a tar holds: one for all files alike up to their first dot."""
     try:
         with tarfile.open(place.root / name, "r:") as tar:
             files = [each.name for each in tar if each.isfile()]

@@ -57,12 +57,15 @@ class Fetched(NamedTuple):
 
 
 class ShardedDataset(Dataset[Any]):
-    """The samples of shards in a store, each fetched before the plan needs it, and dropped after.
+    """A dataset in shards that are downloaded while it is read, into a folder of bounded size.
 
-    `PlanLoader(dataset, plan)` tells it what the ranks of this node will read. In the background,
-    one of their processes fetches the next shards into a folder that all of them share, and drops
-    those that are read last when the folder is full. A process may be killed at any time: shards
-    appear whole, and the next process goes on with what is there.
+    For datasets in an object store that are larger than a node's disk, or that should not be
+    downloaded first. `PlanLoader(dataset, plan)` tells it what the ranks of this node will read. In
+    the background, one of their processes fetches the next shards before they are needed, into a
+    folder that all of them share; when that is full, it drops the shards that are needed last. A
+    process may be killed at any time: shards appear whole, and the next process goes on with what
+    is there. A batch that waits 60 seconds for a shard warns, and says why; a fetch of which no
+    byte came for 300 seconds is left, and tried again.
 
     Parameters
     ----------

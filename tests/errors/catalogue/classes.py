@@ -40,8 +40,8 @@ CASES: list[Case] = [
     (
         "weights of labels that there are not",
         lambda: ip.ClassBalanced(LABELS, weights={3: 1, 5: 1, 7: 2}),
-        "weights must be given for each label, and for no other; got 'missing or unknown labels "
-        "7'; pass one number for each class, by rising label, or a dict of label to number",
+        "weights must be given for each label, and for no other; got 'one for 7'; pass one number "
+        "for each class, by rising label, or a dict of label to number",
     ),
     (
         "a negative weight of a class",
