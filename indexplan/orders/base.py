@@ -33,8 +33,9 @@ PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 class Order(abc.ABC):
     """The sequence in which each epoch reads the samples; the base of `Shuffle` and all others.
 
-    An order holds the size of its dataset and its seed, and knows nothing of ranks and batches. It
-    deals *units*: single samples, or bins of several samples that stay together.
+    An order holds the size of its dataset and its seed, and knows nothing of ranks and batches: a
+    `Plan` divides it among them. It deals *units*: single samples, or bins of several samples that
+    stay together.
 
     To write an order of your own, make a frozen dataclass with `eq=False` (`Order` compares
     algorithms and fields itself), set `algorithm`, write `_fill` and `_locate`, and pass the class

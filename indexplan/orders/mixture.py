@@ -34,7 +34,7 @@ FIRST, ALL = "first_exhausted", "all_exhausted"
 @register
 @dataclass(frozen=True, eq=False, init=False)
 class Mixture(Order):
-    """Reads several datasets together, each as often as its weight says, in an even alternation.
+    """Reads several datasets together, evenly interleaved, each as often as its weight says.
 
     For example 70 % web text and 30 % code. The weights may change during the run. Indices are
     those of a `torch.utils.data.ConcatDataset` of the sources; `split` tells the source of each.

@@ -42,9 +42,10 @@ class ShardShuffle(Order):
     For datasets in shards of any sizes, read by many nodes. In each epoch the shuffled shards are
     laid end to end, and cut into `lanes` of nearly equal size. The lanes are read side by side: a
     *stripe* is one round over them, with `stripe / lanes` samples of each. A rank's share of a step
-    is an interval of a stripe, so each node reads from the same lanes in every stripe, and needs
-    only the shards in these, while a global batch mixes `lanes * global batch / stripe` lanes.
-    docs/shards.md helps to choose the numbers, and `traffic` tells what nodes download.
+    is an interval of a stripe. So, with lanes and stripe chosen as below, each node reads from the
+    same lanes in every stripe, and needs only the shards in these, while a global batch mixes
+    `lanes * global batch / stripe` lanes. docs/shards.md helps to choose the numbers, and `traffic`
+    tells what nodes download.
 
     Parameters
     ----------

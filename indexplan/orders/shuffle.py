@@ -89,7 +89,7 @@ def plain_shuffles(orders: Sequence[Order]) -> tuple[Int64, UInt32]:
     Returns
     -------
     sizes : numpy.ndarray
-        int64, shape (k,); 0 for an order that is none, or of a subclass that reads something else.
+        int64, shape (k,); 0 for other orders, and for subclasses that read something else.
     seeds : numpy.ndarray
         uint32, shape (k, 4), the lowest word first.
     """

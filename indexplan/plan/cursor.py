@@ -21,7 +21,7 @@ _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
 class Cursor:
     """Where a run stopped, for its checkpoint: `plan.cursor` returns it and `plan.resume` takes it.
 
-    It is small, and does not depend on the number of ranks. Its JSON goes into a checkpoint.
+    Its JSON is small enough for every checkpoint. A run with another number of ranks can resume it.
 
     Parameters
     ----------

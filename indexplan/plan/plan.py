@@ -58,10 +58,10 @@ class Plan:
     """Tells which samples each rank reads at each step of each epoch.
 
     A plan divides an order among steps and ranks. Pass it to a loader, such as `PlanLoader`, or
-    call `batch` yourself. It has no state: plans with equal fields are equal, and return the same
-    on any machine. An answer costs only as much as it holds, whatever the dataset's size, the world
-    size and the step. In all methods `sub_epoch` may be left out if `sub_epochs` is 1, and a number
-    out of range raises an `IndexPlanError` that names the range.
+    call `batch` yourself. It has no state: plans with equal fields are equal, and give the same
+    answers on any machine. The cost of an answer depends on what it returns, not on the dataset's
+    size, the world size or the step. In all methods `sub_epoch` may be left out if `sub_epochs` is
+    1, and a number out of range raises an `IndexPlanError` that names the range.
 
     Parameters
     ----------
