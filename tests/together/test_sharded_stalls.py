@@ -140,7 +140,7 @@ def test_stopped_process(
             said.append(str(message))
         if stopped:
             other.kill(signal.SIGCONT)
-        if len(said) > 3 or (said and not stopped):
+        if len(said) > 4 or (said and f" {PIECE} of" in str(message)):
             store.release(1)
 
     def go_on() -> None:
@@ -258,52 +258,70 @@ def test_hanging_reads_hold_up_nothing(
     )
     assert 0 == data[0]["id"]
     assert [] == [*tmp_path.glob("*/shards/*.tmp")]
-    store.release(1, 2)
+    store.release(*range(100))
     assert data._fetcher is not None
     data._fetcher.stop()
 
 
-WHO = "rank 3 (process 42)"
+WHO, ALL = "rank 3 (process 42)", -1
 
 
 @pytest.mark.parametrize(
-    ("full", "coming", "why"),
+    ("whole", "full", "coming", "why"),
     [
         (
+            False,
             False,
             [(1, 9, 2.0, 1), (5, 9, 70.4, 2)],
             f"{WHO} fetches 2 others before it, of one of which nothing came in the last 70 "
             "seconds; check the store and the network, or pass more num_threads",
         ),
         (
+            False,
+            False,
+            [],
+            f"{WHO} has not begun to fetch it; check whether {{wanted}} can be written to",
+        ),
+        (
+            False,
             True,
             [(1, 9, 2.0, 1)],
             f"{WHO} has no room for it beside what is needed earlier; pass more cache_bytes, or a "
             "cache_dir of its own to each run",
         ),
         (
+            False,
             True,
             [(1, 9, 2.0, 1), (0, 9, 70.4, 2)],
             f"{WHO} fetches it: 9 bytes have come in attempt 2, none of them in the last 70 "
             "seconds; check the store and the network",
         ),
+        (
+            True,
+            False,
+            [(0, ALL, 70.4, 1)],
+            f"{WHO} fetches it: {{all}} of {{all}} bytes have come in attempt 1, none of them in "
+            "the last 70 seconds; check the disk of cache_dir",
+        ),
     ],
 )
 def test_what_is_told(
-    shards: ip.Shards, tmp_path: Path, full: bool, coming: list[Any], why: str
+    shards: ip.Shards, tmp_path: Path, whole: bool, full: bool, coming: list[Any], why: str
 ) -> None:
     """What the process that fetches does instead, or how far it is."""
-    parts = ip.shard_sizes(f"{shards.path}/*.parquet")
-    folder = Folder(tmp_path, parts)
+    of = ip.shard_sizes(f"{shards.path}/*.parquet", whole_files=whole)
+    folder = Folder(tmp_path, of)
     folder.make()
     lock = hold(folder.fetcher)
     assert lock is not None
     with closing(lock):
+        coming = [each if each[1] != ALL else (0, of.num_bytes[0], *each[2:]) for each in coming]
         write_note(lock, stalls.Beat(42, 3, time.monotonic(), full, coming), stalls.NOTE)
-        said = stalls.warning(folder, parts, 0, 60.0)
-    assert f"a batch has waited 60 seconds for shard 0, {parts.path}/0000.parquet: {why}" == said
+        said = stalls.warning(folder, of, 0, 60.0)
+    why = why.replace("{wanted}", str(folder.wanted)).replace("{all}", str(of.num_bytes[0]))
+    assert f"a batch has waited 60 seconds for shard 0, {of.path}/0000.parquet: {why}" == said
     nobody = f"no process says that it fetches; end those that `fuser {folder.fetcher}` shows"
-    assert stalls.warning(folder, parts, 0, 60.0).endswith(f": {nobody}")
+    assert stalls.warning(folder, of, 0, 60.0).endswith(f": {nobody}")
 
 
 def test_notes_that_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
