@@ -164,7 +164,7 @@ def test_changed_file(dataset: ShardedDataset, place: str, shards: ip.Shards) ->
     store().pipe_file(f"{place}/0003.parquet", changed)
     index = int(shards.index(3, 0))
     message = refused(dataset.__getitem__, index)
-    assert message.startswith(f"{place}/0003.parquet must be the file that shards was made of; ")
+    assert message.startswith(f"{place}/0003.parquet must be the file that shards was made from; ")
     store().pipe_file(f"{place}/0003.parquet", data)
     assert index == dataset[index]["id"]
 

@@ -186,6 +186,6 @@ def test_other_shards(shards: ip.Shards, tmp_path: Path) -> None:
     end(first)
     fields = {**shards.to_dict(), "digests": ["0" * 32, *shards.digests[1:]]}
     other = dataset_of(ip.Shards.from_dict(fields, shards.path), tmp_path)
-    with pytest.raises(ip.IndexPlanError, match="must be the file that shards was made of"):
+    with pytest.raises(ip.IndexPlanError, match="must be the file that shards was made from"):
         other[0]
     end(other)

@@ -273,8 +273,8 @@ WHO, ALL = "rank 3 (process 42)", -1
             False,
             False,
             [(1, 9, 2.0, 1), (5, 9, 70.4, 2)],
-            f"{WHO} fetches 2 others before it, of one of which nothing came in the last 70 "
-            "seconds; check the store and the network, or pass more num_threads",
+            f"{WHO} fetches 2 others before it, and no byte of one of them has come in the last "
+            "70 seconds; check the store and the network, or pass more num_threads",
         ),
         (
             False,
@@ -286,8 +286,8 @@ WHO, ALL = "rank 3 (process 42)", -1
             False,
             True,
             [(1, 9, 2.0, 1)],
-            f"{WHO} has no room for it beside what is needed earlier; pass more cache_bytes, or a "
-            "cache_dir of its own to each run",
+            f"{WHO} has no room for it beside shards that are needed earlier; pass more "
+            "cache_bytes, or a cache_dir of its own to each run",
         ),
         (
             False,
@@ -320,7 +320,7 @@ def test_what_is_told(
         said = stalls.warning(folder, of, 0, 60.0)
     why = why.replace("{wanted}", str(folder.wanted)).replace("{all}", str(of.num_bytes[0]))
     assert f"a batch has waited 60 seconds for shard 0, {of.path}/0000.parquet: {why}" == said
-    nobody = f"no process says that it fetches; end those that `fuser {folder.fetcher}` shows"
+    nobody = f"no process fetches; end the processes that `fuser {folder.fetcher}` shows"
     assert stalls.warning(folder, of, 0, 60.0).endswith(f": {nobody}")
 
 

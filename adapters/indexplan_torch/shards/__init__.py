@@ -1,1 +1,1 @@
-"""Shards of an object store, kept in a bounded folder that the processes of a node share."""
+"""Shards in an object store, kept in a folder of limited size that a node's processes share."""

@@ -1,4 +1,4 @@
-"""ShardedDataset: samples in shards of a store, fetched as the plan needs them."""
+"""ShardedDataset: samples in shards of an object store, fetched before the plan needs them."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.source import FETCHED
 from indexplan_torch.shards.stalls import warning
 
-POLL = 0.005  # seconds between looks whether a shard is there
-PATIENCE = 0.05  # seconds before those who fetch are told that somebody waits
-ALONE = 1.0  # seconds before a process fetches for itself, as nobody else does
-WORKERS = 256  # of a loader, whose waits are counted apart
+POLL = 0.005  # seconds between checks whether a shard is there
+PATIENCE = 0.05  # seconds of waiting before the process that fetches is told of it
+ALONE = 1.0  # seconds of waiting before a worker starts fetching itself, if no process fetches
+WORKERS = 256  # workers of a loader whose waiting times are kept apart
 
 
 class Fetched(NamedTuple):
     """What this process has fetched, and how long it and its workers have waited.
 
-    On a node one process at a time fetches, so that the numbers of its ranks add up to the node's.
+    Only one process of a node fetches at a time, so the numbers of a node's ranks add up.
 
     Parameters
     ----------
     num_fetches, num_samples : int
-        Shards that came whole, and their samples.
+        Shards that were fetched whole, and how many samples they hold.
     num_bytes : int
-        Bytes of what came whole; of row groups with the footers of their files.
+        Bytes of these shards; for row groups, the footers of their files are included.
     waited_seconds : float
-        How long batches have waited for shards, of all workers added up.
+        How long batches have waited for shards, summed over all workers.
     """
 
     num_fetches: int
@@ -62,53 +62,54 @@ class ShardedDataset(Dataset[Any]):
     For datasets in an object store that are larger than a node's disk, or that should not be
     downloaded first. `PlanLoader(dataset, plan)` tells it what the ranks of this node will read. In
     the background, one of their processes fetches the next shards before they are needed, into a
-    folder that all of them share; when that is full, it drops the shards that are needed last. A
-    process may be killed at any time: shards appear whole, and the next process goes on with what
-    is there. A batch that waits 60 seconds for a shard warns, and says why; a fetch of which no
-    byte came for 300 seconds is left, and tried again.
+    folder that all of them share; when that is full, it drops the shards whose next use is furthest
+    away. A process may be killed at any time: shards appear whole, and the next process goes on
+    with what is there.
 
     Parameters
     ----------
     shards : Shards
-        Of Parquet, Arrow, `.npy`, MDS or wids files: what `shard_sizes` returned; from `from_json`,
-        with its `path`. Each file one shard, or, of Parquet, each row group.
+        What `shard_sizes` returned, or `Shards.from_json` with its `path`: files of Parquet, Arrow,
+        `.npy`, MDS or wids, each one shard, or row groups of Parquet files.
     open_shard : callable
-        open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and
-        `rows[i]`, and, if it has one, `rows.__getitems__(list)`. `open_parquet`, or one of your
-        own, such as a function that returns `numpy.load(file.path, mmap_mode="r")`. With workers
-        that are spawned it has to be one that can be pickled.
+        open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and `rows[i]`;
+        if it has `rows.__getitems__(list)`, that is called instead. Pass `open_parquet`, or a
+        function of your own that returns, for example, `numpy.load(file.path, mmap_mode="r")`.
+        Spawned workers need one that can be pickled.
     cache_dir : str or path-like
         A folder on a disk of this node, for all of its ranks and for later runs. Empty it if files
-        were replaced by others of as many bytes: only a footer or header that changed is noticed.
+        were replaced by others with the same number of bytes: only a changed footer or header is
+        noticed.
     cache_bytes : int
-        What the shards in it may take at any time, with those that are being fetched. Of several
-        datasets that use the folder at the same time, that of the process that fetches counts.
+        The most bytes that shards in the folder may take, including those being fetched. If several
+        datasets use the folder at the same time, the value of the process that fetches counts.
     ranks_per_node : int, optional
-        Ranks that share the folder: 0 to ranks_per_node - 1 are the first node. By default what
-        torchrun says, also of nodes of different sizes.
+        How many ranks share the folder; ranks 0 to ranks_per_node - 1 are the first node. By
+        default what torchrun sets, also for nodes of different sizes.
     ahead : int, default 16
-        Shards that are fetched before they are needed, as far as there is room.
+        How many shards are fetched before they are needed, if there is room.
     num_epochs : int, optional
-        Epochs of the run, so that the first shards of the next one can be fetched as well.
+        How many epochs the run has. If given, the first shards of the next epoch are fetched ahead,
+        too.
     num_threads : int, default 4
-        Shards that are fetched at the same time.
+        How many shards are fetched at the same time.
     tries : int, default 4
-        How often a fetch is tried, with a growing pause, before the batch that needs it raises. It
-        also fails when no byte came for five minutes.
+        How often a fetch is tried, with growing pauses, before the batch that needs it raises. A
+        fetch also fails when no byte has come for five minutes.
     keep_open : int, default 16
-        Shards that each worker keeps open.
+        How many shards each worker keeps open.
 
     Raises
     ------
     IndexPlanError
-        If an argument breaks its rule. When a batch needs a shard that could not be fetched, is not
-        what `shards` says, or does not fit.
+        If an argument breaks its rule. On reading: if a shard could not be fetched, is not what
+        `shards` says, or does not fit into cache_bytes.
 
     Warns
     -----
     UserWarning
-        When a batch has waited 60 seconds for a shard, then after twice as long each time: which
-        process fetches, whether it runs, how many bytes have come, and what to do.
+        When a batch has waited 60 seconds for a shard, and again each time the wait has doubled:
+        which process fetches, whether it runs, how many bytes have come, and what to do.
 
     Examples
     --------
@@ -162,7 +163,7 @@ class ShardedDataset(Dataset[Any]):
         self._forget()
 
     def _forget(self) -> None:
-        """Begin without what belongs to a process."""
+        """Reset what belongs to one process."""
         self._fetcher: Fetcher | None = None
         self._rows: OrderedDict[int, Any] = OrderedDict()
 
@@ -217,10 +218,10 @@ class ShardedDataset(Dataset[Any]):
         return Fetched(fetcher.num_fetches, fetcher.num_samples, fetcher.num_bytes, waited)
 
     def follow(self, feed: Feed) -> None:
-        """Hear of a loader that begins a pass; `PlanLoader` calls it."""
+        """Fetch for a loader that begins a pass; `PlanLoader` calls it."""
         if get_worker_info() is None:
             plan, rank = feed.running()
-            if plan.order.num_samples != len(self):  # of a part of it, such as a torch Subset
+            if plan.order.num_samples != len(self):  # it reads a part, such as a torch Subset
                 self._fetching()
                 return
             ranks = self._ranks(plan, rank)
@@ -246,7 +247,7 @@ class ShardedDataset(Dataset[Any]):
         return range(first, min(first + each, world_size))
 
     def _fetching(self) -> Fetcher:
-        """Return the fetcher of this process, which may be idle as another one's fetches."""
+        """Return the fetcher of this process; it is idle while another process fetches."""
         if self._fetcher is None or not self._fetcher.alive:
             self.folder.make()
             self._fetcher = Fetcher(self.folder, self.shards, self.settings)
@@ -258,14 +259,14 @@ class ShardedDataset(Dataset[Any]):
         return self._fetcher is not None and self._fetcher.alive
 
     def _open(self, shard: int) -> Any:
-        """Return the rows of a shard, which is waited for."""
+        """Return the rows of a shard, after waiting for it."""
         if shard in self._rows:
             self._rows.move_to_end(shard)
             return self._rows[shard]
         name, number = self.shards.part(shard)
         path = self.folder.shard(shard, name)
         part = None if self.shards.whole_files else number
-        with ExitStack() as stack:  # whoever waits is counted as waiting until it has the rows
+        with ExitStack() as stack:  # it counts as waiting until it has the rows
             while True:
                 self._wait(shard, path, stack)
                 try:
@@ -287,7 +288,7 @@ class ShardedDataset(Dataset[Any]):
         return rows
 
     def _close_dropped(self) -> None:
-        """Let go of shards that were dropped: their disk is free when nobody has them open."""
+        """Close shards that were dropped: their space is free once no process has them open."""
         for shard in list(self._rows):
             if not self.folder.shard(shard, self.shards.part(shard)[0]).exists():
                 del self._rows[shard]
@@ -305,7 +306,7 @@ class ShardedDataset(Dataset[Any]):
             if waited > PATIENCE and not told:
                 stack.enter_context(self.folder.waiting(shard))
                 told = True
-            # the loader of a worker fetches, or that of another rank
+            # usually the main process fetches, or that of another rank
             alone = (worker is None or waited > ALONE) and not self._has_fetcher()
             if alone and not is_held(self.folder.fetcher):
                 self._fetching()
@@ -320,9 +321,9 @@ class ShardedDataset(Dataset[Any]):
         self._waited[WORKERS if worker is None else worker.id % WORKERS] += time.monotonic() - begun
 
     def _raise_failures(self, shard: int, since: float, before: list[Failure]) -> None:
-        """Raise why a shard could not be fetched since somebody waits for it.
+        """Raise an error if a shard could not be fetched since this process waits for it.
 
-        What was told before may be later by the clock, which begins anew when the machine does.
+        `before` has older failures, as the clock starts again when the machine is restarted.
         """
         here = self._fetcher if self._has_fetcher() else None
         found = [None if here is None else here.broken]
@@ -364,13 +365,13 @@ def _check_shards(shards: Any) -> None:
         )
     if not shards.path:
         raise IndexPlanError(
-            "shards must tell where they lie; got no path; use Shards.from_json(text, path=...)"
+            "shards must have a path; got none; use Shards.from_json(text, path=...)"
         )
     if 0 in shards.num_bytes:
         name = shards.files[shards.num_bytes.index(0)]
         raise IndexPlanError(
-            f"shards must tell the bytes of each file; got none of {name}; write the index again, "
-            "with sizes"
+            f"shards must have the size of each file in bytes; got none for {name}; write the "
+            "index again, with sizes"
         )
 
 
@@ -378,8 +379,8 @@ def _count(name: str, value: Any) -> int:
     number = integer(value)
     if number is None or number < 1:
         raise IndexPlanError(
-            f"{name} must be an integer from 1; got {shown(value)}; pass a number, or leave out "
-            "what may be"
+            f"{name} must be an integer from 1; got {shown(value)}; pass a positive number, or "
+            "leave it out if it has a default"
         )
     return number
 
@@ -391,7 +392,7 @@ def _path(cache_dir: Any) -> str:
         path = None
     if not isinstance(path, str) or "\0" in path or "://" in path:
         raise IndexPlanError(
-            f"cache_dir must be a folder of this machine; got {shown(cache_dir)}; pass a path on "
+            f"cache_dir must be a folder on this machine; got {shown(cache_dir)}; pass a path on "
             "its fastest disk"
         )
     return path

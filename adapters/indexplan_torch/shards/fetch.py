@@ -1,4 +1,4 @@
-"""A fetch of a shard: attempts, each in a thread of its own, and left if nothing comes any more."""
+"""Fetch a shard: attempts, each in a thread of its own, given up when no more bytes come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from indexplan_torch.shards.source import LeftError, Source, StalledError
 
 
 class Settings(NamedTuple):
-    """What a ShardedDataset was told; times are in seconds."""
+    """The settings of a ShardedDataset; times are in seconds."""
 
     cache_bytes: int
     ahead: int
@@ -29,31 +29,31 @@ class Settings(NamedTuple):
 
 
 class Clock:
-    """Seconds that this process has run: while it was stopped, nothing is late."""
+    """Counts the seconds that this process has run; time in which it was stopped does not count."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def lived(self) -> float:
-        """Return the seconds since the last call; at most one, as nobody sleeps longer here."""
+        """Return the seconds since the last call; at most one, as no sleep here is longer."""
         last, self._last = self._last, time.monotonic()
         return min(self._last - last, 1.0)
 
 
 class Attempt:
-    """One attempt, in a thread; without a path, a look at how many bytes the shard takes.
+    """One attempt, in a thread; without a path, it only finds out how many bytes the shard takes.
 
-    A read that never returns cannot be ended, but left: the attempt has a temporary file that no
-    other one writes to, and that does not get the shard's name any more.
+    A read that never returns cannot be ended, only given up: the attempt's temporary file is its
+    own, and it does not get the shard's name any more.
 
     Parameters
     ----------
     shard : int
     path : Path or None
-        Where the shard lies once it is whole.
+        The shard's path once it is whole.
     source : Source
     count : callable
-        Told count(shard, num_bytes) of what came whole, before anybody can see it.
+        Called as count(shard, num_bytes) for a whole shard, before it appears under its name.
     wake : threading.Event
         Set at the end.
     """
@@ -70,7 +70,7 @@ class Attempt:
         self.num_bytes = 0  # that have come
         self.fetched = self.left = self.done = False
         self.failed: str | Exception | None = None
-        self.final = False  # whether it would fail again
+        self.final = False  # whether another attempt would fail, too
         self.temporary: Path | None = None
         if path is not None:
             self.temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
@@ -91,7 +91,7 @@ class Attempt:
             self.wake.set()
 
     def _fetch(self, path: Path, temporary: Path) -> None:
-        """Put the shard in its place, whole and synced."""
+        """Fetch the shard, check it, sync it, and give it its name."""
         try:
             num_bytes = self.source.fetch(self.shard, temporary, self._hear)
         except OSError as error:
@@ -118,13 +118,13 @@ class Attempt:
             self.failed = disk_message(path.parents[1], error)
 
     def _hear(self, num_bytes: int) -> None:
-        """Hear of some bytes that came."""
+        """Count bytes that came."""
         self.num_bytes += num_bytes
         if self.left:
             raise LeftError
 
     def _remove(self) -> None:
-        """Remove the temporary file; its disk is free at once, though a thread has it open."""
+        """Remove the temporary file; its space is free at once, even if a thread has it open."""
         if self.temporary is None:
             return
         with suppress(OSError), self.temporary.open("rb+") as file:
@@ -132,12 +132,12 @@ class Attempt:
             file.truncate(0)
 
     def leave(self) -> None:
-        """Let it end by itself, or never: nothing of it is used."""
+        """Give it up: it may end by itself, or never, and nothing of it is used."""
         self.left = True  # first: a file that its thread makes after this is not published
         self._remove()
 
     def came(self) -> int:
-        """Return how many bytes have come; not every store tells, but files show."""
+        """Return how many bytes have come; if the store does not tell, the file's size."""
         if self.num_bytes == 0 and self.temporary is not None:
             with suppress(OSError):
                 return self.temporary.stat().st_size
@@ -145,14 +145,14 @@ class Attempt:
 
 
 class Fetch:
-    """The attempts to fetch a shard; of size None, to find out how many bytes it takes.
+    """The attempts to fetch a shard; if `size` is None, to find out how many bytes it takes.
 
     Parameters
     ----------
     shard : int
     size : int or None
     begin : callable
-        Returns an Attempt that has begun.
+        Begins an Attempt, and returns it.
     source : Source
     settings : Settings
     """
@@ -168,14 +168,14 @@ class Fetch:
         self.shard, self.size, self.source, self.settings = shard, size, source, settings
         self.failed = ""
         self.num_bytes = 0  # that have come in this attempt
-        self.idle = 0.0  # seconds since something came
+        self.idle = 0.0  # seconds since the last byte came
         self.num_tries = 1
         self._begin = begin
         self._pause = 0.0
         self.attempt: Attempt | None = begin()
 
     def over(self, lived: float) -> bool:
-        """Look after it, some seconds later; return whether it came, or failed for good."""
+        """Check on it, `lived` seconds later; return whether it has come, or failed for good."""
         attempt = self.attempt
         if attempt is None:
             self._pause -= lived

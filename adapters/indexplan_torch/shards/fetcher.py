@@ -1,4 +1,4 @@
-"""The thread that fetches what the ranks of a node read next, and drops what they read last."""
+"""The thread that fetches the shards that a node's ranks read next, and drops the others."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from indexplan_torch.shards.source import Source
 from indexplan_torch.shards.stalls import BEAT, NOTE, TOLD, Beat, Coming
 
 TICK = 0.01  # seconds between looks at how far the ranks are
-TURN = 0.2  # seconds between attempts to become the one that fetches
-STILL = 5.0  # seconds after which who waits beside loops that stand still comes first
-GRACE = 5.0  # seconds that a process waits at its end for fetches to be left
+TURN = 0.2  # seconds between attempts to become the process that fetches
+STILL = 5.0  # seconds without progress of the loops, after which a process that waits comes first
+GRACE = 5.0  # seconds that a process waits at its end for fetches to end
 ALL = -1  # the shard of a failure of the thread itself
 
 
 class _Reader:
-    """The rank of this process: whose loop is followed, and where it tells how far it is."""
+    """The rank of this process, and the note in which it writes how far its loop is."""
 
     def __init__(self, folder: Folder, feed: Feed, ranks: range) -> None:
         self.feed, self.ranks = feed, ranks
@@ -43,9 +43,10 @@ class _Reader:
         self.said = (0, 0)
 
     def tell(self) -> None:
-        """Tell the epoch and the step in it that the loop receives next; or its end.
+        """Write the epoch and the step in it that the loop receives next; or the epoch's end.
 
-        The next epoch need not come: its first shards are fetched if the run is known to have it.
+        There may be no next epoch: its first shards are fetched only if the run is known to have
+        it.
         """
         begun = self.feed.current
         if begun is None:
@@ -57,10 +58,10 @@ class _Reader:
 
 
 class Fetcher:
-    """A thread of this process; of all those of a node, one at a time fetches and drops.
+    """A thread of this process. Only one such thread of a node fetches and drops at a time.
 
-    It knows the future from `follow`, which the loader of a rank calls; without that, it fetches
-    what somebody waits for.
+    It knows what will be read from `follow`, which the loader of a rank calls; without that, it
+    fetches the shards that processes wait for.
     """
 
     def __init__(self, folder: Folder, shards: Shards, settings: Settings) -> None:
@@ -71,32 +72,32 @@ class Fetcher:
         self._reader: _Reader | None = None
         self._left: list[_Reader] = []  # those before it, for the thread to close
         self._position: tuple[int, int] | None = None
-        self._moved = 0.0  # when that was another one, or something was being fetched
-        self._still = False  # whether somebody waits beside loops that stand still
-        self.broken: str | None = None  # why it cannot go on, for who waits in this process
+        self._moved = 0.0  # when that last changed, or something was being fetched
+        self._still = False  # whether a process waits while the loops make no progress
+        self.broken: str | None = None  # why it cannot go on, for waits in this process
         self._future: Future | None = None
         self._source: Source | None = None
         self._lock: FileIO | None = None
         self._next_turn = 0.0
         self._whole: dict[int, int] = {}  # shards that are there, and their bytes on disk
         self._fetches: dict[int, Fetch] = {}
-        self._full = False  # whether what comes next has to wait for room
+        self._full = False  # whether the next shard has to wait for room
         self._clock = Clock()
         self._counts = threading.Lock()
-        self._beaten = 0.0  # when it last noted that it lives
+        self._beaten = 0.0  # when it last noted that it runs
         self._failures: dict[int, Failure] = {}
-        self._answered: set[str] = set()  # notes of those who wait, and were told of a failure
+        self._answered: set[str] = set()  # notes of processes that wait and were told of a failure
         self._thread = threading.Thread(target=self._run, name="indexplan-shards", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
     @property
     def alive(self) -> bool:
-        """Whether this is the process that it fetches in, and not a forked child of it."""
+        """Whether its thread runs in this process, which is not a forked child."""
         return self._pid == os.getpid() and self._thread.is_alive()
 
     def follow(self, feed: Feed, ranks: range) -> None:
-        """Fetch what the ranks of this node read, from where the loop of this one is."""
+        """Fetch what the ranks of this node read, from where this rank's loop is."""
         reader = self._reader
         plan, _ = feed.running()
         if reader is None or reader.feed is not feed or reader.plan is not plan:
@@ -110,7 +111,7 @@ class Fetcher:
         self._wake.set()
 
     def stop(self) -> None:
-        """Leave what is being fetched, and let another process fetch."""
+        """Give up what is being fetched, and let another process fetch."""
         if self._pid != os.getpid():
             return
         atexit.unregister(self.stop)
@@ -124,7 +125,7 @@ class Fetcher:
             try:
                 self._tick()
                 self.broken = None
-            except Exception as error:  # whatever it is, those who wait have to hear of it
+            except Exception as error:  # whatever it is, processes that wait must be told
                 self._break(error)
                 self._stop.wait(TURN)
             self._wake.wait(TICK)
@@ -153,7 +154,7 @@ class Fetcher:
         self.broken = message
         try:
             self.folder.tell_failures([Failure(ALL, time.monotonic(), message)])
-        except OSError:  # then it is told by its lack
+        except OSError:  # then the missing file tells it
             with suppress(OSError):
                 self.folder.failed.unlink(missing_ok=True)
 
@@ -172,14 +173,14 @@ class Fetcher:
         self._schedule()
 
     def _take_turn(self) -> FileIO | None:
-        """Become the one that fetches, if nobody else is."""
+        """Become the process that fetches, if no other is."""
         if time.monotonic() < self._next_turn:
             return None
         self._next_turn = time.monotonic() + TURN
         lock = hold(self.folder.fetcher)
         if lock is None:
             return None
-        with suppress(OSError):  # of a full disk: then those who wait hear less
+        with suppress(OSError):  # of a full disk: then processes that wait are told less
             make_room_for_notes(lock, NOTE)
         self._beat(lock, first=True)
         self._source = Source(self.shards, self.folder.place)
@@ -193,7 +194,7 @@ class Fetcher:
         return lock
 
     def _beat(self, lock: FileIO, *, first: bool = False) -> None:
-        """Note that this process runs, and how far its fetches are: those who wait read it."""
+        """Note that this process runs, and how far its fetches are, for processes that wait."""
         now = time.monotonic()
         if not first and now - self._beaten < BEAT:
             return
@@ -207,7 +208,7 @@ class Fetcher:
             write_note(lock, Beat(os.getpid(), rank, now, self._full, coming), NOTE)
 
     def _reap(self) -> None:
-        """Look after what is being fetched."""
+        """Check on what is being fetched."""
         lived = self._clock.lived()
         for fetch in [fetch for fetch in self._fetches.values() if fetch.over(lived)]:
             del self._fetches[fetch.shard]
@@ -226,7 +227,7 @@ class Fetcher:
         latest = sorted(
             self._failures.values(), key=lambda each: (each.shard in waits.values(), each.time)
         )[-FAILURES:]
-        told = {failure.shard for failure in latest}  # who waits for others tries once more
+        told = {failure.shard for failure in latest}  # waits for other shards are tried once more
         self._answered -= {name for name, wanted in waits.items() if wanted not in told}
         self.folder.tell_failures(latest)
 
@@ -249,11 +250,11 @@ class Fetcher:
         self._answered &= waits.keys()
         wanted = {shard for name, shard in waits.items() if name not in self._answered}
         for shard in wanted & self._whole.keys():
-            if not self.path(shard).exists():  # removed by somebody else
+            if not self.path(shard).exists():  # somebody removed it
                 del self._whole[shard]
         position = self._find_position()
         self._notice(position, wanted)
-        self._full = blocked = False  # by a shard of which nobody knows yet how large it is
+        self._full = blocked = False  # blocked: by a shard whose size is not known yet
         for shard, use in self._queue(wanted, position):
             if shard in self._whole or shard in self._fetches:
                 continue
@@ -274,7 +275,7 @@ class Fetcher:
             self._wake.set()
 
     def _notice(self, position: tuple[int, int] | None, wanted: set[int]) -> None:
-        """Notice whether the loops stand still while somebody waits, and nothing is fetched."""
+        """Note whether the loops make no progress while a process waits and nothing is fetched."""
         now = time.monotonic()
         if position != self._position:
             self._position, self._moved, self._still = position, now, False
@@ -287,14 +288,14 @@ class Fetcher:
             self._still = True
 
     def path(self, shard: int) -> Path:
-        """Return where a shard lies once it is whole."""
+        """Return the path of a shard once it is whole."""
         return self.folder.shard(shard, self.shards.part(shard)[0])
 
     def _queue(self, wanted: set[int], position: tuple[int, int] | None) -> list[tuple[int, int]]:
-        """Return what to fetch, and the step that needs it: what somebody waits for comes first.
+        """Return what to fetch, and the step that needs it: shards that are waited for come first.
 
-        Who waits for what a later step needs is ahead of the others, whose turn comes first; or it
-        reads beside them, as a loader for validation does, and they stand still meanwhile.
+        A process that waits for a shard of a later step is ahead of the others, whose shards come
+        first; or it reads beside them, as a validation loader does, while they make no progress.
         """
         if position is None or self._future is None:
             return [(shard, -1) for shard in sorted(wanted)]
@@ -328,7 +329,7 @@ class Fetcher:
         position: tuple[int, int] | None,
         wanted: set[int],
     ) -> bool:
-        """Drop what is needed last, if that is later than the shard; False if it has to wait."""
+        """Drop shards needed later than this one, the last first; False if there is no room yet."""
         most = self.settings.cache_bytes
         used = sum(self._whole.values()) + sum(fetch.size or 0 for fetch in self._fetches.values())
         short = used + size - most
@@ -367,7 +368,7 @@ class Fetcher:
     def _uses(
         self, ids: np.ndarray[Any, np.dtype[np.int64]], now: Epoch, step: int, *, exact: bool
     ) -> Any:
-        """Return in which step each shard is read next; this one, of what is read on and on."""
+        """Return the step in which each shard is read next; this step for those in use."""
         assert self._future is not None  # noqa: S101 (asked with a plan)
         first, last = now.first[ids], now.last[ids]
         uses = np.where(first >= step, first, np.where(last >= step, step, NEVER))
@@ -382,7 +383,7 @@ class Fetcher:
         return uses
 
     def _drop_to_fit(self) -> None:
-        """Drop shards of a run before that had more room: any, as it is once."""
+        """Drop shards of an earlier run that had more room; any of them, as it happens once."""
         used = sum(self._whole.values())
         while used > self.settings.cache_bytes and self._whole:
             shard, size = self._whole.popitem()
@@ -390,7 +391,7 @@ class Fetcher:
             used -= size
 
     def _check_step(self, shard: int, now: Epoch, step: int) -> None:
-        """Tell who waits for a shard if the shards of its step alone do not fit."""
+        """Fail a shard if the shards of one step alone do not fit."""
         assert self._source is not None  # noqa: S101 (of the one that fetches)
         if step >= now.stop:
             return
@@ -414,7 +415,7 @@ class Fetcher:
         self._fetches[shard] = Fetch(shard, size, attempt, self._source, self.settings)
 
     def _count(self, shard: int, num_bytes: int) -> None:
-        """Count a shard that is about to get its name; of negative bytes, that it did not."""
+        """Count a shard that is about to get its name; with negative bytes, take that back."""
         sign = 1 if num_bytes > 0 else -1
         with self._counts:
             self.num_fetches += sign

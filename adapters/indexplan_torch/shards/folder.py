@@ -1,6 +1,6 @@
-"""The folder that the processes of a node share: whole shards, who reads how far, who waits.
+"""The folder that a node's processes share: whole shards, how far ranks are, who waits for what.
 
-CACHE_DIR/DIGEST/           one for each dataset: of other shards nothing is ever taken
+CACHE_DIR/DIGEST/           one for each dataset, so that shards of others are never taken
     shards/00000012.parquet     a whole shard; `.TOKEN.tmp` while an attempt fetches it
     ranks/PLAN-3-PID-TOKEN      held by rank 3; how far its loop has come
     wanted/12-PID-TOKEN         held by a process that waits for shard 12
@@ -49,7 +49,7 @@ class Failure(NamedTuple):
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """Say of an OSError which folder is to blame, and what to do."""
+    """Turn an OSError into an error that names the folder, and what to do."""
     try:
         yield
     except OSError as error:
@@ -57,7 +57,7 @@ def writable(path: Path) -> Iterator[None]:
 
 
 def disk_message(path: Path, error: OSError) -> str:
-    """Return what is wrong with a folder on this machine."""
+    """Return a message about a folder on this machine."""
     cure = "check its permissions and its file system"
     if error.errno in LOCAL:
         cure = "free some space, or pass a smaller cache_bytes; whole shards are kept"
@@ -65,10 +65,10 @@ def disk_message(path: Path, error: OSError) -> str:
 
 
 class Folder:
-    """Paths and notes of a folder; it holds nothing open."""
+    """Paths and notes of a folder; it keeps no file open."""
 
     def __init__(self, cache_dir: str | os.PathLike[str], shards: Shards) -> None:
-        # with the place: headers and footers, all that shards tell of files, may say the same
+        # with the place, as files elsewhere may have the same headers and footers
         self.place = shards.path if "://" in shards.path else str(Path(shards.path).resolve())
         identity = json.dumps([self.place, shards.identity.to_dict()], sort_keys=True)
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -88,15 +88,15 @@ class Folder:
                 make_room_for_notes(file, FAILURES * 4 * FAILURE)
 
     def shard(self, number: int, name: str) -> Path:
-        """Return where a shard lies once it is whole; its name ends as its file's does."""
+        """Return the path of a shard once it is whole; it has the same ending as its file."""
         suffix = PurePosixPath(name).suffix
         suffix = suffix if re.fullmatch(r"\.(?!tmp$)\w+", suffix) else ".shard"
         return self.shards / f"{number:08d}{suffix}"
 
     def there(self) -> dict[int, Path]:
-        """Return the shards that are there; remove what a fetcher that was killed has left.
+        """Return the shards that are there; remove what a killed process has left.
 
-        For the one process that fetches.
+        Only the process that fetches may call it.
         """
         found = {}
         for path in self.shards.iterdir():
@@ -119,7 +119,7 @@ class Folder:
 
     @contextmanager
     def waiting(self, number: int) -> Iterator[None]:
-        """Tell that this process waits for a shard; on a full disk nobody is told."""
+        """Note that this process waits for a shard; on a full disk there is no note."""
         held = None
         with suppress(OSError):
             held = hold_new(self.wanted, f"{number}-{os.getpid()}")
@@ -130,9 +130,9 @@ class Folder:
                 release(*held)
 
     def positions(self, plan: str) -> list[tuple[int, int]]:
-        """Return how far the live ranks of a plan have come: (epoch, step) of each.
+        """Return the (epoch, step) that each live rank of a plan has come to.
 
-        Notes of ranks that have died are removed; a rank that was just about to hold one makes
+        Notes that no process holds are removed; a rank that was just about to hold one makes
         another.
         """
         found = []
@@ -149,21 +149,21 @@ class Folder:
         Raises
         ------
         IndexPlanError
-            If not even that could be written.
+            If the reasons could not be written, either.
         """
         with writable(self.path):
             self.failed.stat()
         return [Failure(*each) for each in read_note(self.failed) or []]
 
     def tell_failures(self, failures: list[Failure]) -> None:
-        """Tell those who wait why some shards could not be fetched."""
+        """Write for processes that wait why some shards could not be fetched."""
         cut = [each._replace(message=each.message[:FAILURE]) for each in failures[-FAILURES:]]
         with FileIO(self.failed, "r+") as file:
             write_note(file, cut, FAILURES * 4 * FAILURE)
 
 
 class RankNote:
-    """How far this rank's loop has come, for whoever fetches; held as long as the rank lives."""
+    """A note of how far this rank's loop is, for the process that fetches; held while it runs."""
 
     def __init__(self, folder: Folder, plan: str, rank: int) -> None:
         self.folder, self.name = folder.ranks, f"{plan}-{rank}-{os.getpid()}"
@@ -177,7 +177,7 @@ class RankNote:
             return file, path
 
     def say(self, position: tuple[int, int]) -> None:
-        """Write how far it is."""
+        """Write how far the loop is."""
         if position == self.said:
             return
         if not is_at(self.file, self.path):
@@ -187,5 +187,5 @@ class RankNote:
         self.said = position
 
     def close(self) -> None:
-        """End: nobody waits for this rank any more."""
+        """Remove the note: shards are no longer kept for this rank."""
         release(self.file, self.path)

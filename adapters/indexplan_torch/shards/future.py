@@ -1,4 +1,4 @@
-"""What the ranks of a node will read: which shards, in which order, and when each is over."""
+"""What the ranks of a node will read: which shards, in which order, and until when."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from indexplan import Plan, Reads, Shards, reads
 
-NEVER = 2**62  # the step of what is not read any more
-LOOK = 0.03  # seconds that a look should take, so that no fetch waits for it
+NEVER = 2**62  # the step of a shard that is not read any more
+LOOK = 0.03  # seconds that a look should take, so that no fetch has to wait for it
 
 Int64s = NDArray[np.int64]
 
 
 def offsets(plan: Plan, epoch: int) -> list[int]:
-    """Return where in an epoch the steps of each sub-epoch that is left begin, and the end."""
+    """Return where the steps of each unfinished sub-epoch begin in an epoch, and the end."""
     found, first = [0], plan.start.sub_epoch if epoch == plan.start.epoch else 0
     for sub_epoch in range(plan.sub_epochs):
         found.append(found[-1] + (plan.num_steps(epoch, sub_epoch) if sub_epoch >= first else 0))
@@ -25,10 +25,10 @@ def offsets(plan: Plan, epoch: int) -> list[int]:
 
 
 class Epoch:
-    """The shards that some ranks read in an epoch from a step on; looked at bit by bit.
+    """The shards that some ranks read in an epoch from a step on; worked out bit by bit.
 
-    Steps are counted through the epoch's sub-epochs. Of the steps that were looked at, `first` and
-    `last` have those that read a shard, and `order` the shards by their first use.
+    Steps are counted through the epoch's sub-epochs. Among the steps looked at, `first` and `last`
+    have the first and last step that reads each shard; `order` has the shards by their first use.
     """
 
     def __init__(self, plan: Plan, shards: Shards, ranks: range, epoch: int, start: int) -> None:
@@ -74,16 +74,17 @@ class Epoch:
         return found, offset
 
     def upcoming(self, step: int, most: int) -> list[int]:
-        """Return the shards that are first read in a step or later, by their first use."""
+        """Return shards whose first use is in this step or later, by first use; at most `most`."""
         while not self.complete and self.seen <= step:
             self.look()
         begin = int(np.searchsorted(self.first[self.order], step))
         return [int(shard) for shard in self.order[begin : begin + most]]
 
     def next_uses(self, wanted: Int64s, step: int, *, leave: int = 0) -> Int64s:
-        """Return in which step from this one on shards are read next; NEVER for up to `leave`.
+        """Return the step, from this one on, in which shards are read next; NEVER if in none.
 
-        Those that are left are read later than all others: of what has to go, that says enough.
+        The search may leave out up to `leave` shards, which are read later than all others; they
+        get NEVER, too. That is enough to choose which shard to drop.
         """
         uses = np.full(len(self.shards), NEVER, np.int64)
         window = 64
@@ -113,13 +114,13 @@ class Future:
         return found
 
     def after(self, number: int) -> Epoch | None:
-        """Return what is known of the epoch after one, if the run has it."""
+        """Return what is known of the next epoch, if the run has one."""
         if self.num_epochs is not None and number + 1 >= self.num_epochs:
             return None
         return self.epoch(number + 1, 0)
 
     def look(self, number: int, step: int) -> bool:
-        """Look at some more of an epoch, or of the one after it; False if all was seen."""
+        """Look at more steps of an epoch, or of the next one; False if all have been looked at."""
         for epoch in (self.epoch(number, step), self.after(number)):
             if epoch is not None and not epoch.complete:
                 epoch.look()

@@ -1,4 +1,4 @@
-"""Files that one process holds: the kernel lets go of them when it dies, however it does."""
+"""Files that one process holds by a lock, which the kernel releases when the process dies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _held: WeakSet[FileIO] = WeakSet()
 
 
 def _let_go_in_child() -> None:
-    """Close what a forked DataLoader worker inherits, or it would hold it when its parent dies."""
+    """Close files in a forked DataLoader worker, which would hold them after its parent's death."""
     for file in list(_held):
         file.close()
 
@@ -29,8 +29,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def hold(path: Path) -> FileIO | None:
-    """Hold a file, which is made if it is not there; None if somebody else does."""
-    import fcntl  # where Windows is not
+    """Hold a file, which is made if it is not there; return None if another process holds it."""
+    import fcntl  # not on Windows
 
     while True:
         file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
@@ -42,13 +42,14 @@ def hold(path: Path) -> FileIO | None:
             return None
         if is_at(file, path):
             return file
-        file.close()  # somebody swept it up before it was locked
+        file.close()  # another process removed it before it was locked
 
 
 def hold_new(folder: Path, name: str) -> tuple[FileIO, Path]:
-    """Hold a file of which the name begins so, in a folder that others look through.
+    """Make and hold a file whose name begins with `name`, in a folder that other processes check.
 
-    Who looks holds it for a moment; or for long, if stopped just then, so nobody waits for that.
+    A process that checks a file holds it for a moment, or for long if it is stopped just then: so
+    this does not wait for it, but takes another name.
     """
     while True:
         path = folder / f"{name}-{secrets.token_hex(4)}"
@@ -87,14 +88,14 @@ def release(file: FileIO, path: Path) -> None:
 
 
 def make_room_for_notes(file: FileIO, size: int) -> None:
-    """Give a file its blocks now, so that notes can be taken on a full disk."""
+    """Give a file its blocks now, so that notes can be written on a full disk."""
     os.pwrite(file.fileno(), bytes(size), 0)
 
 
 def write_note(file: FileIO, value: Any, size: int) -> None:
-    """Write JSON over what a file held; whoever reads it meanwhile sees that it is torn."""
+    """Write JSON over a file's content; a reader in between sees that it is incomplete."""
     text = json.dumps(value, ensure_ascii=False).encode()
-    assert len(text) <= size - _HEAD.size  # noqa: S101 (what is told is cut before)
+    assert len(text) <= size - _HEAD.size  # noqa: S101 (messages are cut before)
     os.pwrite(file.fileno(), _HEAD.pack(len(text), zlib.crc32(text)) + text, 0)
 
 

@@ -1,4 +1,4 @@
-"""A shard on this machine, and a ready way to read one that is Parquet."""
+"""ShardFile, a shard on this machine, and open_parquet, which reads one that is Parquet."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A whole shard on this machine.
+    """A fetched shard on this machine, which `ShardedDataset` passes to `open_shard`.
 
     Parameters
     ----------
     path : str
-        Its file. Of a row group, a Parquet file of which the other row groups are not there.
+        Its file. For a row group, a Parquet file in which the other row groups are missing.
     number : int
         Its number in the `Shards`.
     part : int or None
-        Its row group; None where the file is the shard.
+        The number of its row group; None if the whole file is the shard.
 
     Examples
     --------
@@ -55,20 +55,21 @@ class Rows(Sequence[Any]):
 
 
 def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows:
-    """Read a row group, or a whole file, of Parquet: what `ShardedDataset` opens shards with.
+    """Read a shard of Parquet, a row group or a whole file: an `open_shard` for `ShardedDataset`.
 
-    It is decoded once, and held in memory.
+    It is decoded once, and kept in memory while it is open.
 
     Parameters
     ----------
     shard : ShardFile
     columns : sequence of str, optional
-        Those to read, by default all: `functools.partial(open_parquet, columns=["text"])`.
+        The columns to read; by default all. To choose some, pass
+        `functools.partial(open_parquet, columns=["text"])` to `ShardedDataset`.
 
     Returns
     -------
     sequence of dict
-        A row's values by the names of its columns.
+        The rows, each a dict of its values by column.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where shards come from: files of a store or folder, whole or a row group, fetched and checked."""
+"""Fetch and check shards: whole files, or row groups, from an object store or a folder."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ BLOCK = 4096  # bytes that file systems give a file at a time
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
 PIECE = 2**26  # bytes of a row group that are held in memory
 FOOTERS = 2**26  # bytes of footers that are kept, so that a file's is fetched once
-CHECKED = {"parquet", "arrow", "npy"}  # kinds whose files say themselves what they hold
+CHECKED = {"parquet", "arrow", "npy"}  # kinds whose files tell what they hold
 FETCHED = {*CHECKED, "mds", "wids"}
 
 RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
 
 
 class LeftError(Exception):
-    """A fetch that was left, or of which more came than there should be."""
+    """A fetch that was given up, or that brought more bytes than the file should have."""
 
 
 class StalledError(Exception):
-    """A fetch of which nothing comes any more; it says for how long."""
+    """A fetch that brings no more bytes; the message says for how long."""
 
 
 class Footer(NamedTuple):
-    """The end of a Parquet file, and where its row groups lie."""
+    """The end of a Parquet file, and where its row groups start and stop."""
 
     data: bytes
     parts: list[tuple[int, int]]
 
 
 class Source:
-    """The files of shards, through fsspec; one for all threads, with its connections.
+    """The files of shards, read through fsspec; all threads share one, and its connections.
 
     Parameters
     ----------
     shards : Shards
     place : str
-        Where they lie, whatever the working directory has become.
+        The URL or absolute path that they are in.
     """
 
     def __init__(self, shards: Shards, place: str) -> None:
@@ -58,19 +58,19 @@ class Source:
         self._on_disk: dict[int, int] = {}  # of row groups
 
     def file(self, shard: int) -> tuple[str, int, int]:
-        """Return the file that a shard lies in: its name, its number, and its bytes."""
+        """Return the file that a shard is in: its name, its number, and its size in bytes."""
         name, _ = self.shards.part(shard)
         number = self._files[name]
         return name, number, self.shards.num_bytes[number]
 
     def bytes_on_disk(self, shard: int) -> int | None:
-        """Return how many bytes a shard takes here; None before its footer was read."""
+        """Return how many bytes a shard takes on this disk; None before its footer was read."""
         if not self.shards.whole_files:
             return self._on_disk.get(shard)
         return -(-self.file(shard)[2] // BLOCK) * BLOCK
 
     def look(self, shard: int) -> int:
-        """Find out how many bytes a row group takes; return how many were fetched for that."""
+        """Find out how many bytes a row group takes; return how many bytes that has fetched."""
         name, _, num_bytes = self.file(shard)
         if name in self._footers:
             footer, fetched = self._footers[name], 0
@@ -99,13 +99,13 @@ class Source:
         return Footer(footer, [_extent(found.row_group(i)) for i in range(found.num_row_groups)])
 
     def fetch(self, shard: int, path: Path, tell: Callable[[int], None]) -> int:
-        """Write a shard to a file; tell of bytes as they come, and return how many were fetched."""
+        """Write a shard to a file, calling tell(num_bytes) as they come; return how many came."""
         name, _, num_bytes = self.file(shard)
         source = f"{self.root}/{name}"
         if self.shards.whole_files:
-            # no more than there should be, or a file that has grown would fill the disk
+            # stop at the expected size: a file that has grown would fill the disk
             watch = _Watch(tell, num_bytes)
-            if isinstance(self.store, LocalFileSystem):  # whose own way tells of nothing
+            if isinstance(self.store, LocalFileSystem):  # its own get_file calls no callback
                 AbstractFileSystem.get_file(self.store, source, str(path), callback=watch)
             else:
                 self.store.get_file(source, str(path), callback=watch)
@@ -148,13 +148,13 @@ class Source:
             return f"{where} must hold {held}; got {got}; {RESTORE}"
         if found.digests[0] != self.shards.digests[number]:
             return (
-                f"{where} must be the file that shards was made of; got one of as many bytes with "
-                f"another footer or header; {RESTORE}"
+                f"{where} must be the file that shards was made from; got one with as many bytes, "
+                f"but another footer or header; {RESTORE}"
             )
         return None
 
     def fetch_message(self, shard: int, error: Exception, tries: int) -> str:
-        """Return why a shard could not be fetched: the kind of it, as a store's words tell more."""
+        """Return why a shard could not be fetched; a store's own words may hold keys."""
         name, _, num_bytes = self.file(shard)
         where = f"{self.shards.path}/{name}"
         if isinstance(error, LeftError):
@@ -168,21 +168,21 @@ class Source:
 
 
 class _Watch(Callback):  # type: ignore[misc]  # fsspec is not typed
-    """Tells of what a download brings, and leaves one that brings too much."""
+    """Reports the bytes of a download, and stops one that brings too many."""
 
     def __init__(self, tell: Callable[[int], None], most: int) -> None:
         super().__init__()
         self.tell, self.most, self.done = tell, most, 0
 
     def relative_update(self, inc: int = 1) -> None:
-        """Hear of some bytes that were written."""
+        """Count bytes that were written."""
         self.done += inc
         self.tell(inc)
         if self.done > self.most:
             raise LeftError
 
     def absolute_update(self, value: int) -> None:
-        """Hear of all bytes that were written until now, as of Azure."""
+        """Take the number of all bytes written so far, which Azure's file system reports."""
         self.relative_update(value - self.done)
 
 

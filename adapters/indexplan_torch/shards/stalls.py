@@ -1,4 +1,4 @@
-"""What those are told who wait long for a shard: who fetches, and how far that has come."""
+"""The warning about a long wait for a shard: which process fetches it, and how far it is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from indexplan_torch.shards.folder import Folder
 from indexplan_torch.shards.locks import is_held, read_note
 
 BEAT = 1.0  # seconds between notes of the process that fetches
-GONE = 10.0  # seconds without a note after which it is said not to run
+GONE = 10.0  # seconds without a note after which the process counts as not running
 NOTE = 8192  # bytes of a note
-TOLD = 64  # fetches that it tells of
+TOLD = 64  # fetches in a note, at most
 
 
 class Coming(NamedTuple):
@@ -21,7 +21,7 @@ class Coming(NamedTuple):
     shard: int
     num_bytes: int
     idle: float
-    """Seconds since something came."""
+    """Seconds since the last byte came."""
     num_tries: int
 
 
@@ -33,12 +33,12 @@ class Beat(NamedTuple):
     time: float
     """By the machine's monotonic clock."""
     full: bool
-    """Whether what comes next has to wait for room."""
+    """Whether the next shard has to wait for room."""
     coming: list[Coming]
 
 
 def warning(folder: Folder, shards: Shards, shard: int, waited: float) -> str:
-    """Return what somebody is told who has waited for a shard for so many seconds."""
+    """Return the warning about a shard that was waited for for `waited` seconds."""
     name, _ = shards.part(shard)
     text = f"a batch has waited {waited:.0f} seconds for shard {shard}, {shards.path}/{name}: "
     return str(IndexPlanError(text + _why(folder, shards, shard)))  # one line, whatever the names
@@ -47,7 +47,7 @@ def warning(folder: Folder, shards: Shards, shard: int, waited: float) -> str:
 def _why(folder: Folder, shards: Shards, shard: int) -> str:
     note = read_note(folder.fetcher) if is_held(folder.fetcher) else None
     if note is None:
-        return f"no process says that it fetches; end those that `fuser {folder.fetcher}` shows"
+        return f"no process fetches; end the processes that `fuser {folder.fetcher}` shows"
     pid, rank, noted, full, coming = Beat(*note)
     who = f"process {pid}" if rank is None else f"rank {rank} (process {pid})"
     gone = time.monotonic() - noted
@@ -63,14 +63,14 @@ def _why(folder: Folder, shards: Shards, shard: int) -> str:
         idle = max(idle, each.idle)
     if full:
         return (
-            f"{who} has no room for it beside what is needed earlier; pass more cache_bytes, or "
-            "a cache_dir of its own to each run"
+            f"{who} has no room for it beside shards that are needed earlier; pass more "
+            "cache_bytes, or a cache_dir of its own to each run"
         )
     if not coming:
         return f"{who} has not begun to fetch it; check whether {folder.wanted} can be written to"
     return (
-        f"{who} fetches {len(coming)} others before it, of one of which nothing came in the last "
-        f"{idle:.0f} seconds; check the store and the network, or pass more num_threads"
+        f"{who} fetches {len(coming)} others before it, and no byte of one of them has come in the "
+        f"last {idle:.0f} seconds; check the store and the network, or pass more num_threads"
     )
 
 

@@ -91,13 +91,13 @@ CASES: list[Case] = [
     (
         "shards without a path",
         lambda: dataset(ip.Shards.from_json(shards().to_json())),
-        "shards must tell where they lie; got no path; use Shards.from_json(text, path=...)",
+        "shards must have a path; got none; use Shards.from_json(text, path=...)",
     ),
     (
         "shards without bytes",
         lambda: dataset(shards(num_bytes=[8128, 0])),
-        "shards must tell the bytes of each file; got none of b.npy; write the index again, with "
-        "sizes",
+        "shards must have the size of each file in bytes; got none for b.npy; write the index "
+        "again, with sizes",
     ),
     (
         "no function",
@@ -108,13 +108,14 @@ CASES: list[Case] = [
     (
         "no bytes",
         lambda: dataset(cache_bytes=0),
-        "cache_bytes must be an integer from 1; got 0; pass a number, or leave out what may be",
+        "cache_bytes must be an integer from 1; got 0; pass a positive number, or leave it out "
+        "if it has a default",
     ),
     (
         "a cache in a store",
         lambda: dataset(cache_dir="s3://bucket/cache"),
-        "cache_dir must be a folder of this machine; got 's3://bucket/cache'; pass a path on its "
-        "fastest disk",
+        "cache_dir must be a folder on this machine; got 's3://bucket/cache'; pass a path on "
+        "its fastest disk",
     ),
     (
         "a file for a cache",
@@ -153,7 +154,7 @@ CASES: list[Case] = [
     (
         "a shard with another header",
         lambda: changed(other_values),
-        "./b.npy must be the file that shards was made of; got one of as many bytes with "
+        "./b.npy must be the file that shards was made from; got one with as many bytes, but "
         f"another footer or header; {RESTORE}",
     ),
     (
