@@ -356,3 +356,26 @@ def test_time_of_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     for now[0] in (100.25, 3700.25, 3700.5):
         found.append(clock.lived())
     assert [0.25, 1.0, 0.25] == found
+
+
+def test_note_that_is_held_as_it_is_swept(
+    shards: ip.Shards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is about to hold a note that is being removed does not get it, and makes another."""
+    folder = Folder(tmp_path, shards)
+    folder.make()
+    notes = [folder.wanted / "0-1-ab", folder.ranks / "plan-0-1-ab"]
+    held = []
+    unlink = Path.unlink
+
+    def late(path: Path, missing_ok: bool = False) -> None:
+        if path in notes:
+            held.append(hold(path))
+        unlink(path, missing_ok)
+
+    for note in notes:
+        note.touch()
+    monkeypatch.setattr(Path, "unlink", late)
+    assert ({}, []) == (folder.waits(), folder.positions("plan"))
+    assert [None, None] == held
+    assert not any(note.exists() for note in notes)

@@ -25,10 +25,10 @@ from indexplan import IndexPlanError, Shards
 from indexplan_torch.shards.locks import (
     hold_new,
     is_at,
-    is_held,
     make_room_for_notes,
     read_note,
     release,
+    sweep,
     write_note,
 )
 
@@ -111,10 +111,8 @@ class Folder:
         """Return the shards that live processes wait for, by the names of their notes."""
         found = {}
         for path in self.wanted.iterdir():
-            if is_held(path):
+            if sweep(path):
                 found[path.name] = int(path.name.partition("-")[0])
-            else:
-                path.unlink(missing_ok=True)
         return found
 
     @contextmanager
@@ -132,14 +130,12 @@ class Folder:
     def positions(self, plan: str) -> list[tuple[int, int]]:
         """Return the (epoch, step) that each live rank of a plan has come to.
 
-        Notes that no process holds are removed; a rank that was just about to hold one makes
-        another.
+        Notes that no process holds are removed.
         """
         found = []
         for path in self.ranks.iterdir():
-            if not is_held(path):
-                path.unlink(missing_ok=True)
-            elif path.name.startswith(f"{plan}-") and (note := read_note(path)):
+            held = sweep(path)
+            if held and path.name.startswith(f"{plan}-") and (note := read_note(path)):
                 found.append((note[0], note[1]))
         return found
 

@@ -80,6 +80,24 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def sweep(path: Path) -> bool:
+    """Remove a file unless some process holds it; return whether one does.
+
+    It is held while it is removed, so that a process that is about to hold it makes another.
+    """
+    import fcntl
+
+    try:
+        with path.open("rb+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
 def release(file: FileIO, path: Path) -> None:
     """Remove a file that this process holds."""
     with suppress(FileNotFoundError):
