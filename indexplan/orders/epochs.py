@@ -40,8 +40,8 @@ class Epochs(Layer):
     ------
     IndexPlanError
         If an argument is not as described above, or a single epoch is longer than all epochs of the
-        order. When an epoch is read, if it ends past unit 2**63 - 1 of the stream, or would need
-        epoch 2**32 of the order inside.
+        order. When an epoch is read, if the epochs up to its end have more than 2**63 - 1 units, or
+        it would need epoch 2**32 of the order inside.
 
     Notes
     -----

@@ -19,7 +19,7 @@ from indexplan.orders.traits import Traits
 @register
 @dataclass(frozen=True, eq=False)
 class Repeat(Layer):
-    """Reads every unit of another order several times an epoch, the copies close to each other.
+    """Reads every unit of another order several times an epoch, all copies within a chosen span.
 
     For repeated augmentation (Hoffer et al., "Augment Your Batch", CVPR 2020): a step reads several
     copies of a sample, each of which is augmented by the rank that reads it.
