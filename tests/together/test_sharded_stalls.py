@@ -320,8 +320,9 @@ def test_what_is_told(
         said = stalls.warning(folder, of, 0, 60.0)
     why = why.replace("{wanted}", str(folder.wanted)).replace("{all}", str(of.num_bytes[0]))
     assert f"a batch has waited 60 seconds for shard 0, {of.path}/0000.parquet: {why}" == said
-    nobody = f"no process fetches; end the processes that `fuser {folder.fetcher}` shows"
-    assert stalls.warning(folder, of, 0, 60.0).endswith(f": {nobody}")
+    cure = f"if `fuser {folder.fetcher}` shows one, end it, and another process fetches"
+    nobody = f": no process says that it fetches; {cure}"
+    assert stalls.warning(folder, of, 0, 60.0).endswith(nobody)
 
 
 def test_notes_that_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

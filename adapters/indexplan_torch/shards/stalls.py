@@ -47,7 +47,8 @@ def warning(folder: Folder, shards: Shards, shard: int, waited: float) -> str:
 def _why(folder: Folder, shards: Shards, shard: int) -> str:
     note = read_note(folder.fetcher) if is_held(folder.fetcher) else None
     if note is None:
-        return f"no process fetches; end the processes that `fuser {folder.fetcher}` shows"
+        cure = f"if `fuser {folder.fetcher}` shows one, end it, and another process fetches"
+        return f"no process says that it fetches; {cure}"
     pid, rank, noted, full, coming = Beat(*note)
     who = f"process {pid}" if rank is None else f"rank {rank} (process {pid})"
     gone = time.monotonic() - noted
