@@ -190,6 +190,7 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
         raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
     flat = "a flat list or array" if path is None else "a flat array"
     rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
+    smaller = "pass smaller integers" if kind == INTEGERS else "pass smaller integers, or floats"
     try:
         row = np.asarray(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
@@ -199,7 +200,7 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     if row.dtype.kind == "f" and isinstance(values, list | tuple):
         large = [each for each in values if isinstance(each, int) and abs(each) > EXACT]
         if large:  # NumPy has made them floats, which differ from these integers
-            raise wrong(what, rule, large[0], FLAT)
+            raise wrong(what, rule, large[0], smaller)
     if row.shape == (0,):
         row = row.astype(TYPES[kind or INTEGERS][0])
     of = row.dtype.kind
@@ -208,7 +209,7 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
         raise wrong(what, rule, got, _cure(row))
     # for other types there is nothing to check, which would read the whole file at each opening
     if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
-        raise wrong(what, rule, most, FLAT)
+        raise wrong(what, rule, most, smaller)
     if kind == FLOATS and not _are_floats(row):
         most = max(int(row.max()), -int(row.min()))
         raise wrong(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
@@ -226,7 +227,7 @@ def _cure(row: NDArray[Any]) -> str:
     """Return what to do about values of a wrong type or shape."""
     if row.dtype.kind == "U":  # names of classes, or of groups
         return "number the names: numpy.unique(names, return_inverse=True)[1]"
-    if row.ndim == 1 and row.dtype.kind == "f" and row.itemsize <= 8:  # instead of integers
+    if row.ndim == 1 and row.dtype.kind in "fb" and row.itemsize <= 8:  # instead of integers
         return "pass integers, such as an int64 array"
     return FLAT
 

@@ -14,7 +14,7 @@ SOURCES = 'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}'
 
 def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
     """Return sources as names and orders."""
-    rule = f"from 1 to {MOST_SOURCES} orders, each with a name of its own"
+    rule = f"from 1 to {MOST_SOURCES} orders, each with a different str as its name"
     try:
         pairs = sources.items() if isinstance(sources, Mapping) else sources
         named = tuple((name, order) for name, order in pairs)

@@ -65,7 +65,8 @@ CASES: list[Case] = [
     (
         "a balance of truths",
         lambda: ip.Balance([True, False]),
-        f"lengths must be a flat list or array of integers; got [True, False]; {NUMBERS}",
+        "lengths must be a flat list or array of integers; got [True, False]; pass integers, such "
+        "as an int64 array",
     ),
     (
         "a balance that weighs nothing",

@@ -95,7 +95,7 @@ CASES: list[Case] = [
         "a column of huge integers",
         lambda: ip.Column(np.array([2**63], np.uint64)),
         "a column must be a flat list or array of integers below 2**63, or of floats; got "
-        "9223372036854775808; pass numbers in one dimension, or the path of a .npy file of them",
+        "9223372036854775808; pass smaller integers, or floats",
     ),
     (
         "integers that no float is",
@@ -209,6 +209,6 @@ CASES: list[Case] = [
         "a column of integers that became floats",
         lambda: ip.Column([2**63, -1]),
         "a column must be a flat list or array of integers below 2**63, or of floats; got "
-        "9223372036854775808; pass numbers in one dimension, or the path of a .npy file of them",
+        "9223372036854775808; pass smaller integers, or floats",
     ),
 ]

@@ -49,7 +49,8 @@ CASES: list[Case] = [
     (
         "truths as groups",
         lambda: ip.Grouped([True, False], 8),
-        f"groups must be a flat list or array of integers; got [True, False]; {NUMBERS}",
+        "groups must be a flat list or array of integers; got [True, False]; pass integers, such "
+        "as an int64 array",
     ),
     (
         "objects as lengths",

@@ -84,27 +84,27 @@ CASES: list[Case] = [
     (
         "sources without names",
         lambda: ip.Mixture([A, B], [1, 1]),
-        "sources must be from 1 to 65536 orders, each with a name of its own; got "
+        "sources must be from 1 to 65536 orders, each with a different str as its name; got "
         '[Shuffle(num_samples=10, seed=0), Shuffle(num_samples=5, seed=0)]; pass {"web": '
         'indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
     ),
     (
         "no sources",
         lambda: ip.Mixture({}, {}),
-        "sources must be from 1 to 65536 orders, each with a name of its own; got {}; pass "
-        '{"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
+        "sources must be from 1 to 65536 orders, each with a different str as its name; got {}; "
+        'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
     ),
     (
         "sources named alike",
         lambda: ip.Mixture([("a", A), ("a", B)], {"a": 1}),
-        "sources must be from 1 to 65536 orders, each with a name of its own; got [('a', "
+        "sources must be from 1 to 65536 orders, each with a different str as its name; got [('a', "
         "Shuffle(num_samples=10, seed=0)), ('a', Shuffle(num_samples=5, seed=0))]; pass {\"web\": "
         'indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}',
     ),
     (
         "a source with a number for a name",
         lambda: ip.Mixture({1: A}, {1: 1}),
-        "sources must be from 1 to 65536 orders, each with a name of its own; got {1: "
+        "sources must be from 1 to 65536 orders, each with a different str as its name; got {1: "
         'Shuffle(num_samples=10, seed=0)}; pass {"web": indexplan.Shuffle(10), "code": '
         "indexplan.Shuffle(20)}",
     ),

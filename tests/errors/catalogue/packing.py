@@ -25,7 +25,8 @@ CASES: list[Case] = [
     (
         "truths as lengths",
         lambda: ip.Packed([True], 8),
-        f"lengths must be a flat list or array of integers; got [True]; {NUMBERS}",
+        "lengths must be a flat list or array of integers; got [True]; pass integers, such as an "
+        "int64 array",
     ),
     (
         "no lengths to pack",
