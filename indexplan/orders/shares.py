@@ -15,13 +15,15 @@ LONGEST_PERIOD = 2**20
 MOST_PHASES = 2**12
 CURE = 'pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]'
 
+Exact = int | Decimal | Fraction
 Phase = tuple[int, tuple[int, ...]]  # the unit of the run at which it begins, and its shares
 
 
-def integers(weights: Sequence[int | Fraction]) -> list[int]:
+def integers(weights: Sequence[Exact]) -> list[int]:
     """Return weights as the smallest integers in the same proportions; not all are 0."""
-    scale = math.lcm(*(weight.denominator for weight in weights))
-    scaled = [weight.numerator * (scale // weight.denominator) for weight in weights]
+    ratios = [weight.as_integer_ratio() for weight in weights]
+    scale = math.lcm(*(bottom for _, bottom in ratios))
+    scaled = [top * (scale // bottom) for top, bottom in ratios]
     common = math.gcd(*scaled)
     return [each // common for each in scaled]
 
@@ -35,7 +37,7 @@ def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
     return [size + (i in more) for i, size in enumerate(sizes)]
 
 
-def shares_of(weights: Sequence[int | Fraction], period: int | None) -> tuple[int, ...]:
+def shares_of(weights: Sequence[Exact], period: int | None) -> tuple[int, ...]:
     """Return weights, which are not all 0, as integers that add up to a period.
 
     Without a period, they are exact if a period of at most 2**16 allows it. Else each positive
@@ -98,32 +100,31 @@ def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, .
         odd = sorted(map(str, set(weights) ^ set(names)))
         cure = "give each source a weight, which may be 0"
         raise wrong("the names of weights", f"those of the sources, {_few(names)}", odd, cure)
-    fractions = [_weight(name, weights[name]) for name in names]
-    num_positive = sum(weight > 0 for weight in fractions)
+    exact = [_weight(name, weights[name]) for name in names]
+    num_positive = sum(weight > 0 for weight in exact)
     if not num_positive:
         raise wrong("weights", "above 0 for at least one source", dict(weights), CURE)
     if period is not None and period < num_positive:
         rule = f"at least {num_positive}, one unit for each positive weight"
         raise wrong("period", rule, period, "leave it out")
-    return shares_of(fractions, period)
+    return shares_of(exact, period)
 
 
-def _weight(name: str, weight: Any) -> int | Fraction:
+def _weight(name: str, weight: Any) -> Exact:
     """Return a weight as it is written: 0.1 is a tenth."""
-    if type(weight) is int and weight >= 0:  # which is quicker to work with
-        return weight
+    exact: Exact = 0
     try:
-        whole = isinstance(weight, int | Fraction | Decimal)
-        exact = weight if whole else Decimal(repr(float(weight)))  # faster to parse than a Fraction
-        fraction = Fraction(*exact.as_integer_ratio())
+        whole = isinstance(weight, (int, Decimal, Fraction))
+        exact = weight if whole else Decimal(repr(float(weight)))
+        top, _ = exact.as_integer_ratio()  # infinity has none
         other = isinstance(weight, bool | str | bytes) or type(weight).__name__ == "bool"  # NumPy's
-        right = fraction.numerator >= 0 and not other
+        right = top >= 0 and not other
     except Exception:  # not a number, not finite, or whatever a user's class raises
         right = False
     if not right:
         what = f"the weight of {name!r}"
         raise wrong(what, "a finite number of at least 0", weight, "use 0 to leave the source out")
-    return fraction
+    return exact
 
 
 def _checked(shares: Any, k: int) -> tuple[int, ...]:
