@@ -121,9 +121,9 @@ FIGURES = (
         of("first_seconds", "mixture", num=30, factor=1e3),
         loss=(
             "Taken once, in cold caches. In a process that has made mixtures before, it is 1.2 ms, "
-            "of which 0.7 are the even pattern of 65,536 reads and the places where it may be "
-            "turned, worked out before the first read. Weights of up to four decimals have a "
-            "pattern of at most 10,000 reads: 0.6 ms (medians of 55 new mixtures)."
+            "mostly for the even pattern of 65,536 reads and the places where it may be turned, "
+            "worked out before the first read. Weights of up to four decimals have a pattern of at "
+            "most 10,000 reads: 0.5 ms (`python -m benchmarks.measure.new_mixtures`)."
         ),
     ),
     Figure(
