@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import abc
-import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import html_of_fields
-from indexplan.canonical import canonical_json, check_fields
+from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.columns import Column
+from indexplan.orders.fields import HasFields, field_names
+from indexplan.orders.fields import as_json as as_json  # noqa: PLC0414 (for a mixture)
 from indexplan.orders.traits import PLAIN, Traits
 from indexplan.seeds import check_epoch, check_seed
 
@@ -30,7 +31,7 @@ SAID_IN_TRAITS = ("deals_bins", "constant_num_units", "every_sample_once")
 PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 
 
-class Order(abc.ABC):
+class Order(HasFields, abc.ABC):
     """The sequence in which each epoch reads the samples; the base of `Shuffle` and all others.
 
     An order holds the size of its dataset and its seed, and knows nothing of ranks and batches: a
@@ -137,25 +138,11 @@ class Order(abc.ABC):
         """Samples in each shard of the dataset, if the order knows of shards; else None."""
         return None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types: its algorithm and its fields.
-
-        A column appears as its dtype, length and sha256, and an order inside it as its own dict.
-        """
-        values = {name: getattr(self, name) for name in field_names(type(self))}
-        return {"algorithm": self.algorithm, **as_json(values)}
-
     @classmethod
     def _from_fields(cls, values: dict[str, Any]) -> Order:
         """Return the order that `to_dict` wrote, with the columns and orders that it holds."""
         check_fields(f"an order of {cls.algorithm}", values, ["algorithm", *field_names(cls)])
         return cls(**{name: values[name] for name in field_names(cls)})
-
-    @property
-    def columns(self) -> dict[str, Column]:
-        """The columns of the order, and of those inside it, by their sha256."""
-        values = [getattr(self, name) for name in field_names(type(self))]
-        return {each.identity["sha256"]: each for each in _columns(values)}
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
@@ -555,37 +542,6 @@ class Order(abc.ABC):
             raise wrong("positions", rule, (int(first[i]), int(last[i])), cure)
         return first, last
 
-    @property
-    def fingerprint(self) -> str:
-        """The sha256, in hexadecimal, of the order's canonical JSON, which names its algorithm."""
-        return hashlib.sha256(self._text.encode()).hexdigest()
-
-    @property
-    def _text(self) -> str:
-        """The order's canonical JSON."""
-        try:
-            return canonical_json(self.to_dict())
-        except IndexPlanError:  # such as of a column whose file has changed
-            raise
-        except (TypeError, ValueError) as error:
-            rule = "of JSON types, without NaN"
-            cure = "use numbers, text, lists, columns and orders"
-            raise wrong(f"the fields of an order of {self.algorithm}", rule, error, cure) from None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: without cached results, such as a sorted column."""
-        kind = type(self)
-        kept = vars(self).items()
-        return {
-            name: value for name, value in kept if not isinstance(getattr(kind, name, None), once)
-        }
-
-    def __eq__(self, other: object) -> bool:
-        return self._text == other._text if isinstance(other, Order) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
 
 def as_int64(what: str, values: ArrayLike) -> Int64:
     """Return integers as an int64 array; refuse booleans, and floats even if they are whole."""
@@ -659,26 +615,6 @@ def check_saved(saved: Any, epoch: Any, position: Any) -> None:
         integer(name, number, 0, 2**63, f"pass the cursor's {name}")
 
 
-def field_names(kind: type[Order]) -> list[str]:
-    """Return the names of an order's fields, as its dict form has them."""
-    if getattr(kind, "__dataclass_fields__", None) is None:
-        cure = "make it a frozen dataclass, or write to_dict and _from_fields"
-        raise wrong("a kind of order", "a dataclass", kind.__name__, cure)
-    made_of: Any = kind
-    return [each.name for each in fields(made_of) if each.init]
-
-
-def as_json(value: Any) -> Any:
-    """Return a field's value as JSON types."""
-    if isinstance(value, Order | Column):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {name: as_json(each) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [as_json(each) for each in value]
-    return value
-
-
 def _orders(value: Any) -> Iterator[Order]:
     """Yield the orders in a field's value, but not those inside these."""
     level = [value]
@@ -691,14 +627,3 @@ def _orders(value: Any) -> Iterator[Order]:
             yield each
         elif isinstance(each, Mapping):
             level += each.values()
-
-
-def _columns(value: Any) -> Iterator[Column]:
-    """Yield the columns in an order, or in a field's value."""
-    if isinstance(value, Column):
-        yield value
-    elif isinstance(value, Order):
-        yield from value.columns.values()
-    elif isinstance(value, Mapping | tuple | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _columns(each)

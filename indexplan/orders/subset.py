@@ -11,8 +11,9 @@ import numpy as np
 from indexplan.canonical import check_fields
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, as_json, check_num_samples
+from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.columns import INTEGERS, Column, Numbers
+from indexplan.orders.fields import as_json
 from indexplan.orders.layers import Layer, nest, sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits

@@ -1,0 +1,95 @@
+"""What an order is made of: its fields, which stand for it in JSON and tell it from others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from indexplan.canonical import canonical_json
+from indexplan.errors import IndexPlanError, wrong
+from indexplan.once import once
+from indexplan.orders.columns import Column
+
+
+class HasFields:
+    """An order as far as its fields go: as JSON types, in a pickle, and in comparisons."""
+
+    algorithm: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the order as JSON types: its algorithm and its fields.
+
+        A column appears as its dtype, length and sha256, and an order inside it as its own dict.
+        """
+        values = {name: getattr(self, name) for name in field_names(type(self))}
+        return {"algorithm": self.algorithm, **as_json(values)}
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns of the order, and of those inside it, by their sha256."""
+        values = [getattr(self, name) for name in field_names(type(self))]
+        return {each.identity["sha256"]: each for each in _columns(values)}
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256, in hexadecimal, of the order's canonical JSON, which names its algorithm."""
+        return hashlib.sha256(self._text.encode()).hexdigest()
+
+    @property
+    def _text(self) -> str:
+        """The order's canonical JSON."""
+        try:
+            return canonical_json(self.to_dict())
+        except IndexPlanError:  # such as of a column whose file has changed
+            raise
+        except (TypeError, ValueError) as error:
+            rule = "of JSON types, without NaN"
+            cure = "use numbers, text, lists, columns and orders"
+            raise wrong(f"the fields of an order of {self.algorithm}", rule, error, cure) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: without cached results, such as a sorted column."""
+        kind = type(self)
+        kept = vars(self).items()
+        return {
+            name: value for name, value in kept if not isinstance(getattr(kind, name, None), once)
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return self._text == other._text if isinstance(other, HasFields) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+def field_names(kind: type[HasFields]) -> list[str]:
+    """Return the names of an order's fields, as its dict form has them."""
+    if getattr(kind, "__dataclass_fields__", None) is None:
+        cure = "make it a frozen dataclass, or write to_dict and _from_fields"
+        raise wrong("a kind of order", "a dataclass", kind.__name__, cure)
+    made_of: Any = kind
+    return [each.name for each in fields(made_of) if each.init]
+
+
+def as_json(value: Any) -> Any:
+    """Return a field's value as JSON types."""
+    if isinstance(value, HasFields | Column):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: as_json(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(each) for each in value]
+    return value
+
+
+def _columns(value: Any) -> Iterator[Column]:
+    """Yield the columns in an order, or in a field's value."""
+    if isinstance(value, Column):
+        yield value
+    elif isinstance(value, HasFields):
+        yield from value.columns.values()
+    elif isinstance(value, Mapping | tuple | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _columns(each)
