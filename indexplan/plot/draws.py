@@ -9,7 +9,16 @@ import numpy as np
 from indexplan.plan.draws import Draws
 from indexplan.plan.draws import draws as counted
 from indexplan.plan.plan import Plan
-from indexplan.plot.style import COLORS, DARK, explain, heading, measuring, new_figure, panels
+from indexplan.plot.style import (
+    COLORS,
+    DARK,
+    as_written,
+    explain,
+    heading,
+    measuring,
+    new_figure,
+    panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +69,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
     for color, group in zip(COLORS, chosen, strict=False):
         name = found.names[group]
         name = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
-        above.plot(middles, in_windows[:, group], "o", color=color, markersize=3.5, label=name)
+        points = {"color": color, "markersize": 3.5, "label": as_written(name)}
+        above.plot(middles, in_windows[:, group], "o", **points)
         if len(aims):
             above.stairs(aims[:, group], begins, baseline=None, color=color, linewidth=1)
         below.plot(found.stops, (found.counts - found.aimed)[:, group], color=color, linewidth=1)

@@ -20,6 +20,7 @@ from indexplan.plot.style import (
     GREEN,
     GREY,
     LIGHT,
+    as_written,
     heading,
     measuring,
     new_figure,
@@ -204,7 +205,7 @@ def _edges(axes: Any, epochs: Sequence[int], sub_epochs: int) -> None:
 def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
     """Draw a parameter: numbers as heights, other values as rows of their own."""
     values = [dict(row.phase.parameters).get(name) for row in rows]
-    axes.set_ylabel(name[:24])
+    axes.set_ylabel(as_written(name[:24]))
     if all(_is_number(value) for value in values):
         heights = [float(value) for value in values if value is not None]
         low, high = min(heights, default=0), max(heights, default=1)
@@ -220,7 +221,7 @@ def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
         words = list(dict.fromkeys(said))
         heights = [float(words.index(word)) for word in said]
         labelled = evenly(0, len(words), WORDS)
-        axes.set_yticks(labelled, labels=[words[i][:16] for i in labelled])
+        axes.set_yticks(labelled, labels=[as_written(words[i][:16]) for i in labelled])
         axes.set_ylim(-0.5, len(words) - 0.5)
     _lines(axes, heights, rows, GREEN)
 

@@ -12,7 +12,7 @@ from indexplan import plot
 from indexplan.cli import main
 from tests.orders.test_groups import Leaning
 from tests.plan.test_draws import Many, mixed_bins
-from tests.support.figures import heading
+from tests.support.figures import heading, legend
 
 
 def test_every_group_is_drawn() -> None:
@@ -27,6 +27,16 @@ def test_every_group_is_drawn() -> None:
     for group, line in enumerate(below.lines[:2]):
         ahead = (found.counts - found.aimed)[:, group]
         np.testing.assert_allclose(line.get_ydata(), ahead)
+
+
+def test_names_are_written_as_they_are(tmp_path: Path) -> None:
+    """Matplotlib would read formulas between dollars, and leave out what begins with _."""
+    names = ["_web", "$x^$", "US$", "a\nb"]
+    sources = {name: ip.Shuffle(9, seed=i) for i, name in enumerate(names)}
+    plan = ip.Plan(ip.Mixture(sources, dict.fromkeys(names, 1)), world_size=2, batch_size=3)
+    figure = plot.draws(plan)
+    plot.save(figure, tmp_path / "a.svg")
+    assert [" _web", "\\$x^\\$", "US\\$", "a\\nb"] == legend(figure)  # \\$ is drawn as $
 
 
 def test_of_many_groups_both_ends_are_drawn() -> None:

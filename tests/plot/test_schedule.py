@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,13 @@ def test_parameters_of_all_kinds() -> None:
     assert [*range(100), 99] == [line[0][1] for line in segments(word)]
     assert len(word.get_yticks()) == 8
     assert len(segments(big)) == 101
+
+
+def test_names_of_parameters_are_no_formulas(tmp_path: Path) -> None:
+    """Nor are their values, whatever lies between dollars."""
+    phases = [ip.Phase(0, 4, {"$a^$": "$b_$"}), ip.Phase((1, 0), 8, {"$a^$": "2"})]
+    figure = plot.schedule(ip.Plan(ip.Shuffle(99), world_size=2, batch_size=phases), range(2))
+    plot.save(figure, tmp_path / "a.svg")
+    _, parameter = figure.axes
+    assert "\\$a^\\$" == parameter.get_ylabel()
+    assert ["\\$b_\\$", "2"] == [tick.get_text() for tick in parameter.get_yticklabels()]
