@@ -15,6 +15,7 @@ from indexplan.kernels.compiling import (
     INT64,
     READ_INT32,
     READ_INT64,
+    READ_UINT16,
     READ_UINT32,
     WRITE_INT32,
     WRITE_INT64,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     Int32s: TypeAlias = NDArray[np.int32]
     Int64s: TypeAlias = NDArray[np.int64]
+    UInt16s: TypeAlias = NDArray[np.uint16]
     UInt32s: TypeAlias = NDArray[np.uint32]
 
 
@@ -104,7 +106,7 @@ def count_before(
     READ_INT64,
     READ_INT64,
     READ_INT32,
-    READ_INT32,
+    READ_UINT16,
     READ_INT32,
     READ_INT64,
     READ_INT64,
@@ -118,7 +120,7 @@ def deal(
     base: Int64s,
     first: Int64s,
     slots: Int32s,
-    row: Int32s,
+    row: UInt16s,
     turns: Int32s,
     starts: Int64s,
     stops: Int64s,
@@ -139,7 +141,7 @@ def deal(
         Units of each source before the phase.
     first, slots : int64 (k + 1,), int32 (D,)
         Source j has the slots slots[first[j] : first[j + 1]], rising.
-    row : int32 (D,)
+    row : uint16 (D,)
         As for `even_row`.
     turns : int32
         Slots where a period may begin; D is added to those in the row read backwards.

@@ -16,6 +16,7 @@ from indexplan.orders.shares import Phase
 from indexplan.seeds import MIXTURE, key_words
 
 Int32 = NDArray[np.int32]
+UInt16 = NDArray[np.uint16]
 PLACE_STOP = 2**63
 
 
@@ -24,7 +25,7 @@ class Pattern(NamedTuple):
 
     first : int64 (k + 1,), slots : int32 (D,)
         Source j has the slots [first[j], first[j + 1]) of `slots`, rising.
-    row : int32 (D,)
+    row : uint16 (D,)
         The source of each slot.
     turns : int32
         Where a period may begin: at a slot of the row; from D on, of the row read backwards.
@@ -32,7 +33,7 @@ class Pattern(NamedTuple):
 
     first: Int64
     slots: Int32
-    row: Int32
+    row: UInt16
     turns: Int32
 
     def of(self, source: int) -> Int32:
@@ -46,7 +47,8 @@ def pattern_of(shares: tuple[int, ...]) -> Pattern:
     from indexplan.kernels import even_row  # which imports numba
 
     num_slots, each = sum(shares), np.array(shares, np.int64)
-    row, slots, starts = (np.empty(num_slots, np.int32) for _ in range(3))
+    row = np.empty(num_slots, np.uint16)
+    slots, starts = np.empty(num_slots, np.int32), np.empty(num_slots, np.int32)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
     even_row.even_row(each, first, row, slots)
     lows, highs = np.empty(len(each), np.int64), np.empty(len(each), np.int64)
