@@ -49,11 +49,10 @@ BIT_OF[[(int(DE_BRUIJN) << bit & 2**64 - 1) >> 58 for bit in range(64)]] = np.ar
 
 @helper
 def _list_due(
-    shares: Int64s,
     due: UInt64s,
-    rest: Int64s,
+    rest: UInt64s,
     step: UInt64s,
-    more: Int64s,
+    more: UInt64s,
     stop: U64,
     low: U64,
     half: U64,
@@ -62,17 +61,15 @@ def _list_due(
 ) -> int:
     """List the units that are due before `stop`, source by source, and return how many."""
     num = ZERO
-    for j in range(len(shares)):
-        now, carry, each, part, share = due[j], rest[j], step[j], more[j], shares[j]
+    for j in range(len(due)):
+        now, fraction, each, part = due[j], rest[j], step[j], more[j]
         while now < stop:
             unsorted[num] = now << OF_SOURCE | U64(j)
             num += ONE
             counts[(now >> half) - low] += np.uint32(1)
-            carry += part
-            over = carry - share
-            now += each + U64(over >= 0)
-            carry = over if over >= 0 else carry
-        due[j], rest[j] = now, carry
+            fraction += part
+            now += each + U64(fraction < part)
+        due[j], rest[j] = now, fraction
     listed: int = np.int64(num)
     return listed
 
@@ -187,14 +184,17 @@ def even_row(shares: Int64s, first: Int64s, row: UInt16s, slots: Int32s) -> None
         bits += 1
     # Due times are kept in units of 2**-bits of a slot, rounded down: those that differ do so by at
     # least D / (share * other share) slots, which is more.
-    due, step = np.empty(k, U64), np.empty(k, U64)
-    rest, more = np.empty(k, np.int64), np.empty(k, np.int64)
+    due, rest = np.full(k, FREE), np.zeros(k, U64)
+    step, more = np.zeros(k, U64), np.zeros(k, U64)
     for j in range(k):
-        due[j] = FREE
-        if shares[j] > 0:
-            whole, part = divmod(num_slots << bits, shares[j])
+        share = shares[j]
+        if share > 0:
+            whole, part = divmod(num_slots << bits, share)
+            # What a step has beyond whole units is rounded up to 2**-43. All 2**20 steps come to
+            # less than 2**-23 too much, and due times are 2**-20 or more below the next unit.
+            part = ((part << 43) + share - 1) // share
             due[j] = step[j] = U64(whole)
-            rest[j] = more[j] = part
+            rest[j] = more[j] = U64(part) << U64(21)  # so that it wraps around at 1
     fine, half = U64(bits), U64(bits - 1)  # units are sorted by half slots first
     may_come, at = np.zeros(k, U64), first[:k].astype(U64)
     free = np.full((num_slots >> 5) + 4, np.uint32(FREE_WORD))
@@ -205,7 +205,7 @@ def even_row(shares: Int64s, first: Int64s, row: UInt16s, slots: Int32s) -> None
     for begin in range(0, num_slots + 1, tile):
         stop, low = U64(min(begin + tile, num_slots + 1)) << fine, U64(2 * begin)
         ends[:] = np.uint32(0)
-        num = _list_due(shares, due, rest, step, more, stop, low, half, unsorted, ends)
+        num = _list_due(due, rest, step, more, stop, low, half, unsorted, ends)
         _sort(unsorted, num, ends, low, half + OF_SOURCE, keys)
         whole = fine + OF_SOURCE
         front, near = _deal(keys, num, whole, may_come, at, front, near, free, row, slots)
@@ -255,11 +255,8 @@ def _keep_even(mine: Int32s, num_slots: int, low: int, high: int, starts: Int32s
     rate = share / num_slots
     for i in range(num):
         slot = np.int64(starts[i])
-        dealt = np.int64(slot * rate)  # or one less or more
-        while dealt > 0 and mine[dealt - 1] >= slot:
-            dealt -= 1
-        while dealt < share and mine[dealt] < slot:
-            dealt += 1
+        dealt = np.int64(slot * rate)  # or one more, as the row itself is even
+        dealt += mine[dealt] < slot
         dev = dealt * num_slots - share * slot
         starts[found] = slot
         found += high - num_slots < dev < low + num_slots
