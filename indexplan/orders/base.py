@@ -324,12 +324,16 @@ class Order(HasFields, abc.ABC):
 
         The class is this order's, or that of one inside; with the algorithm of the hidden order.
         """
-        names = getattr(type(self), "__dataclass_fields__", None) or ()
-        for inside in _orders([getattr(self, name, None) for name in names]):
-            if inside.traits.cuts_samples and not self.traits.cuts_samples:
-                return type(self).__name__, inside.algorithm
-            if (hidden := inside._hidden_cuts) is not None:  # noqa: SLF001 (of an order too)
-                return hidden
+        orders: list[Order] = [self]
+        for order in orders:  # grows meanwhile
+            names = getattr(type(order), "__dataclass_fields__", None) or ()
+            values = [getattr(order, name, None) for name in names]
+            if PLAIN_VALUES.issuperset(map(type, values)):  # a mixture has many such orders
+                continue
+            for inside in _orders(values):
+                if inside.traits.cuts_samples and not order.traits.cuts_samples:
+                    return type(order).__name__, inside.algorithm
+                orders.append(inside)
         return None
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ class Layer(Order):
         if not isinstance(self.order, Order):
             raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         object.__setattr__(self, "num_samples", self.order.num_samples)
-        nest(self, self.order)
+        nest(self, [self.order])
 
     @property
     def stream_key(self) -> int:
@@ -88,12 +88,14 @@ class Layer(Order):
         return same and self.order.continues(inside, *self._read_until(epoch, position))
 
 
-def nest(order: Order, inside: Order) -> None:
+def nest(order: Order, inside: Sequence[Order]) -> None:
     """Note how deeply orders are nested, and raise if that is deeper than plans in JSON may be."""
-    depth = max(getattr(order, "_depth", 1), 1 + getattr(inside, "_depth", 1))
+    depths = [getattr(each, "_depth", 1) for each in inside]
+    depth = max(getattr(order, "_depth", 1), 1 + max(depths))
     if depth > DEEPEST:
         rule = f"inside at most {DEEPEST - 1} others"
-        raise wrong("an order", rule, inside.algorithm, "nest them less")
+        deepest = inside[depths.index(max(depths))]
+        raise wrong("an order", rule, deepest.algorithm, "nest them less")
     object.__setattr__(order, "_depth", depth)
 
 

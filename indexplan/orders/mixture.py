@@ -107,8 +107,7 @@ class Mixture(Order):
     ) -> None:
         keep = object.__setattr__
         keep(self, "sources", sources_of(sources))
-        for _, source in self.sources:
-            nest(self, source)
+        nest(self, self._whose)
         if (num_samples := int(self._ends[-1])) >= NUM_SAMPLES_STOP:
             rule = "fewer than 2**63 together"
             raise wrong("the sources' samples", rule, num_samples, "leave some of them out")

@@ -32,9 +32,11 @@ def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
     """Return how many of `total` each weight gets: by largest remainder, ties to the first."""
     whole = sum(weights)
     sizes, rests = zip(*(divmod(total * weight, whole) for weight in weights), strict=True)
-    by_rest = sorted(range(len(sizes)), key=lambda i: (-rests[i], i))
-    more = set(by_rest[: total - sum(sizes)])
-    return [size + (i in more) for i, size in enumerate(sizes)]
+    by_rest = sorted(range(len(sizes)), key=rests.__getitem__, reverse=True)  # keeps ties in order
+    shares = list(sizes)
+    for i in by_rest[: total - sum(sizes)]:
+        shares[i] += 1
+    return shares
 
 
 def shares_of(weights: Sequence[Exact], period: int | None) -> tuple[int, ...]:
@@ -112,6 +114,8 @@ def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, .
 
 def _weight(name: str, weight: Any) -> Exact:
     """Return a weight as it is written: 0.1 is a tenth."""
+    if type(weight) is float and 0 <= weight < math.inf:  # the common case, one for each source
+        return Decimal(repr(weight))
     exact: Exact = 0
     try:
         whole = isinstance(weight, (int, Decimal, Fraction))

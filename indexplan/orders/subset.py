@@ -75,7 +75,7 @@ class Subset(Layer):
         object.__setattr__(self, "num_samples", num_samples)
         indices = _kept(self.indices, num_samples)
         if isinstance(indices, Order):
-            nest(self, indices)
+            nest(self, [indices])
             self._check_row(indices)
             object.__setattr__(self, "indices", indices)
             return
