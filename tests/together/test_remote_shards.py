@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
-from tests.together.test_remote import server, store
+from tests.support.remote import server, store
 
 __all__ = ["server"]  # a fixture
 

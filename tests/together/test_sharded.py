@@ -14,6 +14,7 @@ import pytest
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
 from tests.support.forked import results
+from tests.support.remote import server, store
 from tests.together.sharded_runs import (
     at,
     expected,
@@ -24,7 +25,6 @@ from tests.together.sharded_runs import (
     until,
     write_shards,
 )
-from tests.together.test_remote import server, store
 
 __all__ = ["server"]  # a fixture
 

@@ -13,8 +13,8 @@ import torch
 
 import indexplan as ip
 from tests.support.forked import results
+from tests.support.remote import ROOT, server, store
 from tests.together.sharded_runs import forks
-from tests.together.test_remote import ROOT, server, store
 
 __all__ = ["server"]  # a fixture
 

@@ -176,7 +176,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "indexplan/files/stores/remote.py",
         "Remote._upload",
         "raise _Collision(_said(f'{self.path}/{name}', 'written', err",
-    ): "takes an S3 server that answers 409: tests/together/test_remote.py",
+    ): "takes an S3 server that answers 409: tests/together/test_remote_save.py",
     (
         "indexplan/files/stores/remote.py",
         "Remote.sizes",

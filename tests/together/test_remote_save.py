@@ -1,0 +1,255 @@
+"""Plan directories in object stores: built, in parts and at once, and never replaced."""
+
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+import indexplan as ip
+from indexplan.cli import main
+from indexplan.files.stores.open import store_of
+from tests.support.remote import (
+    AT_ONCE,
+    SECRET,
+    anywhere,
+    cache,
+    refused,
+    run,
+    saved,
+    server,
+    store,
+    url,
+)
+from tests.support.trees import PLAN, tree
+
+__all__ = ["anywhere", "cache", "saved", "server", "url"]  # fixtures
+
+
+def test_place_holds_what_a_folder_holds(anywhere: str, tmp_path: Path) -> None:
+    """A store gets the files of a local plan directory, byte for byte, and nothing else."""
+    from fsspec.core import url_to_fs
+
+    ip.save(PLAN, tmp_path / "a.plan", epochs=range(2), units_per_chunk=256)
+    first = ip.save(PLAN, anywhere, epochs=range(2), units_per_chunk=256)
+    again = ip.save(PLAN, anywhere + "/", epochs=range(2), units_per_chunk=256)
+    assert (anywhere, 8, 0) == (first.path, first.num_written, first.num_kept)
+    assert (anywhere, 0, 8) == (again.path, again.num_written, again.num_kept)
+    fs, root = url_to_fs(anywhere)
+    found = {path.removeprefix(f"{root}/"): fs.cat_file(path) for path in fs.find(root)}
+    assert tree(tmp_path / "a.plan") == found
+
+
+def test_export(anywhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An export to a store holds what one to a folder does, and is compared as strictly."""
+    fs, root = fsspec.core.url_to_fs(anywhere)
+    done = ip.export(PLAN, anywhere)
+    assert (anywhere, 12, 0) == (done.path, done.num_written, done.num_kept)
+    ip.export(PLAN, tmp_path / "a")
+    found = {path.removeprefix(f"{root}/"): fs.cat_file(path) for path in fs.find(root)}
+    assert tree(tmp_path / "a") == found
+    (tmp_path / "plan.json").write_text(PLAN.to_json())
+    assert 0 == main(["export", str(tmp_path / "plan.json"), anywhere])
+    assert f"{anywhere}: 6,112 bytes; 0 files written, 12 were there already\n" == (
+        capsys.readouterr().out
+    )
+    name = "epoch-00000/sub-epoch-00001/rank-00002.npy"
+    fs.pipe_file(f"{root}/{name}", found[name][:-1] + b"x")
+    cure = "delete the file and run the same export again"
+    assert f"{anywhere}/{name} must hold what the plan deals; got other bytes; {cure}" == (
+        refused(ip.export, PLAN, anywhere)
+    )
+    fs.rm_file(f"{root}/{name}")
+    assert (1, 11) == ((again := ip.export(PLAN, anywhere)).num_written, again.num_kept)
+    assert found[name] == fs.cat_file(f"{root}/{name}")
+    rule = f"{anywhere} must be new, empty or an export of the same plan"
+    other = PLAN.replace(batch_size=5)
+    got = f"one of the plan {PLAN.fingerprint}, not {other.fingerprint}"
+    assert f"{rule}; got {got}; choose another path" == refused(ip.export, other, anywhere)
+    assert f"{anywhere} must be new, empty or a plan directory; got a folder that holds " in (
+        refused(ip.save, PLAN, anywhere)
+    )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_export_of_tables(anywhere: str, tmp_path: Path, kind: str) -> None:
+    """A table in a store has the bytes of one in a folder, and is compared row by row."""
+    from fsspec.core import url_to_fs
+
+    done = ip.export(PLAN, anywhere, format=kind)
+    ip.export(PLAN, tmp_path / "a", format=kind)
+    name = f"epoch-00000.{kind}"
+    right = (tmp_path / "a" / name).read_bytes()
+    fs, root = url_to_fs(anywhere)
+    assert right == fs.cat_file(f"{root}/{name}")
+    again = ip.export(PLAN, anywhere, format=kind)
+    assert (0, 1, done.num_bytes) == (again.num_written, again.num_kept, len(right))
+
+
+def test_bins_and_parts(url: str) -> None:
+    """Bins go through a store, built part by part, and the records of the parts are swept up."""
+    from tests.support.bins import Bins
+
+    plan = ip.Plan(Bins(500), world_size=3, batch_size=7)
+    each = [ip.save(plan, url, units_per_chunk=50, part=(i, 3)).finished for i in (3, 1, 2)]
+    assert [False, False, True] == each
+    assert 2 * 6 == ip.finish(url).num_kept
+    read = ip.load(url)
+    assert plan.batch(0, step=3, rank=1).tolist() == read.batch(0, step=3, rank=1).tolist()
+    assert ip.verify(read).ok
+    assert [] == [name for name in store().find(url) if "part-" in name]
+
+
+def test_unfinished_parts(url: str) -> None:
+    """What parts of a build have left to do is named, and cannot be read."""
+    ip.save(PLAN, url, units_per_chunk=256, part=(2, 2))
+    expected = f"{url} must have all of its chunks; got no record of chunks 0 and 1 of epoch 0; "
+    assert refused(ip.finish, url).startswith(expected)
+    rule = "must be finished; got a half-built one; run the same build again to finish it"
+    assert f"{url} {rule}" == refused(ip.load, url)
+
+
+def test_builders_at_once(url: str, tmp_path: Path) -> None:
+    """Processes that build the same plan at once all succeed, and the bytes are those of one."""
+    work = "ip.save(PLAN, url, units_per_chunk=64).finished"
+    assert "[True, True, True]\n" == run(AT_ONCE.format(work), url)
+    ip.save(PLAN, tmp_path / "one.plan", units_per_chunk=64)
+    root = url.removeprefix("s3://")
+    found = {p.removeprefix(f"{root}/"): store().cat_file(p) for p in store().find(root)}
+    assert tree(tmp_path / "one.plan") == found
+
+
+def test_other_builders_at_once(url: str) -> None:
+    """Of processes that build different plans at one URL at once, one succeeds."""
+    code = AT_ONCE.format("save(_)").replace(
+        "def work(_)",
+        "def save(seed):\n"
+        "    plan = PLAN.replace(order=ip.Shuffle(1000, seed=seed))\n"
+        "    try: return ip.save(plan, url, units_per_chunk=256).finished\n"
+        "    except ip.PlanFileError as error: return 'got one with order' in str(error) and seed\n"
+        "def work(_)",
+    )
+    done = eval(run(code, url))  # noqa: S307 (a list of our own)
+    (winner,) = [seed for seed, said in enumerate(done) if said is True]
+    assert [True if seed == winner else seed for seed in range(3)] == done
+    plan = PLAN.replace(order=ip.Shuffle(1000, seed=winner))
+    assert plan == ip.load(url)
+    assert ip.verify(ip.load(url)).ok
+
+
+def test_temporary_folder_without_room(url: str, tmp_path: Path) -> None:
+    """A chunk for which there is no room on the way to the store is a clear error."""
+    code = (
+        "import resource, sys, indexplan as ip\n"
+        "from tests.support.trees import PLAN\n"
+        "ip.save(PLAN, 'memory://a.plan')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))\n"
+        "try: ip.save(PLAN, sys.argv[1])\n"
+        "except ip.PlanFileError as error: print(error)\n"
+    )
+    assert (
+        f"{url}/epoch-00000/chunk-00000.npy must be written to a temporary file in $TMPDIR first; "
+        "got 'File too large'; raise the limit on file sizes, then run the same build again\n"
+    ) == run(code, url, TMPDIR=str(tmp_path))
+    assert {} == tree(tmp_path)
+    assert [f"{url}/build.json"] == [f"s3://{path}" for path in store().find(url)]
+
+
+def test_build_of_something_else(saved: str) -> None:
+    """A plan in a store is never turned into another one; other things are left alone."""
+    before = store().find(saved, detail=True)
+    other = PLAN.replace(order=ip.Shuffle(1000, seed=6))
+    message = refused(ip.save, other, saved, epochs=range(2), units_per_chunk=256)
+    assert message.startswith(f"{saved} must be a build of the same order and epochs; got one with")
+    rule = "must be new, empty or a plan directory; got"
+    folder = saved + "/epoch-00000"
+    expected = f"{folder} {rule} a folder that holds chunk-00000.npy; choose another path"
+    assert expected == refused(ip.save, PLAN, folder)
+    file = f"{saved}/blocks.npy"
+    assert f"{file} {rule} a file; choose another path" == refused(ip.save, PLAN, file)
+    assert before == store().find(saved, detail=True)
+
+
+@pytest.mark.parametrize("size", [100, 20 * 2**20])
+def test_file_that_is_there_stays(anywhere: str, size: int) -> None:
+    """A file is never replaced, whether it is sent at once or in pieces."""
+    from fsspec.core import url_to_fs
+
+    place = store_of(anywhere)
+    assert place.publish("a/b", [b"a" * size])
+    fs, root = url_to_fs(anywhere, use_listings_cache=False)
+    before = fs.info(f"{root}/a/b")
+    assert not place.publish("a/b", [b"b" * size])
+    assert before == fs.info(f"{root}/a/b")
+    with place.open("a/b") as stream:
+        assert b"a" * size == stream.read()
+
+
+def test_stores_that_write_in_place(tmp_path: Path) -> None:
+    """In a store that would replace files, they are looked for first."""
+    url = f"local://{tmp_path}/a.plan"
+    saved = ip.save(PLAN, url, units_per_chunk=256)
+    assert (4, True) == (saved.num_written, saved.finished)
+    ip.save(PLAN, tmp_path / "b.plan", units_per_chunk=256)
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+    assert not store_of(url).publish("build.json", [b"another"])
+    other = PLAN.replace(order=ip.Shuffle(1000, seed=6))
+    message = refused(ip.save, other, url, units_per_chunk=256)
+    assert message.startswith(f"{url} must be a build of the same order and epochs; got one with")
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
+
+
+class Breaking(fsspec.get_filesystem_class("local")):  # type: ignore[misc]
+    """A store that writes in place, and breaks off in the middle, or when it is done."""
+
+    protocol = ("breaking", "late")
+    cachable = False
+
+    def put_file(self, path1: str, path2: str, **options: Any) -> None:
+        data = Path(path1).read_bytes()
+        if "late" in path2:
+            Path(path2).write_bytes(data)
+        elif "half" in path2:
+            Path(path2).write_bytes(data[: len(data) // 2])
+        raise OSError(5, f"connection lost, {SECRET}")
+
+
+def test_uploads_that_break_off(tmp_path: Path) -> None:
+    """What an upload has left by half is not taken for somebody else's file."""
+    fsspec.register_implementation("breaking", f"{__name__}.Breaking", clobber=True)
+    place = store_of(f"breaking://{tmp_path}")
+    cure = "check the bucket, the credentials and the network"
+    for name in ("half", "none"):
+        expected = f"{place.path}/{name} must be written; got OSError (Input/output error); {cure}"
+        assert expected == refused(place.publish, name, [b"abcd"])
+    assert not place.publish("late", [b"abcd"])  # it is there whole, whoever wrote it
+    assert {"half": b"ab", "late": b"abcd"} == tree(tmp_path)
+
+
+def test_uploads_that_collide(url: str) -> None:
+    """An upload that S3 refuses since another one is under way is tried again."""
+    assert "collide" in url
+    assert store_of(url).publish("a", [b"a"])
+    with store_of(url).open("a") as stream:
+        assert b"a" == stream.read()
+
+
+def test_memory_is_bounded(url: str) -> None:
+    """Building and reading a chunk of 120 MB takes less than half of it in memory."""
+    code = (
+        "import resource, sys, indexplan as ip\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+        "small = ip.Plan(ip.Shuffle(5_000_000), world_size=1, batch_size=8)\n"
+        "ip.save(small, 'memory://a.plan'); ip.verify(ip.load('memory://a.plan'))\n"
+        "import s3fs; s3fs.S3FileSystem().exists(sys.argv[1])\n"
+        "before = peak()\n"
+        "plan = ip.Plan(ip.Shuffle(30_000_000), world_size=1, batch_size=8)\n"
+        "ip.save(plan, sys.argv[1])\n"
+        "built = peak()\n"
+        "order = ip.Stored(sys.argv[1])\n"
+        "order.take(0, 5)\n"
+        "print(built - before, peak() - before)\n"
+    )
+    built, read = map(int, run(code, url).split())
+    assert built < 60
+    assert read < 60

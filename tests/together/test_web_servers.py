@@ -1,0 +1,110 @@
+"""Plan directories on plain web servers, which list nothing."""
+
+import re
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from tests.support.remote import CHUNK, run
+
+
+class Web(SimpleHTTPRequestHandler):
+    """A web server that serves files, and no listings; it knows ranges unless it is told not to."""
+
+    ranges = True
+    length = True
+
+    def list_directory(self, path: Any) -> None:
+        self.send_error(404)
+
+    def do_GET(self) -> None:
+        span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if not (self.ranges and span):
+            super().do_GET()
+            return
+        data = Path(self.translate_path(self.path)).read_bytes()
+        data = data[int(span[1]) : int(span[2]) + 1]
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if self.length or keyword != "Content-Length":
+            super().send_header(keyword, value)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+class Simple(Web):
+    """A web server that answers every request with the whole file."""
+
+    ranges = False
+
+
+class Sizeless(Simple):
+    """A web server that does not say how long its files are."""
+
+    length = False
+
+
+@pytest.fixture
+def web(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a web server for the folder `web`."""
+    handler = partial(request.param, directory=str(tmp_path / "web"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+READ = (
+    "import sys, indexplan as ip\n"
+    "try:\n"
+    "    plan = ip.load(sys.argv[1])\n"
+    "    print(plan.batch(0, step=3, rank=0).tolist(), ip.verify(plan).ok)\n"
+    "except ip.PlanFileError as error: print(error)\n"
+)
+
+
+@pytest.mark.parametrize("web", [Web, Simple], indirect=True)
+def test_web_servers(web: str, tmp_path: Path) -> None:
+    """A plan that lies on a plain web server is read and verified; nothing needs a listing."""
+    plan = ip.Plan(ip.Shuffle(1000, seed=5), world_size=1, batch_size=4)
+    (tmp_path / "web").mkdir()
+    ip.save(plan, tmp_path / "web/a.plan", units_per_chunk=256)
+    cache = str(tmp_path / "cache")
+    expected = f"{plan.batch(0, step=3, rank=0).tolist()} True\n"
+    assert expected == run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
+    (tmp_path / "web/a.plan" / CHUNK).unlink()
+    said = run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
+    assert said.startswith(f"{web}/a.plan/{CHUNK} must be there; got 'No such file or directory'; ")
+
+
+@pytest.mark.parametrize("web", [Web, Simple, Sizeless], indirect=True)
+def test_web_servers_and_long_chunks(web: str, tmp_path: Path, request: Any) -> None:
+    """Chunks of several requests need a server that serves pieces, and says how long files are."""
+    plan = ip.Plan(ip.Sequential(2_200_000), world_size=1, batch_size=4)
+    (tmp_path / "web").mkdir()
+    ip.save(plan, tmp_path / "web/a.plan")
+    said = run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=str(tmp_path / "cache"))
+    handler = request.node.callspec.params["web"]
+    assert (
+        said
+        == {
+            Web: "[12, 13, 14, 15] True\n",
+            Simple: f"{web}/a.plan/epoch-00000/chunk-00000.npy must be served in pieces; got "
+            "8800128 bytes instead of the 8388608 from 0 on; choose a server that answers requests "
+            "for a Range, or copy the plan to a folder\n",
+            Sizeless: f"{web}/a.plan/manifest.json must be served with its size, as "
+            "Content-Length; got none; choose another server\n",
+        }[handler]
+    )
