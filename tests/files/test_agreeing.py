@@ -286,7 +286,7 @@ def test_plan_that_another_version_finished(root: Path) -> None:
 
 def test_record_of_other_hashes(root: Path) -> None:
     """A record that is there is compared with what its part has generated."""
-    from tests.together.test_parts import forged
+    from tests.support.parted import forged
 
     (root / "manifest.json").unlink()
     ip.save(PLAN, root, part=(1, 2), **TWO)

@@ -1,4 +1,4 @@
-"""Parts of a build, for job arrays: in any order, killed, twice, at once; and what finish says."""
+"""Parts of a build, for job arrays: in any order, killed, twice, at once, and by command."""
 
 import json
 import os
@@ -7,41 +7,25 @@ import shutil
 import signal
 import subprocess
 import sys
-import tracemalloc
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.canonical import canonical_json
 from indexplan.cli import main
 from indexplan.files.format import Build
 from indexplan.files.parts import chunks_of
-from tests.files.test_fuzz_files import changed, check_words
 from tests.support.bins import Bins
-from tests.support.forging import digest
+from tests.support.parted import TWELVE, build, expected, unfinished
 from tests.support.terminal import seen_at_a_terminal
 from tests.support.trees import PLAN, tree
 
+__all__ = ["expected"]  # a fixture
+
 ROOT = Path(__file__).parents[2]
-TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of a build that was not parted."""
-    path = tmp_path_factory.mktemp("whole") / "a.plan"
-    ip.save(PLAN, path, **TWELVE)
-    return tree(path)
-
-
-def build(path: Path, number: int, of: int) -> ip.Saved:
-    """Build one part."""
-    return ip.save(PLAN, path, part=(number, of), **TWELVE)
 
 
 @given(st.integers(1, 300), st.integers(1, 40))
@@ -76,212 +60,6 @@ def test_parts_of_bins(tmp_path: Path) -> None:
     for number in (2, 3, 1):
         ip.save(plan, tmp_path / "b.plan", epochs=range(2), units_per_chunk=50, part=(number, 3))
     assert tree(tmp_path / "a.plan") == tree(tmp_path / "b.plan")
-
-
-def unfinished(path: Path) -> str:
-    """What finish says of a plan that lacks something, without its path."""
-    before = tree(path)
-    with pytest.raises(ip.PlanFileError) as error:
-        ip.finish(path)
-    assert before == tree(path)
-    return str(error.value).replace(f"{path}", "PLAN")
-
-
-def test_finish_names_what_is_missing(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """What is missing is named by epoch and chunk, with the parts that have to run again."""
-    path = tmp_path / "a.plan"
-    build(path, 2, 5)
-    assert (
-        "PLAN must have all of its chunks; got no record of chunks 0, 1 and 2 of epoch 0, chunks 2 "
-        "and 3 of epoch 1, chunks 0, 1, 2 and 3 of epoch 2; run parts 1/5, 3/5, 4/5 and 5/5 again"
-    ) == unfinished(path)
-    for number in (1, 3, 5):
-        build(path, number, 5)
-    said = "PLAN must have all of its chunks; got no record of chunks 0 and 1 of epoch 2; "
-    assert said + "run part 4/5 again" == unfinished(path)
-    (path / "epoch-00000/chunk-00003.npy").unlink()
-    said = "PLAN must have all of its chunks; got no record of chunks 0 and 1 of epoch 2; "
-    assert said + "run part 4/5 again" == unfinished(path)
-    assert not build(path, 4, 5).finished
-    said = "PLAN must have all of its chunks; got none of chunk 3 of epoch 0; "
-    assert said + "run part 2/5 again" == unfinished(path)
-    assert build(path, 2, 5).finished
-    assert expected == tree(path)
-
-
-def test_finish_names_no_more_than_one_can_read(tmp_path: Path) -> None:
-    """Of many epochs, chunks and parts the first are named, and the rest is counted."""
-    plan = ip.Plan(ip.Shuffle(20), batch_size=2)
-    ip.save(plan, tmp_path / "a.plan", epochs=range(9), units_per_chunk=1, part=(20, 20))
-    assert (
-        "PLAN must have all of its chunks; got no record of chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 "
-        "more of epoch 0, chunks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of epoch 1, chunks 0, 1, 2, 3, "
-        "4, 5, 6, 7 and 12 more of epoch 2, those of 6 epochs more; run parts 1/20, 2/20, 3/20, "
-        "4/20, 5/20, 6/20, 7/20, 8/20 and 11 more again"
-    ) == unfinished(tmp_path / "a.plan")
-
-
-def test_finish_of_a_build_without_parts(tmp_path: Path) -> None:
-    """What a killed build has left is not taken at its word: the build has to run again."""
-    path = tmp_path / "a.plan"
-    ip.save(PLAN, path, **TWELVE)
-    (path / "manifest.json").unlink()
-    every = ", ".join(f"chunks 0, 1, 2 and 3 of epoch {epoch}" for epoch in range(3))
-    said = f"PLAN must have all of its chunks; got no record of {every}; run the same build again"
-    assert said == unfinished(path)
-    with pytest.raises(ip.PlanFileError) as error:
-        ip.finish(tmp_path / "nothing")
-    assert (
-        f"{tmp_path}/nothing must be a plan directory; got nothing there; check the path, or build "
-        "it with `indexplan build`"
-    ) == str(error.value)
-
-
-def test_damage_before_the_end(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """A chunk that was cut short, and a record that was edited, are found by their names."""
-    path = tmp_path / "a.plan"
-    build(path, 1, 3)
-    build(path, 3, 3)
-    record = path / "part-00001-of-00003.json"
-    chunk = path / "epoch-00000/chunk-00001.npy"
-    text, data = record.read_bytes(), chunk.read_bytes()
-    chunk.write_bytes(data[:-4])
-    with pytest.raises(ip.PlanFileError) as error:
-        build(path, 2, 3)
-    assert (f"{chunk} must hold 1152 bytes; got 1148; delete it, and run its part again") == str(
-        error.value
-    )
-    chunk.write_bytes(data)
-    for edited in (text.replace(b"1152", b"1153", 1), b"{}", text[:-1], b'{"a":1,"a":2}'):
-        record.write_bytes(edited)
-        assert unfinished(path).startswith("PLAN/part-00001-of-00003.json: ")
-        assert unfinished(path).endswith("; delete it, and run part 1/3 again")
-    record.unlink()
-    assert build(path, 1, 3).finished
-    assert expected == tree(path)
-
-
-def test_records_of_another_build(tmp_path: Path) -> None:
-    """A record that was copied from another build, or renamed, is refused."""
-    for name, seed in (("a.plan", 1), ("b.plan", 2)):
-        plan = ip.Plan(ip.Shuffle(1000, seed=seed), batch_size=8)
-        ip.save(plan, tmp_path / name, part=(1, 2), **TWELVE)
-    first, second = "part-00001-of-00002.json", "part-00002-of-00002.json"
-    reason = (
-        "a record must belong to the part in its name, and to this build; delete it, and run part"
-    )
-    shutil.copy(tmp_path / "b.plan" / first, tmp_path / "b.plan" / second)
-    assert f"PLAN/{second}: {reason} 2/2 again" == unfinished(tmp_path / "b.plan")
-    ip.save(ip.Plan(ip.Shuffle(1000, seed=2), batch_size=8), tmp_path / "b.plan", **TWELVE)
-    shutil.copy(tmp_path / "a.plan" / first, tmp_path / "b.plan" / first)
-    ip.finish(tmp_path / "b.plan")  # a plan already; what lies about is swept up
-    assert not list((tmp_path / "b.plan").glob("part-*"))
-
-
-def forged(record: Path, **changes: object) -> None:
-    """Change a record, and make its digest right again."""
-    content = {**json.loads(record.read_text()), **changes}
-    content.pop("part_sha256", None)
-    record.write_text(canonical_json({**content, "part_sha256": digest(content)}))
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("chunk_bytes", [1152.0] * 6,
-         "a size must be an integer from 128 to 2**63 - 1; got 1152.0"),
-        ("chunk_bytes", [1152, True, 1152, 1056, 1152, 1152],
-         "a size must be an integer from 128 to 2**63 - 1; got True"),
-        ("chunk_bytes", [1152] * 5, "a record must hold its part's chunks and blocks; it does not"),
-        ("chunk_bytes", 6, "'int' object is not iterable"),
-        ("blocks", "00", "buffer size must be a multiple of element size"),
-        ("blocks", None, "fromhex() argument must be str, not None"),
-        ("plan", "run.plan", "the plan of a record must be an object; got 'run.plan'"),
-    ],
-)  # fmt: skip
-def test_forged_records(tmp_path: Path, field: str, value: object, said: str) -> None:
-    """A record that was forged, digest and all, is refused by what it says."""
-    path = tmp_path / "a.plan"
-    build(path, 1, 2)
-    forged(path / "part-00001-of-00002.json", **{field: value})
-    with pytest.raises(ip.PlanFileError) as error:
-        build(path, 2, 2)
-    start, cure = f"{path}/part-00001-of-00002.json: ", "; delete it, and run part 1/2 again"
-    assert f"{start}{said}{cure}" == str(error.value)
-
-
-@settings(suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_any_forged_record(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Whatever a record says, it is refused in one line, or the plan is the one that was built."""
-    root = tmp_path_factory.mktemp("forged") / "a.plan"
-    build(root, 1, 2)
-    record = root / "part-00001-of-00002.json"
-    content = json.loads(record.read_text())
-    field = data.draw(st.sampled_from(sorted(set(content) - {"part_sha256", "plan"})))
-    forged(record, **{field: changed(data.draw, content[field])})
-    try:
-        build(root, 2, 2)
-        assert [*PLAN.order.take(2, 0, 1000)] == [*ip.load(root).order.take(2, 0, 1000)]
-    except ip.PlanFileError as error:
-        check_words(error)
-
-
-def test_records_of_no_part(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """A file that is named like a record of a part that cannot be is somebody else's."""
-    path = tmp_path / "a.plan"
-    build(path, 1, 2)
-    names = ["part-00001-of-00000.json", "part-00000-of-00002.json", "part-00003-of-00002.json"]
-    for name in names:
-        shutil.copy(path / "part-00001-of-00002.json", path / name)
-    assert build(path, 2, 2).finished
-    assert {*expected, *names} == set(tree(path))
-
-
-def rewritten_build(path: Path, **changes: object) -> None:
-    """Change build.json."""
-    content = json.loads((path / "build.json").read_text())
-    (path / "build.json").write_text(canonical_json({**content, **changes}))
-
-
-def test_builds_of_very_many_chunks(tmp_path: Path) -> None:
-    """What is missing of millions of chunks is named without holding a list of them."""
-    path = tmp_path / "a.plan"
-    build(path, 1, 2)
-    rewritten_build(path, num_units=[2**62] * 3, units_per_chunk=1)
-    assert (
-        f"PLAN: the number of chunk files must be at most 2**26; got {3 * 2**62}; build fewer "
-        "epochs, or leave units_per_chunk out"
-    ) == unfinished(path)
-    rewritten_build(path, num_units=[2**24] * 3, units_per_chunk=1)
-    tracemalloc.start()
-    assert (
-        "PLAN must have all of its chunks; got no record of chunks 8388608, 8388609, 8388610, "
-        "8388611, 8388612, 8388613, 8388614, 8388615 and 8388600 more of epoch 1, chunks 0, 1, 2, "
-        "3, 4, 5, 6, 7 and 16777208 more of epoch 2; run part 2/2 again"
-    ) == unfinished(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**20
-
-
-def test_what_is_missing_of_bins(tmp_path: Path) -> None:
-    """A chunk whose offsets alone are missing is named once."""
-    plan = ip.Plan(Bins(500), batch_size=7)
-    chunks = {"units_per_chunk": 50, "epochs": range(2)}
-    ip.save(plan, tmp_path / "a.plan", part=(3, 9), **chunks)
-    assert (
-        "PLAN must have all of its chunks; got no record of chunks 0, 1, 2, 4 and 5 of epoch 0, "
-        "chunks 0, 1, 2, 3, 4 and 5 of epoch 1; run parts 1/9, 2/9, 4/9, 5/9, 6/9, 7/9, 8/9 and "
-        "9/9 again"
-    ) == unfinished(tmp_path / "a.plan")
-    for number in (1, 2, 4, 5, 6, 7, 8):
-        ip.save(plan, tmp_path / "a.plan", part=(number, 9), **chunks)
-    (tmp_path / "a.plan/epoch-00000/chunk-00002.offsets.npy").unlink()
-    assert unfinished(tmp_path / "a.plan").endswith("; run part 9/9 again")
-    ip.save(plan, tmp_path / "a.plan", part=(9, 9), **chunks)
-    said = "PLAN must have all of its chunks; got none of chunk 2 of epoch 0; run part 2/9 again"
-    assert said == unfinished(tmp_path / "a.plan")
 
 
 def test_parts_from_machines_that_share_nothing(tmp_path: Path, expected: dict[str, bytes]) -> None:
@@ -322,24 +100,6 @@ def test_late_copy_of_a_part(tmp_path: Path, expected: dict[str, bytes]) -> None
         saved = build(tmp_path / "a.plan", number, 2)
     assert (0, 6, True) == (saved.num_written, saved.num_kept, saved.finished)
     assert expected == tree(tmp_path / "a.plan")
-
-
-@dataclass(frozen=True, eq=False)
-class Unregistered(ip.Sequential):
-    """An order that no registry knows."""
-
-    algorithm = "unregistered-test"
-
-
-def test_finish_needs_no_order(tmp_path: Path) -> None:
-    """An order whose algorithm is unknown here is finished like any other."""
-    for number in (1, 2):
-        plan = ip.Plan(Unregistered(1000), batch_size=2)
-        ip.save(plan, tmp_path / f"{number}.plan", part=(number, 2), **TWELVE)
-        shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
-    ip.finish(tmp_path / "a.plan")
-    first = np.load(tmp_path / "a.plan/epoch-00002/chunk-00003.npy")
-    assert [*range(768, 1000)] == first.tolist()
 
 
 @pytest.mark.parametrize(
