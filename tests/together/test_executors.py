@@ -47,13 +47,7 @@ def saved_at(path: str) -> ip.Saved:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of an undisturbed build by threads."""
     path = tmp_path_factory.mktemp("threads") / "a.plan"
-    assert ip.Saved(
-        path=str(path),
-        num_bytes=1_449_216,
-        num_written=72,
-        num_kept=0,
-        fingerprint=PLAN.fingerprint,
-    ) == (ip.save(PLAN, path, **CHUNKS))
+    assert saved_at(str(path)) == ip.save(PLAN, path, **CHUNKS)
     return tree(path)
 
 
@@ -93,16 +87,7 @@ def test_processes(tmp_path: Path, expected: dict[str, bytes], processes: Execut
     """Spawned processes build the same files, also where the path is relative to the caller."""
     with inside(tmp_path):
         saved = ip.save(PLAN, "a.plan", executor=processes, **CHUNKS)
-    assert (
-        ip.Saved(
-            path="a.plan",
-            num_bytes=1_449_216,
-            num_written=72,
-            num_kept=0,
-            fingerprint=PLAN.fingerprint,
-        )
-        == saved
-    )
+    assert saved_at("a.plan") == saved
     assert expected == tree(tmp_path / "a.plan")
     again = ip.save(PLAN, tmp_path / "a.plan", executor=processes, **CHUNKS)
     assert (0, 72) == (again.num_written, again.num_kept)
