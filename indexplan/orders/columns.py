@@ -206,7 +206,7 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     of = row.dtype.kind
     if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
         got = values if path is None else f"{row.dtype} of shape {row.shape}"
-        raise wrong(what, rule, got, _cure(row))
+        raise wrong(what, rule, got, _cure(row, kind))
     # for other types there is nothing to check, which would read the whole file at each opening
     if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
         raise wrong(what, rule, most, smaller)
@@ -223,8 +223,11 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     return row
 
 
-def _cure(row: NDArray[Any]) -> str:
+def _cure(row: NDArray[Any], kind: str | None) -> str:
     """Return what to do about values of a wrong type or shape."""
+    if kind == FLOATS:
+        mask = "pass numbers, or keep the samples of a mask with indexplan.Subset"
+        return mask if row.dtype == np.bool_ else FLAT
     if row.dtype.kind == "U":  # names of classes, or of groups
         return "number the names: numpy.unique(names, return_inverse=True)[1]"
     if row.ndim == 1 and row.dtype.kind in "fb" and row.itemsize <= 8:  # instead of integers

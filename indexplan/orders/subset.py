@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.canonical import check_fields
 from indexplan.errors import integer, wrong
@@ -267,12 +268,21 @@ def _kept(indices: Any, num_samples: int) -> Any:
         return _written(indices, num_samples)
     if isinstance(indices, Column | str | os.PathLike):
         return Column.of(indices, INTEGERS, "indices")
-    if getattr(indices, "dtype", None) == np.bool_ or (
-        isinstance(indices, list) and indices and isinstance(indices[0], bool)
-    ):
-        mask = np.asarray(indices)
+    mask = _mask(indices)
+    if mask is not None:
         if mask.shape != (num_samples,) or mask.dtype != np.bool_:
             rule = f"of shape ({num_samples},), a boolean for each sample"
             raise wrong("indices, a mask,", rule, mask.shape, "make it for the whole dataset")
         return Column(np.flatnonzero(mask))
     return Column.of(indices, INTEGERS, "indices")
+
+
+def _mask(indices: Any) -> NDArray[Any] | None:
+    """Return what is given as a mask, such as a list or a tensor, as an array; else None."""
+    first = indices[0] if isinstance(indices, list | tuple) and indices else None
+    try:
+        if isinstance(first, bool | np.bool_) or str(indices.dtype) in ("bool", "torch.bool"):
+            return np.asarray(indices)
+    except Exception:  # no dtype, or no array; what reads it as numbers says what is wrong
+        return None
+    return None

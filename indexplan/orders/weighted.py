@@ -332,10 +332,6 @@ def _is_pair(value: Any) -> bool:
 
 
 def _column(weights: Any) -> Column:
-    first = weights[0] if isinstance(weights, list | tuple) and weights else weights
-    if isinstance(first, bool | np.bool_) or getattr(weights, "dtype", None) == np.bool_:
-        cure = "keep the samples of a mask with indexplan.Subset"
-        raise wrong("weights", "numbers", "a mask", cure)
     column = Column.of(weights, FLOATS, "weights")
     if not len(column):
         raise wrong("weights", "at least one number", 0, CURE)

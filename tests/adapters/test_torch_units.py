@@ -258,3 +258,9 @@ def test_step_size_before_any_batch() -> None:
     ) == str(error.value)
     with pytest.raises(ip.IndexPlanError, match="step_total must be asked for inside the loop"):
         loader_of(PLAN, rank=0, world_size=2).step_total()
+
+
+def test_a_mask_may_be_a_tensor() -> None:
+    """Weights, labels and lists of samples may be, so a mask that keeps samples is one too."""
+    mask = torch.arange(9) % 4 == 1
+    assert ip.Subset(ip.Shuffle(2), mask.numpy(), 9) == ip.Subset(ip.Shuffle(2), mask, 9)

@@ -275,6 +275,13 @@ def test_layers_over_a_stored_order(tmp_path: Any) -> None:
     assert again.order.take(9, 0, 3).tolist() == ip.Epochs(inside, 3).take(9, 0, 3).tolist()
 
 
+@pytest.mark.parametrize("make", [list, tuple, lambda mask: mask.tolist()])
+def test_masks_of_any_kind_keep_their_samples(make: Any) -> None:
+    """A mask may be a list or a tuple; tests/adapters has tensors."""
+    mask = np.arange(9) % 4 == 1
+    assert ip.Subset(ip.Shuffle(2), mask, 9) == ip.Subset(ip.Shuffle(2), make(mask), 9)
+
+
 def test_ranges_of_the_same_samples_are_equal() -> None:
     """However a range is written, it is its samples."""
     one, other = (ip.Subset(ip.Shuffle(2), range(0, stop, 2), 9) for stop in (3, 4))

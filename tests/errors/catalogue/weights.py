@@ -51,7 +51,13 @@ CASES: list[Case] = [
     (
         "a mask as weights",
         lambda: ip.Weighted([True, False]),
-        "weights must be numbers; got 'a mask'; keep the samples of a mask with indexplan.Subset",
+        "weights must be a flat list or array of floats; got [True, False]; pass numbers, or keep "
+        "the samples of a mask with indexplan.Subset",
+    ),
+    (
+        "text as weights",
+        lambda: ip.Weighted(["1", "2"]),
+        f"weights must be a flat list or array of floats; got ['1', '2']; {NUMBERS}",
     ),
     (
         "draws of nothing",
