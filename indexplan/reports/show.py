@@ -25,6 +25,7 @@ from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.shards import SHARDS, Shards
 
 SHOWN = 12  # epochs, or ranks, of many
+LISTED = 8  # sources or shares of an order, of many
 COUNTED = 2**22  # units of an epoch whose draws are counted, which takes less than a second
 NAMED_FIRST = ("algorithm", "num_samples")
 RANKS, LOOKED_AT = 8, 2  # of a node, and epochs, when lanes are looked at
@@ -151,15 +152,26 @@ def show_plan(
 
 
 def _draws_of(plan: Plan, epoch: int) -> Answer | None:
-    """Return the draws of an epoch, if the order has groups and the epoch is counted quickly."""
-    if not plan.order.group_names or plan.order.num_units(epoch) > COUNTED:
-        return None
-    if plan.world_size is None and plan.batch_size is not None:
+    """Return the draws of an epoch if the order has groups; of a long epoch what they aim at."""
+    order = plan.order
+    if not order.group_names or (plan.world_size is None and plan.batch_size is not None):
         return None
     try:
-        return draws(plan, epoch)
+        return draws(plan, epoch) if order.num_units(epoch) <= COUNTED else _aims_of(order, epoch)
     except IndexPlanError as error:  # of samples that belong to several groups
         return Shown({"error": str(error)}, f"draws: {error}")
+
+
+def _aims_of(order: Order, epoch: int) -> Shown:
+    """Return the share of each group that a long epoch aims at."""
+    units = order.num_units(epoch)
+    shares = order.group_shares(epoch, 0, units).tolist()
+    aimed = dict(zip(order.group_names, shares, strict=True))
+    some = [f"{name} {share:.2%}" for name, share in list(aimed.items())[:SHOWN]]
+    some += [f"... {len(aimed) - SHOWN:,} more"] * (len(aimed) > SHOWN)
+    words = f"not counted, as the epoch has {units:,} units; `indexplan draws` counts its start"
+    text = f"draws: {words}\naimed at: {', '.join(some)}"
+    return Shown({"not_counted": units, "aimed": aimed}, text)
 
 
 def _locality_of(plan: Plan, epochs: tuple[int, ...]) -> list[str]:
@@ -232,7 +244,8 @@ def _in_words(value: Any) -> str:
         fields = [f"{k} {_in_words(v)}" for k, v in value.items() if k != "algorithm"]
         return f"{value.get('algorithm', '')}({', '.join(fields)})"
     if isinstance(value, list):
-        return f"[{', '.join(map(_in_words, value))}]"
+        more = [f"... {len(value) - LISTED} more"] * (len(value) > LISTED)
+        return f"[{', '.join([*map(_in_words, value[:LISTED]), *more])}]"
     return str(value)
 
 

@@ -60,6 +60,29 @@ def test_samples_of_two_groups_are_not_counted() -> None:
     assert [None, "all"] == [ip.explain(plan, index, [0])[0].group for index in (1, 0)]
 
 
+def test_of_a_long_epoch_only_the_shares_are_shown() -> None:
+    """`show` counts no billion samples, but says whose they should be, and what counts them."""
+    sources = {"web": ip.Shuffle(10**9, seed=1), "code": ip.Shuffle(10**6, seed=2)}
+    mixture = ip.Mixture(sources, {"web": 0.75, "code": 0.25})
+    plan = ip.Plan(mixture, world_size=8, batch_size=256)
+    shown = show_plan(plan, None, None, None)
+    words = "not counted, as the epoch has 1,001,000,000 units; `indexplan draws` counts its start"
+    assert f"\ndraws: {words}\naimed at: web 75.00%, code 25.00%\n" in str(shown)
+    assert {"not_counted": 1_001_000_000, "aimed": {"web": 0.75, "code": 0.25}} == (
+        shown.to_dict()["draws"]
+    )
+
+
+def test_a_long_list_of_sources_is_cut() -> None:
+    """The line that names the order stays readable; what programs read is whole."""
+    order = ip.curriculum(np.arange(1000), [(0, 0.5), (2000, 1)])
+    shown = show_plan(ip.Plan(order, world_size=1, batch_size=8), None, None, None)
+    (line,) = (line for line in str(shown).splitlines() if line.startswith("order "))
+    assert len(line) < 1200
+    assert "phases [[0, [1, 1, 1, 1, 1, 1, 1, 1, ... 92 more]], [2000, [1, 1, " in line
+    assert 100 == len(shown.to_dict()["plan"]["order"]["order"]["sources"])
+
+
 def test_a_long_epoch_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many units the first steps are drawn, of a huge step a part; and that is said."""
     monkeypatch.setattr(module, "MOST", 1000)
