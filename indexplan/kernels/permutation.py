@@ -12,6 +12,7 @@ from indexplan.kernels.compiling import (
     READ_TABLE,
     READ_UINT32,
     WRITE_INT64,
+    helper,
     kernel,
 )
 from indexplan.kernels.feistel import LANES, cipher_of, count_up, permute, rounds_of
@@ -21,8 +22,40 @@ from indexplan.kernels.seeding import POOL, pool_of, words_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from indexplan.kernels.feistel import Cipher
+
     Int64s: TypeAlias = NDArray[np.int64]
     UInt32s: TypeAlias = NDArray[np.uint32]
+    UInt64s: TypeAlias = NDArray[np.uint64]
+
+
+@helper
+def _permute(
+    left: UInt64s,
+    right: UInt64s,
+    cipher: Cipher,
+    starts: Int64s,
+    stops: Int64s,
+    out: Int64s,
+) -> int:
+    """Write the images of runs of positions, as many lanes at a time as there are; return how many.
+
+    `left` and `right` have LANES numbers each, which are overwritten.
+    """
+    lane = done = 0
+    for k in range(len(starts)):
+        position = starts[k]
+        while position < stops[k]:
+            count = min(stops[k] - position, LANES - lane)
+            count_up(left[lane:], count, U64(position))
+            position += count
+            lane += count
+            if lane == LANES:
+                permute(left, right, lane, cipher, False, out[done:])
+                done += lane
+                lane = 0
+    permute(left, right, lane, cipher, False, out[done:])
+    return done + lane
 
 
 @kernel(INT64, READ_UINT32, READ_INT64, READ_INT64, WRITE_INT64)
@@ -41,20 +74,7 @@ def permute_runs(n: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int
         Gets the indices.
     """
     cipher = cipher_of(U64(n), words.astype(U64))
-    left, right = np.empty(LANES, U64), np.empty(LANES, U64)
-    lane = done = 0
-    for k in range(len(starts)):
-        position = starts[k]
-        while position < stops[k]:
-            count = min(stops[k] - position, LANES - lane)
-            count_up(left[lane:], count, U64(position))
-            position += count
-            lane += count
-            if lane == LANES:
-                permute(left, right, lane, cipher, False, out[done:])
-                done += lane
-                lane = 0
-    permute(left, right, lane, cipher, False, out[done:])
+    _permute(np.empty(LANES, U64), np.empty(LANES, U64), cipher, starts, stops, out)
 
 
 @kernel(
@@ -114,20 +134,8 @@ def permute_epochs(
         done = begins[j]
         for i in range(parts[j], parts[j + 1]):
             words_of(pool, factor, U64(epochs[i]), mixed, cipher[4])
-            lane = 0
-            for k in range(cuts[i], cuts[i + 1]):
-                position = starts[k]
-                while position < stops[k]:
-                    count = min(stops[k] - position, LANES - lane)
-                    count_up(left[lane:], count, U64(position))
-                    position += count
-                    lane += count
-                    if lane == LANES:
-                        permute(left, right, lane, cipher, False, out[done:])
-                        done += lane
-                        lane = 0
-            permute(left, right, lane, cipher, False, out[done:])
-            done += lane
+            a, b = cuts[i], cuts[i + 1]
+            done += _permute(left, right, cipher, starts[a:b], stops[a:b], out[done:])
 
 
 @kernel(INT64, READ_UINT32, READ_INT64, WRITE_INT64)
