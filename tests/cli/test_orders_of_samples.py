@@ -22,6 +22,10 @@ ORDERS: dict[str, tuple[str, ...]] = {
     ),
     "epochs": ("Epochs(ClassBalanced('labels.npy'), 7)",),
     "curriculum": ("curriculum('weights.npy', [(0, 0.5), (20, 1.0)], num_bins=2)",),
+    "repeat": (
+        "Repeat(Weighted([(0, 'weights.npy'), (1, [1, 1, 1, 1, 1, 1, 1, 1, 1, 9])]), 2, span=4)",
+    ),
+    "folds": ("Subset(Shuffle(7), folds(10, 3)[1][0], 10)",),
     "split": ("Subset(Shuffle(9), Split(10, {'train': 0.9, 'val': 0.1})['train'], 10)",),
 }
 
@@ -42,7 +46,7 @@ def test_every_verb(
     for column in ("weights.npy", "labels.npy", "few.npy"):
         Path(column).unlink()
     plan = ip.load("a.plan")
-    assert name in plan.order.to_dict()["algorithm"] or name in {"curriculum", "split"}
+    assert name in plan.order.to_dict()["algorithm"] or name in {"curriculum", "folds", "split"}
     names = plan.order.group_names
     shown = run(capsys, "show", "a.plan")
     assert all(f"\n{each} " in shown for each in names)

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.support.strategies import cursors, fresh_plans, partitions
+from tests.support.strategies import cursors, fresh_plans, partitions, plans
 
 labels = st.lists(st.integers(0, 3), min_size=1, max_size=20)
+weights = st.lists(st.integers(1, 5), min_size=1, max_size=20)
 small, seeds = st.integers(1, 20), st.integers(0, 9)
 
 LEAVES = st.one_of(
@@ -24,7 +25,19 @@ LEAVES = st.one_of(
     st.builds(ip.BlockShuffle, small, st.integers(1, 5), st.integers(1, 3), seeds),
     st.builds(ip.LocalShuffle, small, st.integers(1, 9), seeds),
     st.builds(lambda n, seed: ip.Split(n + 3, {"a": 2, "b": 1}, seed=seed)["a"], small, seeds),
-    st.builds(ip.Weighted, st.lists(st.integers(1, 5), min_size=1, max_size=20), small, seeds),
+    st.builds(ip.Weighted, weights, small, seeds),
+    st.builds(
+        lambda row, size, epoch: ip.Weighted(row, size).updated(epoch, row[::-1]),
+        weights,
+        small,
+        st.integers(1, 3),
+    ),
+    st.builds(
+        lambda row, at, size: ip.curriculum(row, [(0, 0.5), (at, 1)], epoch_size=size),
+        labels,
+        small,
+        small,
+    ),
     st.builds(lambda row, seed: ip.ClassBalanced(row, seed=seed), labels, seeds),
     st.builds(
         lambda row, k, seed: ip.ClassBatches(
@@ -121,6 +134,15 @@ def test_a_run_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -
                             read += part.batch(epoch, sub_epoch, step=step, rank=rank).tolist()
     expected = [sample for epoch in range(2) for unit in units(order, epoch) for sample in unit]
     assert Counter(expected) == Counter(read)
+
+
+@settings(max_examples=40)
+@given(plans(NESTED))
+def test_plans_over_nested_orders_keep_the_laws(plan: ip.Plan) -> None:
+    """Under all remainders and schedules, in sub-epochs, fresh and resumed."""
+    assert ip.verify(plan).ok
+    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
+    assert (again, again.fingerprint) == (plan, plan.fingerprint)
 
 
 def test_a_nested_order_in_a_plan_directory(tmp_path: Path) -> None:

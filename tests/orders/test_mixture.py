@@ -173,16 +173,28 @@ def test_known_samples() -> None:
     } == mixture.to_dict()
 
 
+def parts_of_ranks(order: ip.Order, batch_size: int) -> list[int]:
+    """Return how many of the samples from 7,000 on each of eight ranks reads in epoch 0."""
+    plan = ip.Plan(order, world_size=8, batch_size=batch_size)
+    return [int((plan.indices(0, rank=rank) >= 7000).sum()) for rank in range(8)]
+
+
 def test_every_rank_gets_its_part_of_a_source() -> None:
     """An eighth of what is read, over eight ranks: each gets about an eighth of that eighth."""
     sources = {"large": ip.Shuffle(7000, seed=1), "small": ip.Shuffle(1000, seed=2)}
     order = ip.Mixture(sources, {"large": 7, "small": 1}, epoch_size=8000)
     for batch_size in (1, 2):
-        plan = ip.Plan(order, world_size=8, batch_size=batch_size)
-        rows = [plan.indices(0, rank=rank) for rank in range(8)]
-        parts = np.array([(row >= 7000).sum() for row in rows])
-        assert 1000 == parts.sum()
-        assert 95 <= parts.min() <= parts.max() <= 155  # of a fixed pattern: 0 and 1,000
+        parts = parts_of_ranks(order, batch_size)
+        assert 1000 == sum(parts)
+        assert 95 <= min(parts) <= max(parts) <= 155
+
+
+def test_without_turns_one_rank_would_get_all_of_it() -> None:
+    """The same even row in each period is in step with the ranks; the test above would fail."""
+    row = np.array(mixing.even((7, 1)) * 1000)
+    read = np.where(row == 1, 7000 + np.cumsum(row) - 1, np.cumsum(1 - row) - 1)
+    fixed = ip.Subset(ip.Sequential(8000), read, 8000)
+    assert [0] * 7 + [1000] == sorted(parts_of_ranks(fixed, 1))
 
 
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=30), st.integers(30, 3000))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.support import weighted_oracle
+from tests.support.weighted_oracle import Weighted as Oracle
 
 
 @pytest.mark.parametrize("epoch", [0, 7])
@@ -37,16 +41,41 @@ def test_counts_are_what_is_expected_over_seeds(epoch: int, cap: int | None) -> 
     assert np.allclose(mean[~some], shares[~some])
 
 
+def are_mixed(shares: list[float], n: int, size: int) -> bool:
+    """Return whether epochs' shares of a label that half of n samples have vary as by chance."""
+    deviation = math.sqrt(0.25 / size * (1 - size / n) * n / (n - 1))  # without replacement
+    near = abs(np.mean(shares) - 0.5) < 4 * deviation / math.sqrt(len(shares))
+    return bool(near and 0.8 < np.std(shares) / deviation < 1.25)
+
+
 def test_what_an_epoch_holds_together() -> None:
     """The share of a label that alternates is as random as that of a sample of so many."""
     n, size, seeds = 1000, 500, 200
     shares = [
-        np.mean(ip.Weighted([1.0] * n, size, seed=seed).take(0, 0, size) % 2)
+        float(np.mean(ip.Weighted([1.0] * n, size, seed=seed).take(0, 0, size) % 2))
         for seed in range(seeds)
     ]
-    deviation = math.sqrt(0.25 / size * (1 - size / n) * n / (n - 1))  # without replacement
-    assert abs(np.mean(shares) - 0.5) < 4 * deviation / math.sqrt(seeds)
-    assert 0.8 < np.std(shares) / deviation < 1.25
+    assert are_mixed(shares, n, size)
+
+
+class WithoutRow(Oracle):
+    """weighted-v1 but for its keyed row: slots are dealt in the dataset's own order."""
+
+    def __init__(self, *fields: Any) -> None:
+        super().__init__(*fields)
+        self.row = list(range(self.n))
+
+
+@pytest.mark.parametrize(("kind", "right"), [(Oracle, True), (WithoutRow, False)])
+def test_without_the_row_an_epoch_would_hold_one_label(kind: type[Oracle], right: bool) -> None:
+    """Of every other sample all have one label, so the test above would fail."""
+    n, size, seeds = 100, 50, 60
+    shares = []
+    for seed in range(seeds):
+        oracle = kind([1.0] * n, size, seed)
+        shares.append(float(np.mean([oracle.slot(0, slot) % 2 for slot in range(size)])))
+    assert right == are_mixed(shares, n, size)
+    assert right or {0.0, 1.0} == set(shares)
 
 
 def test_neighbours() -> None:
@@ -80,6 +109,19 @@ def test_no_sample_is_lost(small: list[float], seed: int) -> None:
     shares = np.diff(order._table(0).thresholds.astype(np.int64))
     assert 1 == np.count_nonzero(shares == 0)
     assert shares.sum() == 2**40 << 62 - 41
+
+
+def test_rounded_down_they_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With weights that become integers so, the test above would fail."""
+
+    def down(weights: list[float], power: int) -> list[int]:
+        return [math.floor(Fraction(weight) * Fraction(2) ** power) for weight in weights]
+
+    weights = [1.0, 1e-25, 1e-300, 0.0]
+    for right in (True, False):
+        shares = np.diff(Oracle(weights, 2**40, 3).thresholds)
+        assert (1 if right else 3) == np.count_nonzero(shares == 0)
+        monkeypatch.setattr(weighted_oracle, "scaled", down)
 
 
 def test_small_weights_beside_a_giant() -> None:
