@@ -30,6 +30,11 @@ def integer(value: Any) -> int | None:
         return None
 
 
+def number_of(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 rank, 2 ranks."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def count(name: str, number: Any) -> int:
     """Return a number that a trainer or user counts with, as an int from 0."""
     counted = integer(number)

@@ -17,6 +17,7 @@ from composer.utils import (  # type: ignore[import-not-found,unused-ignore]
 )
 
 from indexplan import IndexPlanError
+from indexplan_torch.arguments import number_of
 from indexplan_torch.feed import Feed
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.versions import private
@@ -140,9 +141,9 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
     if len(saved) != dist.get_world_size():
         raise IndexPlanError(
             "a resume under composer.Trainer on another number of ranks must load the loader's "
-            f"state; got a checkpoint of {len(saved)} ranks on {dist.get_world_size()}, whose "
-            "steps Composer would skip by counting; use Trainer(callbacks=["
-            "indexplan_torch.composer.KeepState()]), in the run that saves too"
+            f"state; got a checkpoint of {number_of(len(saved), 'rank')} on "
+            f"{dist.get_world_size()}, whose steps Composer would skip by counting; use "
+            "Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run that saves too"
         )
 
 

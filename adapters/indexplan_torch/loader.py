@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan_torch.arguments import check_by_index, shown
+from indexplan_torch.arguments import check_by_index, number_of, shown
 from indexplan_torch.bins import Bins
 from indexplan_torch.counting import refuse_counting_bins
 from indexplan_torch.cuts import check_received
@@ -350,8 +350,8 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
         ) from error
     if length != order.num_samples:
         raise IndexPlanError(
-            f"dataset must hold {order.num_samples} samples, as many as the plan's order; got "
-            f"{length}; make the plan with an order of {length} samples"
+            f"dataset must hold {number_of(order.num_samples, 'sample')}, as many as the plan's "
+            f"order; got {length}; make the plan with an order of {number_of(length, 'sample')}"
         )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
-from indexplan_torch.arguments import shown
+from indexplan_torch.arguments import number_of, shown
 from indexplan_torch.drawn import (
     Drawn,
     find_drawer,
@@ -329,7 +329,7 @@ class PlanSampler(PlanView):
         if plan.remainder == "spread" or len(plan.phases) > 1 or plan.batch_size is None:
             raise IndexPlanError(
                 "plan must have batches that are all full and equal, for PlanSampler; got "
-                f"remainder={plan.remainder!r}, {len(plan.phases)} phases, "
+                f"remainder={plan.remainder!r}, {number_of(len(plan.phases), 'phase')}, "
                 f"batch_size={plan.batch_size}; use PlanLoader, or remainder='pad' and one "
                 "batch_size"
             )

@@ -17,6 +17,7 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
 )
 
 from indexplan import IndexPlanError
+from indexplan_torch.arguments import number_of
 from indexplan_torch.feed import STATE_VERSION, Feed, Pass
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.versions import lacking, private
@@ -209,7 +210,7 @@ def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, An
             "a resume under transformers.Trainer must load the loader's state where a pass has "
             f"other steps than in the run that saved; got {Path(checkpoint).name} after "
             f"{passes:g} passes, which Trainer, counting its steps, would take for "
-            f"{number + step / max(1, steps):g} on {args.world_size} ranks; use "
+            f"{number + step / max(1, steps):g} on {number_of(args.world_size, 'rank')}; use "
             "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run "
             "that saves too"
         )

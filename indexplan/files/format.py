@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.dataset import Dataset, Identified, dataset_of
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders import BlockShuffle, Sequential, Shuffle
 from indexplan.orders.base import Int64, Order
@@ -104,7 +104,7 @@ class Build:
         known = dataset_of(dataset)
         if known is not None and known.num_samples != order.num_samples:
             rule = f"{known.num_samples}, the dataset's number of samples"
-            cure = f"use an order of {known.num_samples} samples"
+            cure = f"use an order of {counted(known.num_samples, 'sample')}"
             raise wrong("the order's num_samples", rule, order.num_samples, cure)
         described, traits = order.to_dict(), order.traits
         promised: dict[str, Any] = {}

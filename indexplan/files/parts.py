@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, integer, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, counted, integer, wrong
 from indexplan.files.format import (
     BLOCK_BYTES,
     FORMAT,
@@ -297,7 +297,7 @@ def _named(build: Build, lost: list[range]) -> str:
         ]
         if numbers:
             words.append(f"{_few('chunk', numbers)} of epoch {epoch}")
-    more = [f"those of {len(words) - 3} epochs more"] if len(words) > 3 else []
+    more = [f"those of {counted(len(words) - 3, 'epoch')} more"] if len(words) > 3 else []
     return ", ".join([*words[:3], *more])
 
 

@@ -513,7 +513,7 @@ class Order(HasFields, abc.ABC):
         if not self.group_names:
             raise self._no_groups
         num_units = self.num_units(epoch)
-        cure = f"name some of the epoch's {num_units} units"
+        cure = f"name some of the epoch's {counted(num_units, 'unit')}"
         start = integer("start", start, 0, num_units, cure)
         stop = integer("stop", stop, start + 1, num_units + 1, cure)
         return self._group_shares(epoch, start, stop)
@@ -542,7 +542,7 @@ class Order(HasFields, abc.ABC):
         if bad.any():
             i = int(np.argmax(bad))
             rule = f"an interval inside [0, {num_units}), the positions of epoch {epoch}"
-            cure = f"name some of the epoch's {num_units} units"
+            cure = f"name some of the epoch's {counted(num_units, 'unit')}"
             raise wrong("positions", rule, (int(first[i]), int(last[i])), cure)
         return first, last
 

@@ -116,7 +116,8 @@ class ClassBatches(ByClass):
         if len(small) and self.short == "error":
             label, size = int(whole.labels[small[0]]), int(whole.sizes[small[0]])
             rule = f"each class must have {self.per_class} samples, as many as per_class"
-            got = f"{len(small)} classes with fewer, such as label {label} with {size}"
+            classes = "1 class" if len(small) == 1 else f"{len(small):,} classes"
+            got = f"{classes} with fewer, such as label {label} with {size}"
             cure = 'pass short="repeat" to read samples of these more than once in a batch'
             raise IndexPlanError(f'{rule}; got {got}; {cure}, or short="leave_out"')
         if self.classes > (num := len(self._table.labels)):

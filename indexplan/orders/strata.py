@@ -341,7 +341,10 @@ def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
     if most < longest:
         above = np.flatnonzero(lengths.array > most)
         rule = f"{what} must be at least {longest}, the longest length"
-        got = f"{most}, but {len(above)} samples are longer, the first of them sample {above[0]}"
+        longer = f"sample {above[0]} is longer"
+        if len(above) > 1:
+            longer = f"{len(above):,} samples are longer, the first of them sample {above[0]}"
+        got = f"{most}, but {longer}"
         raise IndexPlanError(f"{rule}; got {got}; {cure}")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import check_fields
-from indexplan.errors import integer, wrong
+from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.columns import INTEGERS, Column, Numbers
@@ -98,14 +98,14 @@ class Subset(Layer):
             cure = "pass such an order, or a list"
             raise wrong("indices", "an order of single samples", row.algorithm, cure)
         if row.num_samples != self.num_samples:
-            rule = f"an order of {self.num_samples} samples, the dataset's"
+            rule = f"an order of {counted(self.num_samples, 'sample')}, the dataset's"
             raise wrong("indices", rule, row.num_samples, "make it for the whole dataset")
         self._check_length(row.num_units(0))
 
     def _check_length(self, length: int) -> None:
         if length != self.order.num_samples:
             rule = f"{length}, the number of indices"
-            cure = f"use an order of {length} samples"
+            cure = f"use an order of {counted(length, 'sample')}"
             raise wrong("the order's num_samples", rule, self.order.num_samples, cure)
 
     def to_dict(self) -> dict[str, Any]:

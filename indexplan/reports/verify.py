@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import check_callable
+from indexplan.errors import check_callable, counted
 from indexplan.files.read import Stored
 from indexplan.files.verify import Findings, check_files
 from indexplan.orders.base import not_located
@@ -281,7 +281,7 @@ def _tiling(plan: Plan, steps: Steps) -> list[str]:
         size = plan.partition.sizes[span.phase]
         least, most = span.length // span.num_steps, -(-span.length // span.num_steps)
         if not 0 < least <= most <= size or (least < size and span != steps.spans[-1]):
-            problems.append(f"{_where(steps)}: {span} must have steps of {size} units")
+            problems.append(f"{_where(steps)}: {span} must have steps of {counted(size, 'unit')}")
         place, step = span.start + span.length, span.step + span.num_steps
     left = steps.stop - place
     size = plan.partition.sizes[_last_phase(plan.partition, steps, place)] if steps.spans else 0

@@ -75,7 +75,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "plan must have batches that are all full and equal, for PlanSampler; got "
-        "remainder='pad', 1 phases, batch_size=None; use PlanLoader, or remainder='pad' and one "
+        "remainder='pad', 1 phase, batch_size=None; use PlanLoader, or remainder='pad' and one "
         "batch_size",
         lambda: PlanSampler(OPEN.replace(global_batch_size=4, remainder="pad")),
     ),

@@ -116,6 +116,7 @@ def check_form(message: str) -> None:
     assert "\n" not in message
     assert re.search(r" (must|needs|need) ", message)
     assert re.search(r"; [^;]*[^;.\s]$", message)
+    assert not re.search(r"(?<![\w,.:/*-])1 (?!as|is|takes|class\b)[a-z-]+s\b", message)  # 1 ranks
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -50,6 +50,9 @@ def test_finish_names_no_more_than_one_can_read(tmp_path: Path) -> None:
         "4, 5, 6, 7 and 12 more of epoch 2, those of 6 epochs more; run parts 1/20, 2/20, 3/20, "
         "4/20, 5/20, 6/20, 7/20, 8/20 and 11 more again"
     ) == unfinished(tmp_path / "a.plan")
+    ip.save(plan, tmp_path / "b.plan", epochs=range(5), part=(5, 5))
+    said = "chunk 0 of epoch 0, chunk 0 of epoch 1, chunk 0 of epoch 2, those of 1 epoch more; run"
+    assert said in unfinished(tmp_path / "b.plan")
 
 
 def test_finish_of_a_build_without_parts(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_chunk_of_another_size(saved: str) -> None:
     order = ip.Stored(saved)
     store().pipe_file(f"{saved}/{CHUNK}", b"x" * 2000)
     assert f"{saved}/{CHUNK} must hold 1152 bytes; got 2000; " in refused(ip.load, saved)
-    assert "must be what blocks.npy says; got 2000 bytes instead of 1152" in (
+    assert "must be what blocks.npy says; got 2000 instead of 1152 bytes" in (
         refused(order.take, 0, 300)
     )
 

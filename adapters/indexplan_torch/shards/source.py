@@ -14,6 +14,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from indexplan import IndexPlanError, Shards, shard_sizes
+from indexplan_torch.arguments import number_of
 
 BLOCK = 4096  # bytes that file systems give a file at a time
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
@@ -143,9 +144,9 @@ class Source:
         first = shard - self.shards.part(shard)[1]
         expected = self.shards.sizes.array[first : first + self.shards.parts[number]].tolist()
         if (sizes := found.sizes.array.tolist()) != expected:
-            held = f"{sum(expected)} samples in {len(expected)} shards, as shards says"
+            held = f"{number_of(sum(expected), 'sample')} in {number_of(len(expected), 'shard')}"
             got = f"{sum(sizes)} in {len(sizes)}"
-            return f"{where} must hold {held}; got {got}; {RESTORE}"
+            return f"{where} must hold {held}, as shards says; got {got}; {RESTORE}"
         if found.digests[0] != self.shards.digests[number]:
             return (
                 f"{where} must be the file that shards was made from; got one with as many bytes, "

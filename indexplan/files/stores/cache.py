@@ -164,7 +164,7 @@ def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> 
     with store.open(name) as stream:
         found = stream.seek(0, os.SEEK_END)
         if found != size:
-            raise _damaged(store, name, f"{found} bytes instead of {size}")
+            raise _damaged(store, name, f"{found} instead of {size} bytes")
         stream.seek(0)
         for number, noted in enumerate(hashes):
             block = stream.read(BLOCK_BYTES)

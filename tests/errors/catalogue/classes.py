@@ -90,6 +90,13 @@ CASES: list[Case] = [
         "short must be one of error, repeat, leave_out; got 'drop'; leave it out for \"error\"",
     ),
     (
+        "a small class",
+        lambda: ip.ClassBatches([0, 0, 1], 1, 2),
+        "each class must have 2 samples, as many as per_class; got 1 class with fewer, such as "
+        'label 1 with 1; pass short="repeat" to read samples of these more than once in a batch, '
+        'or short="leave_out"',
+    ),
+    (
         "small classes",
         lambda: ip.ClassBatches(LABELS, 2, 3),
         "each class must have 3 samples, as many as per_class; got 2 classes with fewer, such as "

@@ -143,6 +143,11 @@ CASES: list[Case] = [
         "samples",
     ),
     (
+        "a subset of one sample, and an order of more",
+        lambda: ip.Subset(ip.Shuffle(5), [2], 5),
+        "the order's num_samples must be 1, the number of indices; got 5; use an order of 1 sample",
+    ),
+    (
         "a subset of samples that are none",
         lambda: ip.Subset(ip.Shuffle(2), [1, 5], 5),
         "indices must be numbers of samples, from 0 to 4; got 5; pass the samples to read, such "

@@ -112,6 +112,12 @@ CASES: list[Case] = [
         "first of them sample 1; raise it, or cut or leave out longer samples",
     ),
     (
+        "a sample above the budget",
+        lambda: ip.TokenBudget([3, 50, 9], 10),
+        "max_tokens must be at least 50, the longest length; got 10, but sample 1 is longer; raise "
+        "it, or cut or leave out longer samples",
+    ),
+    (
         "a budget of no samples",
         lambda: ip.TokenBudget([3, 5], 8, max_samples=0),
         "max_samples must be an integer from 1 to 2**31 - 1; got 0; leave it out, or pass how many "

@@ -183,6 +183,12 @@ CASES: list[Case] = [
         "name some of the epoch's 10 units",
     ),
     (
+        "positions past the only one",
+        lambda: ip.Shuffle(1).take(3, 1, 2),
+        "positions must be an interval inside [0, 1), the positions of epoch 3; got (1, 2); name "
+        "some of the epoch's 1 unit",
+    ),
+    (
         "starts without stops",
         lambda: PLAN.order.take(3, [0, 1], [2]),
         "stops must be of the same shape as starts, (2,); got (1,); give each start a stop",

@@ -194,7 +194,7 @@ CASES: list[Case] = [
         "a chunk of another size",
         lambda: read(b"x"),
         "memory://cache-1.plan/epoch-00000/chunk-00001.npy must be what blocks.npy says; got 1 "
-        "bytes instead of 1152; read it again; if that does not help, verify the plan, and "
+        "instead of 1152 bytes; read it again; if that does not help, verify the plan, and "
         "restore the file",
     ),
     (

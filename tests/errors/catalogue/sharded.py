@@ -149,7 +149,7 @@ CASES: list[Case] = [
     (
         "a shard with other samples",
         lambda: read(dataset(shards(sizes=[1000, 1001]))),
-        "./b.npy must hold 1001 samples in 1 shards, as shards says; got 1000 in 1; " + RESTORE,
+        "./b.npy must hold 1001 samples in 1 shard, as shards says; got 1000 in 1; " + RESTORE,
     ),
     (
         "a shard with another header",

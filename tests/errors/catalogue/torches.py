@@ -114,7 +114,7 @@ CASES: list[Case] = [
         "batches that are not full",
         lambda: PlanSampler(OPEN),
         "plan must have batches that are all full and equal, for PlanSampler; got "
-        "remainder='spread', 1 phases, batch_size=2; use PlanLoader, or remainder='pad' and one "
+        "remainder='spread', 1 phase, batch_size=2; use PlanLoader, or remainder='pad' and one "
         "batch_size",
     ),
     (
@@ -239,6 +239,12 @@ CASES: list[Case] = [
         lambda: loader(9),
         "dataset must hold 10 samples, as many as the plan's order; got 9; make the plan with "
         "an order of 9 samples",
+    ),
+    (
+        "a dataset of one sample",
+        lambda: loader(1),
+        "dataset must hold 10 samples, as many as the plan's order; got 1; make the plan with an "
+        "order of 1 sample",
     ),
     (
         "a dataset without indices",

@@ -174,7 +174,7 @@ CASES: list[Case] = [
         counted_by_steps,
         "a resume under transformers.Trainer must load the loader's state where a pass has "
         "other steps than in the run that saved; got checkpoint-7 after 3.5 passes, which "
-        "Trainer, counting its steps, would take for 1.4 on 1 ranks; use "
+        "Trainer, counting its steps, would take for 1.4 on 1 rank; use "
         "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that "
         "saves too",
     ),
