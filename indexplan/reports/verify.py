@@ -126,8 +126,8 @@ def verify(
     plan : Plan
         If its world_size is not set, its laws are checked for one rank, as the report says.
     epochs : iterable of int, optional
-        The epochs whose steps are checked; by default those that are stored, or else epoch 0.
-        Files are always checked whole.
+        The epochs whose steps are checked; by default those that are stored and not finished, or
+        else the plan's first. Files are always checked whole.
     progress : callable, optional
         Called as progress(bytes_done, bytes_in_all) every few blocks while files are checked, in
         the calling thread.
@@ -169,7 +169,8 @@ def verify(
     check_callable("progress", progress)
     stored = plan.order if isinstance(plan.order, Stored) else None
     if epochs is None:
-        epochs = stored.manifest.build.epochs if stored else (0,)
+        written = stored.manifest.build.epochs if stored else ()
+        epochs = [each for each in written if each >= plan.start.epoch] or [plan.start.epoch]
     checked = sorted(set(check_epochs(epochs)))
     unchecked = []
     if plan.world_size is None:
@@ -179,8 +180,11 @@ def verify(
     source, unknown = stored.known if stored is not None else (plan.order, "")
     if source is not None:
         plan = dataclasses.replace(plan, order=source)  # the files come last
-    if plan.resumed is not None:
+    if plan.resumed is not None and checked:
         checked = [epoch for epoch in checked if epoch >= plan.resumed.epoch]
+        if not checked:
+            why = "they were read before the plan was resumed"
+            unchecked.append(Check("laws of these epochs", 0, skipped=why))
     unlocated = unknown or not_located(plan.order)
     laws: dict[str, tuple[list[int], list[str]]] = {}
     for epoch in checked:

@@ -11,7 +11,7 @@ import indexplan as ip
 from indexplan.partition import ranks as shares
 from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import verify as checks
-from tests.support.strategies import plans
+from tests.support.strategies import plans, resumed_plans
 
 
 def test_samples_that_are_read_very_often() -> None:
@@ -46,6 +46,26 @@ def test_resumed() -> None:
     report = ip.verify(resumed, epochs=range(3))
     assert report.ok, str(report)
     assert 8 == next(c for c in report.checks if c.name == "sub-epochs tile the epoch").num_checked
+
+
+def test_what_is_left_is_verified() -> None:
+    """By default from the epoch of the cursor on; what was read before is said to be unchecked."""
+    plan = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=7)
+    rest = plan.resume(plan.cursor(2, step=5))
+    assert str(ip.verify(rest, [2])) == str(ip.verify(rest))
+    assert 43 == ip.verify(rest).checks[1].num_checked
+    why = "they were read before the plan was resumed"
+    assert (ip.Check("laws of these epochs", 0, skipped=why),) == ip.verify(rest, [0, 1]).checks
+
+
+@settings(max_examples=20)
+@given(plan=resumed_plans())
+def test_resumed_plans_are_not_passed_unseen(plan: ip.Plan) -> None:
+    """Whatever epoch a run goes on in, its laws are looked at."""
+    report = ip.verify(plan)
+    assert report.ok, str(report)
+    assert "every unit is accounted for" == report.checks[-1].name
+    assert report.checks[-1].num_checked
 
 
 def test_open_world() -> None:
