@@ -28,6 +28,11 @@ _LOADER = (
     "three processes on two cores. Runs differ more than the two do: see the minima."
 )
 
+_PATTERN = (
+    "It works out only 256 numbers. Ours first makes a table of the pattern, with one entry for "
+    "each whole part of the weights: it keeps every source within one read of its share, and the "
+    "cost of an index independent of the number of sources."
+)
 _BUILT = (
     "It copies from arrays of the whole epoch, in memory. Ours keeps none, and makes and checks a "
     "batch of a plan."
@@ -91,11 +96,8 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
         "sources, which ours includes, comes on top, and so does seeking. Its cost grows with the "
         "sources (see 30); ours does not."
     ),
-    ("orders: first_seconds", "Grain mix"): (
-        "It works out only 256 numbers. Ours first makes a table of the pattern, with one entry "
-        "for each whole part of the weights: it keeps every source within one read of its share, "
-        "and the cost of an index independent of the number of sources."
-    ),
+    ("orders: first_seconds", "Grain mix"): _PATTERN,
+    ("orders: cold_seconds", "Grain mix"): _PATTERN,
     ("orders: deviation", "Megatron blending"): (
         "It takes the source that is furthest behind, read by read from the first: it cannot start "
         "elsewhere, and promises nothing. Ours is below 1 for all weights, everywhere."
