@@ -283,7 +283,7 @@ class Build:
             integer("num_units", units, 1, 2**63, CURE) for units in data["num_units"]
         )
         if not epochs or list(epochs) != sorted(set(epochs)) or len(epochs) != len(num_units):
-            raise wrong("epochs", "increasing, with one num_units each", list(epochs)[:8], CURE)
+            raise wrong("epochs", "rising, with one num_units each", list(epochs)[:8], CURE)
         if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
             got = data["order"], data["deals_bins"]
             raise wrong("order and deals_bins", "an object and a boolean", got, CURE)

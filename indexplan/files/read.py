@@ -256,7 +256,7 @@ class Stored(Order):
     def _copy_windows(
         self, epoch: int, chunk: int, lows: Int64, size: int, begins: Int64, out: Int64
     ) -> None:
-        """Copy runs of `size` units, from `lows` of a chunk to `begins` of `out`, ascending."""
+        """Copy runs of `size` units, from `lows` of a chunk to `begins` of `out`, rising."""
         # row i of a window view is the `size` numbers from i on
         there = sliding_window_view(self._numbers(epoch, chunk, INDICES, lows, size), size)
         here = sliding_window_view(out, size, writeable=True)

@@ -119,7 +119,7 @@ def check_phases(plan: Plan, partition: Partition) -> None:
             units = plan.order.num_units(0)
             ordered = partition.place(before, units) < partition.place(after, units)
         if not ordered:
-            rule = "strictly increasing from phase to phase"
+            rule = "rising from phase to phase"
             cure = "sort the phases by their place, and keep one at each"
             raise wrong("at", rule, (before, after), cure)
 

@@ -117,7 +117,7 @@ class Row(NamedTuple):
 
 
 def _sorted(epochs: Iterable[int]) -> Sequence[int]:
-    """Return epochs in ascending order, each once; a range stays a range, however long it is."""
+    """Return epochs in rising order, each once; a range stays a range, however long it is."""
     if not isinstance(epochs, range):
         return sorted(set(check_epochs(epochs)))
     for end in epochs[:1], epochs[-1:]:

@@ -91,7 +91,7 @@ class Row:
 
     @once
     def positions(self) -> Int64:
-        """The positions that are looked at, ascending."""
+        """The positions that are looked at, rising."""
         chosen = _chosen(self.num_units)
         if self.order.traits.deals_bins:
             mixed = np.random.default_rng(0).permutation(chosen)
@@ -123,7 +123,7 @@ class Row:
 
     @once
     def candidates(self) -> tuple[Int64, NDArray[np.bool_]]:
-        """The samples to look at, ascending, and which of them are read too often to list.
+        """The samples to look at, rising, and which of them are read too often to list.
 
         All samples if they are few, else those read and some others.
         """
@@ -141,7 +141,7 @@ class Row:
 
     @property
     def samples(self) -> Int64:
-        """The samples that are located, ascending."""
+        """The samples that are located, rising."""
         some, often = self.candidates
         return some[~often]
 

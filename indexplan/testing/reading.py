@@ -336,7 +336,7 @@ LAWS = (
         'set reads="at most once" or reads="any" in traits if that is what it does',
     ),
     Law(
-        "locate all reads of a sample, at ascending positions",
+        "locate all reads of a sample, at rising positions",
         _located,
         "write _locate, or _locate_all if samples may be read twice, as the inverse of _fill",
     ),

@@ -137,7 +137,7 @@ def test_a_plans_fields(fields: dict[str, Any], message: str) -> None:
         *(
             (
                 ats,
-                "at must be strictly increasing from phase to phase; "
+                "at must be rising from phase to phase; "
                 f"got ({ats[-2]}, {ats[-1]}); sort the phases by their place, and keep one at each",
             )
             for ats in (

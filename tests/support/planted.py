@@ -351,7 +351,7 @@ class TwiceOfMany(Halved):
     pass
 
 
-LOCATE = "locate all reads of a sample, at ascending positions"
+LOCATE = "locate all reads of a sample, at rising positions"
 
 
 @planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [29]")

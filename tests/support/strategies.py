@@ -61,10 +61,10 @@ def schedules(
 
     first: Any = draw(st.sampled_from([0, (0, 0)]))
     later = [at for at in draw(st.lists(starts, max_size=3)) if at != (0, 0)]
-    if any(isinstance(at, int) for at in later):  # increasing as places
+    if any(isinstance(at, int) for at in later):  # rising as places
         unique = {place(at): at for at in later if place(at) > 0}
         ats = [unique[key] for key in sorted(unique)]
-    else:  # increasing as pairs; where sub-epochs are empty, several may share a place
+    else:  # rising as pairs; where sub-epochs are empty, several may share a place
         ats = sorted(set(later))
     return [ip.Phase(at, draw(sizes(most)), draw(parameters)) for at in [first, *ats]]
 

@@ -108,7 +108,7 @@ CASES: list[Case] = [
     (
         "a manifest of too many epochs",
         lambda: load_edited(epochs=[0, 1]),
-        "{here}/a.plan: epochs must be increasing, with one num_units each; got [0, 1]; restore "
+        "{here}/a.plan: epochs must be rising, with one num_units each; got [0, 1]; restore "
         "the file, or build the plan again at another path",
     ),
     (

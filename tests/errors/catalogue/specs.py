@@ -177,8 +177,8 @@ CASES: list[Case] = [
     (
         "phases in no order",
         lambda: at(0, 7, 5),
-        "at must be strictly increasing from phase to phase; got (7, 5); sort the phases by "
-        "their place, and keep one at each",
+        "at must be rising from phase to phase; got (7, 5); sort the phases by their "
+        "place, and keep one at each",
     ),
     (
         "a phase at no sub-epoch",
