@@ -197,10 +197,8 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
         raise wrong(what, rule, values, FLAT) from None
     if isinstance(values, np.ma.MaskedArray):
         raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
-    if row.dtype.kind == "f" and isinstance(values, list | tuple):
-        large = [each for each in values if isinstance(each, int) and abs(each) > EXACT]
-        if large:  # NumPy has made them floats, which differ from these integers
-            raise wrong(what, rule, large[0], smaller)
+    if large := _too_large(values, row):
+        raise wrong(what, rule, large[0], smaller)
     if row.shape == (0,):
         row = row.astype(TYPES[kind or INTEGERS][0])
     of = row.dtype.kind
@@ -221,6 +219,19 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     row = np.ascontiguousarray(row)
     row.setflags(write=False)
     return row
+
+
+def _too_large(values: Any, row: NDArray[Any]) -> list[int]:
+    """Return the integers that NumPy has made floats, which differ from them, or left as objects.
+
+    It makes floats of lists with an integer from 2**63 on and a negative one or a float, and
+    objects of integers that 64 bits do not hold.
+    """
+    if row.ndim == 1 and row.dtype.kind == "O":
+        return [each for each in row if isinstance(each, int) and not -(2**63) <= each < 2**63]
+    if row.dtype.kind == "f" and isinstance(values, list | tuple):
+        return [each for each in values if isinstance(each, int) and abs(each) > EXACT]
+    return []
 
 
 def _cure(row: NDArray[Any], kind: str | None) -> str:

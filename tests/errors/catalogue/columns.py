@@ -211,4 +211,16 @@ CASES: list[Case] = [
         "a column must be a flat list or array of integers below 2**63, or of floats; got "
         "9223372036854775808; pass smaller integers, or floats",
     ),
+    (
+        "a column of integers of more than 64 bits",
+        lambda: ip.Column([1, 2**64]),
+        "a column must be a flat list or array of integers below 2**63, or of floats; got "
+        "18446744073709551616; pass smaller integers, or floats",
+    ),
+    (
+        "a column of an array of such integers",
+        lambda: Listed(np.array([1, 2**64], object), 5),
+        "a column must be a flat list or array of integers; got 18446744073709551616; pass smaller "
+        "integers",
+    ),
 ]
