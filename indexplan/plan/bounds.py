@@ -58,7 +58,7 @@ def step_of(plan: Plan, steps: Steps, step: int) -> int:
     if first == stop:
         cure = "plan.account says why; use smaller batches"
         raise wrong("step", f"{kind}, and there is none", step, cure)
-    cure = "plan.first_step and plan.num_steps say which there are"
+    cure = "pass a step from plan.first_step(...) to plan.num_steps(...) - 1"
     return integer("step", step, first, stop, cure, kind)
 
 

@@ -12,7 +12,7 @@ from tests.support.refusals import EMPTY, PLAN, RESUMED, WHOLE, refuses
 
 QUESTIONS = ["batch", "micro_batches", "offsets", "num_valid"]
 RANGES = ["indices", "batches", "batch_sizes"]
-WHICH = "plan.first_step and plan.num_steps say which there are"
+WHICH = "pass a step from plan.first_step(...) to plan.num_steps(...) - 1"
 HERE = "an unfinished step of epoch 0, sub-epoch 1"
 
 

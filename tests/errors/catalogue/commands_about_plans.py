@@ -76,8 +76,8 @@ COMMANDS: list[Command] = [
     (
         "show plan.json --epoch 0 --step 99",
         2,
-        "indexplan: --step must be an unfinished step of epoch 0 from 0 to 2; got 99; `indexplan "
-        "show` counts how many there are",
+        "indexplan: --step must be an unfinished step of epoch 0 from 0 to 2; got 99; see how "
+        "many there are with `indexplan show`",
         spec_file,
     ),
     (

@@ -57,8 +57,8 @@ CASES: list[Case] = [
     (
         "a step too many",
         lambda: WHOLE.batch(0, step=3, rank=0),
-        "step must be an unfinished step of epoch 0 from 0 to 2; got 3; plan.first_step and "
-        "plan.num_steps say which there are",
+        "step must be an unfinished step of epoch 0 from 0 to 2; got 3; pass a step from "
+        "plan.first_step(...) to plan.num_steps(...) - 1",
     ),
     (
         "a step of an epoch without any",
@@ -69,8 +69,8 @@ CASES: list[Case] = [
     (
         "a finished step",
         lambda: RESUMED.batch(1, 1, step=0, rank=0),
-        "step must be 1, an unfinished step of epoch 1, sub-epoch 1; got 0; plan.first_step and "
-        "plan.num_steps say which there are",
+        "step must be 1, an unfinished step of epoch 1, sub-epoch 1; got 0; pass a step from "
+        "plan.first_step(...) to plan.num_steps(...) - 1",
     ),
     (
         "an epoch before the first",
