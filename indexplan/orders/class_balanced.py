@@ -117,8 +117,9 @@ class ClassBalanced(ByClass):
         for label, weight, share in zip(self._table.labels, exact, shares, strict=True):
             if weight and not share:
                 enough = ceil(sum(exact) / min(each for each in exact if each))
-                rule = f"at least {enough}, so that each class is read, label {label} too"
-                raise wrong("epoch_size", rule, total, "raise it, or give that label a weight of 0")
+                rule = f"large enough to read each class, label {label} too"
+                cure = f"use {enough} or more, or give that label a weight of 0"
+                raise wrong("epoch_size", rule, total, cure)
         return np.array(shares, np.int64)
 
     @once

@@ -209,8 +209,9 @@ class Split(Mapping[str, Part]):
         if 0 in sizes:
             what = "samples" if column is None else "groups"
             enough = math.ceil(sum(shares) / min(shares))
-            rule = f"at least {enough}, so that {names[sizes.index(0)]!r} has one"
-            raise wrong(f"the number of {what}", rule, total, "give that part a larger share")
+            rule = f"large enough that {names[sizes.index(0)]!r} has one"
+            cure = f"give that part a larger share, or split {enough} or more"
+            raise wrong(f"the number of {what}", rule, total, cure)
         made = (Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes)))
         self._parts = dict(zip(names, made, strict=True))
 

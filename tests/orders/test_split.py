@@ -93,6 +93,14 @@ def test_what_is_trained_on(groups: list[int] | None) -> None:
     assert sorted(other.take(0, 0, len(other))) != sorted(train.take(0, 0, len(train)))
 
 
+def test_how_many_samples_are_enough() -> None:
+    """An error names a number that is; fewer may be, as the largest remainder decides."""
+    with pytest.raises(ip.IndexPlanError, match="or split 10 or more"):
+        ip.Split(3, {"train": 0.9, "val": 0.1})
+    for n in (6, 10, 11, 97):
+        assert len(ip.Split(n, {"train": 0.9, "val": 0.1})["val"]) >= 1
+
+
 def test_known_answers() -> None:
     """Bits that never change."""
     split = ip.Split(10, {"train": 0.8, "val": 0.2}, seed=1)

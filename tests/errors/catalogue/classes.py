@@ -58,8 +58,8 @@ CASES: list[Case] = [
     (
         "an epoch that is too small for a class",
         lambda: ip.ClassBalanced(LABELS, weights=[1, 0.01, 0]),
-        "epoch_size must be at least 101, so that each class is read, label 5 too; got 6; raise "
-        "it, or give that label a weight of 0",
+        "epoch_size must be large enough to read each class, label 5 too; got 6; use 101 or more, "
+        "or give that label a weight of 0",
     ),
     (
         "an epoch past the stream of classes",

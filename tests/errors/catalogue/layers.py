@@ -178,8 +178,8 @@ CASES: list[Case] = [
     (
         "a part that is empty",
         lambda: ip.Split(3, {"train": 0.9, "val": 0.1}),
-        "the number of samples must be at least 10, so that 'val' has one; got 3; give that part "
-        "a larger share",
+        "the number of samples must be large enough that 'val' has one; got 3; give that part a "
+        "larger share, or split 10 or more",
     ),
     (
         "a part of nothing",
