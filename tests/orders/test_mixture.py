@@ -135,7 +135,6 @@ def test_a_source_goes_on_where_the_epoch_before_left_it() -> None:
     inside = {"a": ip.Shuffle(10, seed=1), "b": ip.Shuffle(7, seed=2)}
     mixture = ip.Mixture(inside, {"a": 2, "b": 1}, epoch_size=5)
     row = [index for epoch in range(9) for index in mixture.take(epoch, 0, 5).tolist()]
-    assert [3 * [10], 3 * [10]] != row
     a = [index for index in row if index < 10]
     b = [index - 10 for index in row if index >= 10]
     for got, order in ((a, inside["a"]), (b, inside["b"])):
@@ -319,6 +318,31 @@ def test_stops(weights: tuple[int, int], first: int, everything: int | None) -> 
     assert whole.count(0, range(whole.num_samples)).min() == 1
     less = ip.Mixture(sources, named, epoch_size=whole.epoch_size - 1)
     assert less.count(0, range(whole.num_samples)).min() == 0
+
+
+@given(mixtures(), st.booleans())
+def test_stops_in_whatever_phase(mixture: ip.Mixture, first: bool) -> None:
+    """A walk along the run finds the end of the first source, or of the last one, there."""
+    sizes = [source.num_units(0) for _, source in mixture.sources]
+    sources = np.array(read(mixture, 0, 2000)[0])
+    places = [np.flatnonzero(sources == j) for j in range(len(sizes))]
+    ends = [
+        int(row[n - 1 + first])
+        for row, n in zip(places, sizes, strict=True)
+        if n <= len(row) - first
+    ]
+    expected = None
+    if ends and (first or len(ends) == len(sizes)):
+        expected = min(ends) if first else max(ends) + 1
+    stop = "first_exhausted" if first else "all_exhausted"
+    try:
+        found = ip.Mixture(
+            mixture.sources, mixture.weights, epoch_size=stop, seed=mixture.seed
+        ).epoch_size
+    except ip.IndexPlanError:
+        assert expected is None
+        return
+    assert found == expected if found < 2000 else expected is None
 
 
 def test_what_it_says_of_its_reads() -> None:
