@@ -62,7 +62,9 @@ class Reading(Answer):
     def __str__(self) -> str:
         place = f", position {self.position:,}" if self.position >= 0 else ""
         place += f", part [{self.span[0]}, {self.span[1]})" if self.span is not None else ""
-        place += f", of {self.group}" if self.group is not None else ""
+        group = self.group or ""
+        number = "group " * group.removeprefix("-").isdigit()  # the label of a class
+        place += f", of {number}{group}" if self.group is not None else ""
         return f"epoch {self.epoch}{place}: {self.words}"
 
 

@@ -52,7 +52,9 @@ def test_every_verb(
     assert all(f"\n{each} " in shown for each in names)
     assert "10 samples, " in shown
     explained = run(capsys, "explain", "a.plan", "--index", "7")
-    assert not names or f", of {names[plan.order.group_of(7)]}: " in explained
+    group = names[plan.order.group_of(7)] if names else ""
+    group = f"group {group}" if group.isdigit() else group  # of a class, whose name is its label
+    assert not names or f", of {group}: " in explained
     said = run(capsys, "verify", "a.plan")
     assert "ok  every byte of every chunk is what the order generates" in said
     for kind in ("reading", *(["draws"] if names else [])):

@@ -143,3 +143,15 @@ def test_open_world() -> None:
     """Ranks have to be known."""
     with pytest.raises(ip.IndexPlanError, match="world_size must be set for this; got None"):
         ip.explain(PLAN.replace(world_size=None), np.int64(3))
+
+
+def test_labels_are_said_to_be_groups() -> None:
+    """A label is a number, and "of 5" alone would say nothing."""
+    order = ip.ClassBalanced([5, -1, 5, 5], weights=[1, 3])
+    plan = ip.Plan(order, world_size=1, batch_size=4)
+    for index, label in ((0, "5"), (1, "-1")):
+        reading = ip.explain(plan, index, [0])[0]
+        assert label == reading.group
+        assert f", of group {label}: " in str(reading)
+    mixture = ip.Mixture({"web": ip.Shuffle(5)}, {"web": 1})
+    assert ", of web: " in str(ip.explain(ip.Plan(mixture, world_size=1, batch_size=1), 0, [0])[0])
