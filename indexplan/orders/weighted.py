@@ -309,7 +309,8 @@ class Weighted(Order):
 
 def _entries(weights: Any) -> Entries:
     """Return columns of weights, each with the epoch at which it takes effect."""
-    if not (isinstance(weights, list | tuple) and weights and _is_pair(weights[0])):
+    first: Any = weights[0] if isinstance(weights, list | tuple) and weights else None
+    if not _is_pair(first) or isinstance(first[1], int | float):  # numbers in rows of two
         return ((0, _column(weights)),)
     entries: list[tuple[int, Column]] = []
     if len(weights) > MOST_ENTRIES:

@@ -18,6 +18,11 @@ CASES: list[Case] = [
         f"[1., 1., 1.]]); {NUMBERS}",
     ),
     (
+        "weights in rows of two",
+        lambda: ip.Weighted([[1.0, 2.0], [3.0, 4.0]]),
+        f"weights must be a flat list or array of floats; got [[1.0, 2.0], [3.0, 4.0]]; {NUMBERS}",
+    ),
+    (
         "a weight that is no number",
         lambda: ip.Weighted([1, 2, float("nan")]),
         f"the weight of sample 2 must be finite and not negative; got nan; {CURE}",
