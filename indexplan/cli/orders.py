@@ -6,7 +6,9 @@ from typing import Any
 
 from indexplan.answers import Shown
 from indexplan.cli.common import OK, add_verb, emit
-from indexplan.orders.kinds import kinds
+from indexplan.orders.kinds import kinds, makers
+
+HEADING = "Only in orders that are written as in Python:"
 
 
 def add(verbs: Any) -> None:
@@ -22,6 +24,7 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """List them."""
-    known = kinds()
-    emit(options, Shown({"orders": known}, "\n\n".join(map(str, known))))
+    known, more = kinds(), makers()
+    words = "\n\n".join([*map(str, known), HEADING, *map(str, more)])
+    emit(options, Shown({"orders": known, "makers": more}, words))
     return OK

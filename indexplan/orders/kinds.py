@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from decimal import Decimal, InvalidOperation
-from inspect import cleandoc, formatannotation
+from importlib import import_module
+from inspect import Parameter, cleandoc, formatannotation, signature
 from math import isfinite
 from typing import Any
 
@@ -16,6 +17,7 @@ from indexplan.errors import did_you_mean, wrong
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Column
 from indexplan.orders.registry import registered
+from indexplan.orders.written import MAKERS
 
 LIST = "`indexplan orders` lists them"
 
@@ -59,7 +61,7 @@ class Kind(Answer):
     """
 
     kind: str
-    algorithm: str
+    algorithm: str  # empty for what is no kind, such as curriculum
     words: str
     fields: tuple[Field, ...]
 
@@ -83,6 +85,33 @@ class Kind(Answer):
 def kinds() -> list[Kind]:
     """Return all registered kinds of orders that can be written as text, by name."""
     return [Kind.of(order) for order in _written()]
+
+
+def makers() -> list[Kind]:
+    """Return what else makes orders where they are written as in Python, by name: `MAKERS`."""
+    found = []
+    for name in sorted(MAKERS):
+        make = getattr(import_module(MAKERS[name]), name)
+        text = cleandoc(make.__doc__ or "")
+        words = _described(text)
+        found.append(
+            Kind(
+                kind=name,
+                algorithm="",
+                words=text.partition("\n")[0],
+                fields=tuple(
+                    Field(
+                        name=each.name,
+                        type=str(each.annotation),
+                        required=each.default is Parameter.empty,
+                        default=None if each.default is Parameter.empty else each.default,
+                        words=words.get(each.name, ""),
+                    )
+                    for each in signature(make).parameters.values()
+                ),
+            )
+        )
+    return found
 
 
 def _written() -> list[type[Order]]:

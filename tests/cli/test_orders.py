@@ -222,7 +222,17 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
         "shuffle: Every epoch reads all samples once, in a new random order that the seed "
         "determines.\n    seed          int, 0      0 <= seed < 2**128. Each seed, "
     ) in said
+    assert (
+        "\n\nOnly in orders that are written as in Python:\n\n"
+        "Split: Splits a dataset at random into disjoint parts, such as train and val, without"
+    ) in said
+    for words in (
+        "curriculum: Return an order that reads the easiest",
+        "    num_bins      int | None",
+    ):
+        assert f"\n{words}" in said
     data = json.loads(run(capsys, "orders", "--json"))
+    assert ["Split", "curriculum", "folds"] == [each["kind"] for each in data["makers"]]
     assert sorted(OURS) == [each["algorithm"] for each in data["orders"]]
     assert {
         "name": "window",
