@@ -35,7 +35,7 @@ BUDGET = 55  # updates, however many passes those are
 WITHOUT = (
     "a resume under transformers.Trainer must load the loader's state where a pass has other "
     "steps than in the run that saved; got checkpoint-15 after 1.5 passes, which Trainer, "
-    "counting its steps, would take for {taken} on {world_size} ranks; use "
+    "counting its steps, would take for {taken}; use "
     "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that "
     "saves too"
 )
@@ -245,8 +245,8 @@ def test_without_the_callback(worlds: dict[int, list[Any]], world_size: int) -> 
             expected = passes(PLAN.replace(world_size=2), range(3), rank)[15:]
             assert expected == result["without"]["batches"]
         else:
-            taken = {1: "0.75", 3: "2.14286"}[world_size]
-            assert WITHOUT.format(taken=taken, world_size=world_size) == result["without"]
+            taken = {1: "0.75 on 1 rank", 3: "2.14286 on 3 ranks"}[world_size]
+            assert WITHOUT.format(taken=taken) == result["without"]
 
 
 def test_what_it_cannot_keep_is_refused(worlds: dict[int, list[Any]]) -> None:
