@@ -18,14 +18,12 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "class-batches": ("class-batches classes=2 per_class=2", "--column", "labels=labels.npy"),
     "local-shuffle": ("local-shuffle window=4",),
     "mixture": (
-        "Mixture({'web': Shuffle(6), 'code': Weighted('few.npy')}, {'web': 0.7, 'code': 0.3})",
+        "Mixture({'web': Shuffle(6), 'code': Weighted([(0, 'few.npy'), (1, [1, 1, 1, 9])])}, "
+        "{'web': 0.7, 'code': 0.3})",
     ),
     "epochs": ("Epochs(ClassBalanced('labels.npy'), 7)",),
     "curriculum": ("curriculum('weights.npy', [(0, 0.5), (20, 1.0)], num_bins=2)",),
-    "repeat": (
-        "Repeat(Weighted([(0, 'weights.npy'), (1, [1, 1, 1, 1, 1, 1, 1, 1, 1, 9])]), 2, span=4)",
-    ),
-    "folds": ("Subset(Shuffle(7), folds(10, 3)[1][0], 10)",),
+    "repeat": ("Repeat(Subset(Shuffle(7), folds(10, 3)[1][0], 10), 2, span=4)",),
     "split": ("Subset(Shuffle(9), Split(10, {'train': 0.9, 'val': 0.1})['train'], 10)",),
 }
 
@@ -46,7 +44,7 @@ def test_every_verb(
     for column in ("weights.npy", "labels.npy", "few.npy"):
         Path(column).unlink()
     plan = ip.load("a.plan")
-    assert name in plan.order.to_dict()["algorithm"] or name in {"curriculum", "folds", "split"}
+    assert name in plan.order.to_dict()["algorithm"] or name in {"curriculum", "split"}
     names = plan.order.group_names
     shown = run(capsys, "show", "a.plan")
     assert all(f"\n{each} " in shown for each in names)

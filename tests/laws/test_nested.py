@@ -136,7 +136,7 @@ def test_a_run_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -
     assert Counter(expected) == Counter(read)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(plans(NESTED))
 def test_plans_over_nested_orders_keep_the_laws(plan: ip.Plan) -> None:
     """Under all remainders and schedules, in sub-epochs, fresh and resumed."""
