@@ -241,9 +241,7 @@ def _cure(row: NDArray[Any], kind: str | None) -> str:
         return mask if row.dtype == np.bool_ else FLAT
     if row.dtype.kind == "U":  # names of classes, or of groups
         return "number the names: numpy.unique(names, return_inverse=True)[1]"
-    if row.dtype == np.bool_:
-        return "pass integers: numpy.flatnonzero(mask), or 0 and 1 as labels"
-    if row.ndim == 1 and row.dtype.kind == "f" and row.itemsize <= 8:  # instead of integers
+    if row.ndim == 1 and row.dtype.kind in "fb" and row.itemsize <= 8:  # instead of integers
         return "pass integers, such as an int64 array"
     return FLAT
 

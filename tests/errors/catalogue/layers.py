@@ -160,12 +160,6 @@ CASES: list[Case] = [
         "the whole dataset",
     ),
     (
-        "a mask in a file",
-        lambda: ip.Subset(ip.Shuffle(1), saved("mask.npy", np.array([True, False])), 2),
-        "{here}/mask.npy must be a flat array of integers; got 'bool of shape (2,)'; pass "
-        "integers: numpy.flatnonzero(mask), or 0 and 1 as labels",
-    ),
-    (
         "a range of two ends",
         lambda: ranged([1, 2]),
         "indices must be a range's start, stop and step; got [1, 2]; write specs with to_json",
