@@ -17,7 +17,6 @@ from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.columns import Column
 from indexplan.orders.fields import HasFields, field_names
-from indexplan.orders.fields import as_json as as_json  # noqa: PLC0414 (for a mixture)
 from indexplan.orders.traits import PLAIN, Traits
 from indexplan.seeds import check_epoch, check_seed
 

@@ -14,7 +14,8 @@ from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders import mixed_bins
-from indexplan.orders.base import NUM_SAMPLES_STOP, Float64, Int64, Order, as_json, check_saved
+from indexplan.orders.base import NUM_SAMPLES_STOP, Float64, Int64, Order, check_saved
+from indexplan.orders.fields import as_json
 from indexplan.orders.layers import nest, sorted_reads
 from indexplan.orders.mixed_bins import Sorted
 from indexplan.orders.phases import PLACE_STOP, Phases
