@@ -97,7 +97,8 @@ class Epochs(Layer):
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
-        self._begin(epoch)  # raises if there is no such epoch
+        end = self._begin(epoch) + self.epoch_size  # raises if there is no such epoch
+        self.order.num_units((end - 1) // self._period)  # raises if that cannot be read
         return self.epoch_size
 
     def _begin(self, epoch: int) -> int:

@@ -175,6 +175,11 @@ class Mixture(Order):
         return np.array([source.num_units(0) for _, source in self.sources], np.int64)
 
     @once
+    def _soonest(self) -> int:
+        """Up to which unit of the run no source can have been read in all its epochs."""
+        return int(self._sizes.min()) * EPOCH_STOP
+
+    @once
     def _phases(self) -> Phases:
         return Phases(self.weights, self.seed)
 
@@ -340,11 +345,17 @@ class Mixture(Order):
         return self.epoch_size
 
     def _begin(self, epoch: int) -> int:
-        """Return the unit of the run at which an epoch begins; raise if that is past the end."""
-        begin = epoch * self.epoch_size
-        if begin + self.epoch_size >= PLACE_STOP:
+        """Return the unit of the run at which an epoch begins; raise if it cannot be read whole."""
+        begin, end = epoch * self.epoch_size, (epoch + 1) * self.epoch_size
+        if end >= PLACE_STOP:
             rule = f"below {(PLACE_STOP - 1) // self.epoch_size}, as the run ends at unit 2**63"
             raise wrong("epoch", rule, epoch, "use smaller epochs")
+        if end > self._soonest:
+            counts, sizes = self._phases.count(end), self._sizes.tolist()
+            for name, count, size in zip(self.names, counts.tolist(), sizes, strict=True):
+                if (last := (count - 1) // size) >= EPOCH_STOP:
+                    what, cure = f"the epochs of the source {name!r}", "give it less weight"
+                    raise wrong(what, "below 2**32", last, f"{cure}, or read fewer epochs")
         return begin
 
     def _pieces(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, Int64, Int64]]:
@@ -367,15 +378,7 @@ class Mixture(Order):
         begins, parts = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
         epochs, cuts, lows, highs = (np.empty(num + 1, np.int64) for _ in range(4))
         mixture.by_source(sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs)
-        far = np.flatnonzero(epochs[: parts[k]] >= EPOCH_STOP)
-        if len(far):
-            j = int(np.searchsorted(parts, far[0], "right")) - 1
-            raise self._too_far(j, int(epochs[parts[j + 1] - 1]))
         return Sorted(sources, begins, parts, epochs, cuts, lows, highs)
-
-    def _too_far(self, source: int, epoch: int) -> IndexPlanError:
-        what = f"the epochs of the source {self.names[source]!r}"
-        return wrong(what, "below 2**32", epoch, "give it less weight, or read fewer epochs")
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         if self.deals_bins:
@@ -421,9 +424,6 @@ class Mixture(Order):
         stops = self._phases.count(begin + self.epoch_size).tolist()
         sources, samples = self._group_of(indices), indices - self._begins[self._group_of(indices)]
         for j in np.unique(sources).tolist():
-            last = (stops[j] - 1) // int(self._sizes[j])
-            if last >= EPOCH_STOP and stops[j] > starts[j]:
-                raise self._too_far(j, last)
             mine = np.flatnonzero(sources == j)
             yield j, mine, starts[j], stops[j], samples[mine]
 

@@ -477,3 +477,17 @@ def test_huge_runs() -> None:
     with pytest.raises(ip.IndexPlanError, match="the epochs of the source 'a' must be below"):
         tiny.count(2, 0)
     assert 2**32 // 3 <= tiny.count(1, 4) <= 2**32 // 3 + 1
+
+
+def test_nothing_is_written_of_an_epoch_that_cannot_be_read_whole(tmp_path: Path) -> None:
+    """Its first units could be; in an Epochs too."""
+    sources = {"a": ip.Shuffle(2), "b": ip.Shuffle(3)}
+    mixture = ip.Mixture(sources, {"a": 1, "b": 1}, epoch_size=15)
+    last = 2**34 // 15  # a is read in all its epochs before unit 2**34
+    assert 15 == mixture.num_units(last - 1) == ip.Epochs(mixture, 15).num_units(last - 1)
+    for order in (mixture, ip.Epochs(mixture, 15), ip.Epochs(mixture, 30)):
+        epoch = last * 15 // order.num_units(0)
+        plan = ip.Plan(order, world_size=2, batch_size=3)
+        with pytest.raises(ip.IndexPlanError, match="the epochs of the source 'a' must be below"):
+            ip.save(plan, tmp_path / "plan", epochs=[epoch])
+        assert not (tmp_path / "plan").exists()

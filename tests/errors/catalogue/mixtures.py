@@ -250,8 +250,8 @@ CASES: list[Case] = [
     (
         "an epoch of a source past the last",
         lambda: mixed(epoch_size=2**40).take(1, 0),
-        "the epochs of the source 'b' must be below 2**32; got 109951162777; give it less "
-        "weight, or read fewer epochs",
+        "the epochs of the source 'a' must be below 2**32; got 109951162777; give it less weight, "
+        "or read fewer epochs",
     ),
     (
         "an interval of no positions",
