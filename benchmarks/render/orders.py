@@ -43,7 +43,7 @@ COLUMNS = (
     Column("ns", "ns per index", number),
     Column("first_bytes", "memory", size, 2**20),  # less are pages of the interpreter
     Column("middle_us", "a batch of the middle", lambda us: time(us / 1e6)),
-    Column("deviation", "worst deviation", number),
+    Column("deviation", "worst deviation", lambda reads: f"{reads:.6g}"),
 )
 MEASURED = {
     "to the first batch": (
@@ -129,15 +129,21 @@ FIGURES = (
             "turned, worked out before the first read. Weights of up to four decimals have a "
             "pattern of at most 10,000 reads (`python -m benchmarks.measure.new_mixtures`)."
         ),
+        below=True,
     ),
     Figure(
-        "Mixture of 30 sources, one batch of 256", 300, "us", of("middle_us", "mixture", num=30)
+        "Mixture of 30 sources, one batch of 256",
+        300,
+        "us",
+        of("middle_us", "mixture", num=30),
+        below=True,
     ),
     Figure(
         "Mixtures, a source's distance from its share, anywhere",
         1,
         "reads",
         lambda data: _worst(data, lambda record: record.get("deviation", 0)),
+        below=True,
     ),
     Figure("ClassBatches", 250, "ns per index", of("ns", "class batches")),
     Figure(

@@ -37,6 +37,14 @@ def test_figures_are_judged() -> None:
     assert ["reached", "reached"] == [each.verdict({"a": 2}) for each in (most, least)]
 
 
+def test_a_figure_just_below_its_limit_says_so() -> None:
+    """Three digits would say that it is the limit, which such a figure must not reach."""
+    below = Figure("below", 1, "reads", lambda found: found["a"], below=True)
+    *_, row, _ = figures([below], {"a": 0.99998})
+    assert "| below | < 1 reads | 0.99998 reads | yes |" == row
+    assert "missed" == below.verdict({"a": 1.0})
+
+
 def test_a_block_is_replaced(tmp_path: Path) -> None:
     """What stands between a page's markers is, and a page without them is an error."""
     page = tmp_path / "page.md"

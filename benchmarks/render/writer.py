@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,7 +60,7 @@ def section(title: str, words: str, lines: list[str]) -> list[str]:
 
 
 class Figure(NamedTuple):
-    """A target: `measure` returns the number to be at most (or, if `least`, at least) `limit`."""
+    """A target: `measure` returns the number to be at most `limit`, at least, or below it."""
 
     name: str
     limit: float
@@ -69,6 +70,12 @@ class Figure(NamedTuple):
     least: bool = False
     loss: str = ""
     """Why it was missed, if it ever was."""
+    below: bool = False
+
+    @property
+    def bound(self) -> str:
+        """The sign between what is measured and the limit."""
+        return ">=" if self.least else "<" if self.below else "<="
 
     def value(self, found: Any) -> float | None:
         """Return what the run measured; None if it left that out."""
@@ -82,8 +89,8 @@ class Figure(NamedTuple):
         value = self.value(found)
         if value is None:
             return "not measured"
-        reached = value >= self.limit if self.least else value <= self.limit
-        return "reached" if reached else "missed"
+        reached = {">=": operator.ge, "<": operator.lt, "<=": operator.le}[self.bound]
+        return "reached" if reached(value, self.limit) else "missed"
 
 
 def figures(all_figures: Iterable[Figure], found: Any) -> list[str]:
@@ -92,8 +99,11 @@ def figures(all_figures: Iterable[Figure], found: Any) -> list[str]:
     rows, missed = [], []
     for figure in all_figures:
         value, verdict = figure.value(found), figure.verdict(found)
-        bound = f"{'>=' if figure.least else '<='} {figure.limit:g} {figure.unit}"
-        measured = verdict if value is None else f"{number(value)} {figure.unit}"
+        bound = f"{figure.bound} {figure.limit:g} {figure.unit}"
+        measured = verdict
+        if value is not None:
+            near = number(value) == number(figure.limit)  # then three digits do not tell
+            measured = f"{f'{value:.6g}' if near else number(value)} {figure.unit}"
         rows.append((figure.name, bound, measured, words[verdict]))
         if figure.loss and verdict != "reached":
             missed.append((figure.name, figure.loss))
