@@ -43,8 +43,10 @@ def add(verbs: Any) -> None:
     add_columns(plot)
     plot.add_argument("-o", "--output", required=True, metavar="FILE", help="a new file")
     plot.add_argument("--kind", choices=KINDS, default="reading", help="which picture (reading)")
-    plot.add_argument("--epoch", type=number, metavar="N", help="which epoch (the first stored)")
-    plot.add_argument("--sub-epoch", type=number, metavar="N", help="which sub-epoch (0)")
+    words = "which epoch (the first that is stored and left to read)"
+    plot.add_argument("--epoch", type=number, metavar="N", help=words)
+    words = "which sub-epoch (the first that is left to read)"
+    plot.add_argument("--sub-epoch", type=number, metavar="N", help=words)
     words = "how many epochs of a schedule to draw (to one past its last phase)"
     plot.add_argument("--epochs", type=number, metavar="N", help=words)
     words = "how many steps make a window of mixing (as many as read some 2,048 units)"
@@ -66,10 +68,8 @@ def run(options: Any) -> int:
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
     start = plan.start
-    if epoch is None:
-        epoch = max(manifest.build.epochs[0], start.epoch) if manifest else start.epoch
-        if sub_epoch is None and epoch == start.epoch:
-            sub_epoch = start.sub_epoch
+    if epoch is None and manifest is not None:
+        epoch = max(manifest.build.epochs[0], start.epoch)
     if kind == "schedule":
         many = options.epochs
         figure = plot.schedule(

@@ -11,7 +11,7 @@ from indexplan.errors import IndexPlanError
 from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.chance import counts_between
-from indexplan.plot.drawing import of_many, sample, short
+from indexplan.plot.drawing import first_of, of_many, sample, short
 from indexplan.plot.style import BAND, BLUE, DARK, RED, explain, heading, new_figure, panels
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SAMPLED = 2**14  # else this many: each may take reading a page from a disk
 FALSE_ALARMS = 0.001
 
 
-def coverage(plan: Plan, epoch: int = 0) -> Figure:
+def coverage(plan: Plan, epoch: int | None = None) -> Figure:
     """Draw how often an epoch's order reads each region of the dataset.
 
     Use it to see at a glance whether a plan reads all of the dataset: a plan file that was damaged,
@@ -35,8 +35,8 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     ----------
     plan : Plan
         Its order must deal single samples. If it was loaded, its files are read.
-    epoch : int, default 0
-        The epoch.
+    epoch : int, optional
+        By default the first that is left to read; it is drawn whole.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def coverage(plan: Plan, epoch: int = 0) -> Figure:
     """
     check_plan("plan", plan)
     figure = new_figure(8, 3)
-    order, num_samples = plan.order, plan.order.num_samples
+    epoch, order, num_samples = first_of(plan, epoch)[0], plan.order, plan.order.num_samples
     if order.deals_bins:
         rule = "coverage needs an order of single samples"
         raise IndexPlanError(f"{rule}; got {order.algorithm}; use indexplan.verify")

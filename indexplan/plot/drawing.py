@@ -15,7 +15,17 @@ from indexplan.partition.steps import Int64
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from indexplan.plan.plan import Plan
+
 FORMATS = (".png", ".svg", ".pdf")
+
+
+def first_of(plan: Plan, epoch: int | None, sub_epoch: int | None = None) -> tuple[int, int]:
+    """Return which sub-epoch to draw: by default the first that is left to read."""
+    begins = (0, 0) if plan.resumed is None else (plan.resumed.epoch, plan.resumed.sub_epoch)
+    epoch = begins[0] if epoch is None else epoch
+    first = begins[1] if epoch == begins[0] else 0
+    return epoch, first if sub_epoch is None else sub_epoch
 
 
 def evenly(start: int, stop: int, most: int) -> list[int]:

@@ -13,7 +13,7 @@ from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.chance import counts_between
-from indexplan.plot.drawing import of_many, sample, short
+from indexplan.plot.drawing import first_of, of_many, sample, short
 from indexplan.plot.style import (
     BAND,
     BLUE,
@@ -40,7 +40,7 @@ LEAST = 0.05  # windows that are more even are drawn at this value, as the axis 
 
 
 def mixing(
-    plan: Plan, epoch: int = 0, sub_epoch: int | None = None, *, window: int | None = None
+    plan: Plan, epoch: int | None = None, sub_epoch: int | None = None, *, window: int | None = None
 ) -> Figure:
     """Draw how well a sub-epoch is mixed: how much each window of steps reads of each quarter.
 
@@ -51,8 +51,8 @@ def mixing(
     ----------
     plan : Plan
         With a world_size, or a global_batch_size; its order must deal single samples.
-    epoch, sub_epoch : int
-        Which steps; by default the first sub-epoch of epoch 0.
+    epoch, sub_epoch : int, optional
+        Which steps; by default the first sub-epoch that is left to read.
     window : int, optional
         Steps in a window; by default as many as read some 2,048 units, at least one: what the
         optimizer sees in a few steps. Wider windows look better mixed.
@@ -82,7 +82,8 @@ def mixing(
     if order.deals_bins:
         rule = "mixing needs an order of single samples"
         raise IndexPlanError(f"{rule}; got {order.algorithm}; plot the reading instead")
-    steps = steps_of(plan, epoch, sub_epoch if sub_epoch is not None else 0)
+    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
+    steps = steps_of(plan, epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     if window is None:
         window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))

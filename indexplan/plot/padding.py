@@ -11,7 +11,7 @@ from indexplan.orders.strata import lengths_of
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.totals import valid_positions
-from indexplan.plot.drawing import evenly, of_many, short
+from indexplan.plot.drawing import evenly, first_of, of_many, short
 from indexplan.plot.style import (
     BLUE,
     DARK,
@@ -35,7 +35,7 @@ LIMITS = ("max_length", "max_tokens")  # of a bin, in orders that have one
 
 
 def padding(
-    plan: Plan, epoch: int = 0, sub_epoch: int | None = None, *, lengths: Any = None
+    plan: Plan, epoch: int | None = None, sub_epoch: int | None = None, *, lengths: Any = None
 ) -> Figure:
     """Draw how much of each step is padding, and how full its bins are.
 
@@ -45,8 +45,8 @@ def padding(
     ----------
     plan : Plan
         With an order that deals bins, such as `LengthGrouped`, `TokenBudget` or `Packed`.
-    epoch, sub_epoch : int
-        Which steps; by default the first sub-epoch of epoch 0.
+    epoch, sub_epoch : int, optional
+        Which steps; by default the first sub-epoch that is left to read.
     lengths : array_like of int, shape (num_samples,), optional
         The length of each sample; by default the order's own.
 
@@ -84,6 +84,7 @@ def padding(
     if len(column) != order.num_samples:
         rule = f"of {order.num_samples} samples"
         raise wrong("lengths", rule, len(column), "pass the length of each sample")
+    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     steps = steps_of(plan, epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     if not num_steps:
@@ -114,7 +115,7 @@ def padding(
     found[-1].set_xlabel(f"step ({of_many(len(shown), num_steps, 'step')})")
     figure.align_ylabels()
     explain(figure)
-    part = f", sub-epoch {sub_epoch}" if sub_epoch is not None and plan.sub_epochs > 1 else ""
+    part = f", sub-epoch {sub_epoch}" if plan.sub_epochs > 1 else ""
     title = f"Padding: epoch {epoch}{part}, {of_many(len(column), len(column), 'sample')}"
     heading(figure, title, _caption(limit is not None))
     return figure

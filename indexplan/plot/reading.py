@@ -11,7 +11,16 @@ from indexplan.partition.ranks import share
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import evenly, labelled, of_many, rounded, sample, short, ticks
+from indexplan.plot.drawing import (
+    evenly,
+    first_of,
+    labelled,
+    of_many,
+    rounded,
+    sample,
+    short,
+    ticks,
+)
 from indexplan.plot.style import (
     DARK,
     LIGHT,
@@ -33,15 +42,15 @@ RANKS, STEPS, SLOTS = 32, 32, 12  # at most this many are shown
 ROOM = 60  # characters of tick labels below the picture
 
 
-def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
+def reading(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> Figure:
     """Draw which index each rank reads in each step of a sub-epoch.
 
     Parameters
     ----------
     plan : Plan
         Its world_size must be set.
-    epoch, sub_epoch : int
-        Which steps; by default the first sub-epoch of epoch 0.
+    epoch, sub_epoch : int, optional
+        Which steps; by default the first sub-epoch that is left to read.
 
     Returns
     -------
@@ -63,7 +72,8 @@ def reading(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     check_plan("plan", plan)
     figure = new_figure(8, 3.7)
     world_size = world_of(plan)
-    steps = steps_of(plan, epoch, sub_epoch if sub_epoch is not None else 0)
+    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
+    steps = steps_of(plan, epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
     title = f"Who reads what, when: epoch {epoch}{part}"

@@ -14,7 +14,7 @@ from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import evenly, of_many, short, ticks
+from indexplan.plot.drawing import evenly, first_of, of_many, short, ticks
 from indexplan.plot.style import (
     BLUE,
     DARK,
@@ -37,7 +37,7 @@ RANKS, STEPS = 8, 8  # at most this many are shown
 ROOM, LINE = 30, 54  # characters of tick labels below a panel, and of a line of words in it
 
 
-def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
+def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> Figure:
     """Draw how large each rank's last batches are under each of the four remainder policies.
 
     Use it to choose a remainder: it shows what is dropped, padded, spread or carried over.
@@ -47,8 +47,8 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     plan : Plan
         Its world_size must be set. All four policies are drawn, from where the plan starts; the
         plan's own is marked.
-    epoch, sub_epoch : int
-        Which steps; by default the first sub-epoch of epoch 0.
+    epoch, sub_epoch : int, optional
+        Which steps; by default the first sub-epoch that is left to read.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def batch_sizes(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Fig
     check_plan("plan", plan)
     figure = new_figure(8, 5.4)
     world_size = world_of(plan)
-    sub_epoch = 0 if sub_epoch is None else sub_epoch
+    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     steps_of(plan, epoch, sub_epoch)
     four = panels(figure, 2, 2, sharey=True)
     ranks = evenly(0, world_size, RANKS)

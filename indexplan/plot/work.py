@@ -9,7 +9,7 @@ import numpy as np
 from indexplan.errors import wrong
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.work import work_of
-from indexplan.plot.drawing import of_many
+from indexplan.plot.drawing import first_of, of_many
 from indexplan.plot.style import (
     BLUE,
     DARK,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RANKS = 64  # with more ranks, a step is a line from the least work to the most, with a point there
 
 
-def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
+def work(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> Figure:
     """Draw how much work each rank has in a step, without balance and with it.
 
     Use it to see whether a balance is worth having: all ranks wait for the slowest one.
@@ -38,8 +38,8 @@ def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     ----------
     plan : Plan
         With a balance and a world_size.
-    epoch, sub_epoch : int
-        Which steps; by default the first sub-epoch of epoch 0.
+    epoch, sub_epoch : int, optional
+        Which steps; by default the first sub-epoch that is left to read.
 
     Returns
     -------
@@ -66,7 +66,8 @@ def work(plan: Plan, epoch: int = 0, sub_epoch: int | None = None) -> Figure:
     if plan.balance is None:
         cure = "use plan.replace(balance=indexplan.Balance(lengths))"
         raise wrong("balance", "set for this", None, cure)
-    found = work_of(plan, epoch, 0 if sub_epoch is None else sub_epoch)
+    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
+    found = work_of(plan, epoch, sub_epoch)
     if found is None:
         cure = "pass a sub_epoch with steps, and up to 2**21 ranks"
         raise wrong("a picture of work", "of a step, with few ranks", 0, cure)

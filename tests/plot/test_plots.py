@@ -16,7 +16,7 @@ from indexplan.partition.remainders import REMAINDERS
 from indexplan.plot.drawing import evenly, labelled, rounded, sample, short, ticks
 from tests.cli.test_cli import fails, run
 from tests.support.bins import Bins
-from tests.support.figures import BLUE, PLAN, RAMP, bars, notes, segments, shares
+from tests.support.figures import BLUE, PLAN, RAMP, bars, heading, notes, segments, shares
 from tests.support.refusals import refuses
 
 
@@ -27,6 +27,22 @@ def test_sub_epochs_out_of_range(draw: Any) -> None:
     refuses(f"sub_epoch must be the integer 0; got 99; {cure}", draw, PLAN, 0, 99)
     cure = "count from 0; a run ends with epoch 2**32 - 1"
     refuses(f"epoch must be an integer from 0 to 2**32 - 1; got -1; {cure}", draw, PLAN, -1)
+
+
+def test_a_resumed_plan_is_drawn_where_it_goes_on() -> None:
+    """Its first epoch is the one that is left, and in it the first sub-epoch that is left."""
+    single = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8, sub_epochs=3)
+    lengths = [1 + i % 50 for i in range(1000)]
+    balanced = single.replace(balance=ip.Balance(lengths))
+    bins = single.replace(order=ip.Packed(lengths, max_length=64), batch_size=2)
+    of_samples = (plot.reading, plot.mixing, plot.batch_sizes, plot.coverage)
+    of_single: list[tuple[Any, Any]] = [(single, draw) for draw in of_samples]
+    for plan, draw in [*of_single, (balanced, plot.work), (bins, plot.padding)]:
+        rest = plan.resume(plan.cursor(epoch=4, sub_epoch=2, step=1))
+        title = heading(draw(rest))[0]
+        assert "epoch 4" in title, title
+        assert "sub-epoch 2" in title or draw is plot.coverage, title
+        assert "epoch 5" in heading(draw(rest, 5))[0]
 
 
 @pytest.mark.parametrize(
