@@ -25,6 +25,24 @@ def peak() -> int:
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
 
 
+def keep(num_bytes: int) -> None:
+    """Let the process keep memory that it frees, and have so much of it; of glibc, else no change.
+
+    A new page costs a virtual machine up to some ten microseconds, as its host has to find one.
+    """
+    from ctypes import CDLL
+
+    mallopt = getattr(CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
+    for name, value in ((-1, 2**31 - 1), (-3, 2**25)):  # M_TRIM_THRESHOLD, and M_MMAP_THRESHOLD
+        assert mallopt(name, value)
+    block = 2**24  # smaller than that threshold, to come from the heap
+    blocks = [bytearray(block) for _ in range(num_bytes // block)]
+    for each in blocks:
+        each[:: 2**12] = b"1" * (block // 2**12)  # touch every page
+
+
 def measured(job) -> tuple:
     """Return what a job returned, with the seconds that it took and the memory that it added."""
     from resource import RUSAGE_SELF, getrusage

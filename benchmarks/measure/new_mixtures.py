@@ -2,7 +2,8 @@
 
 Printed is the median of milliseconds from the sizes and weights of 30 shuffled sources to a batch
 of 256, over mixtures made one after another in one process, each with other sizes and weights: of
-four decimals, with a pattern of at most 10,000 reads, and any, with one of 65,536. Run it with
+four decimals, with a pattern of at most 10,000 reads, and any, with one of 65,536. They are made in
+memory that the process has had before. Run it with
 `NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=` for kernels as on a machine with AVX2 alone.
 """
 
@@ -14,6 +15,7 @@ from time import perf_counter
 import numpy as np
 
 import indexplan as ip
+from benchmarks.measure.memory import keep
 
 MIXTURES, SOURCES, BATCH = 60, 30, 256
 WARM = 5  # mixtures that are not counted
@@ -33,6 +35,7 @@ def milliseconds(random: np.random.Generator, decimals: int | None) -> float:
 
 
 def main() -> None:
+    keep(2**27)
     random = np.random.default_rng(0)
     for name, decimals in (("four decimals", 4), ("any", None)):
         times = [milliseconds(random, decimals) for _ in range(MIXTURES)][WARM:]

@@ -30,7 +30,7 @@ from benchmarks.dealers import (
     standing,
 )
 from benchmarks.measure.fresh import run_fresh
-from benchmarks.measure.memory import measured
+from benchmarks.measure.memory import keep, measured
 
 CASES = (
     Case("weights", 10**6),
@@ -134,6 +134,7 @@ def answer(name: str, fields: dict[str, Any]) -> Record:
         (dealer, cold), first = measured(lambda: start(case, data))
     except RuntimeError as error:  # of torch; ours are ValueErrors
         return {"stop": str(error).partition("\n")[0]}
+    keep(TOUCHED)
     others = [case._replace(n=case.n + FURTHER * i) for i in range(1, OTHERS + 1)]
     warm = [start(other, given(other))[1] for other in others if cold < SHORT]
     begin = process_time()

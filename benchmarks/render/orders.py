@@ -48,9 +48,10 @@ COLUMNS = (
 MEASURED = {
     "to the first batch": (
         "from weights, labels or sizes alone, with all that is built for it; where that takes less "
-        "than 0.1 s, the median of several in one process, each of other sizes"
+        "than 0.1 s, the median of several in one process, each of other sizes, in memory that it "
+        "has had before"
     ),
-    "the first time": "the same, the first of them, with caches that hold nothing of it",
+    "the first time": "the same, the first of them: in new memory, and with empty caches",
     "memory": "how much the process grows by until then, at most",
     "ns per index": "a whole epoch in bulk after that, with what each epoch needs anew",
     "a batch of the middle": (
