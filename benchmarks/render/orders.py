@@ -53,7 +53,10 @@ MEASURED = {
     ),
     "the first time": "the same, the first of them: in new memory, and with empty caches",
     "memory": "how much the process grows by until then, at most",
-    "ns per index": "a whole epoch in bulk after that, with what each epoch needs anew",
+    "ns per index": (
+        "a whole epoch in bulk after that, with what each epoch needs anew; the process keeps "
+        "memory that it has freed"
+    ),
     "a batch of the middle": (
         "where a run resumes, once built; a fresh process also takes the time to the first batch"
     ),
