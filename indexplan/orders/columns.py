@@ -6,6 +6,8 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,6 +26,9 @@ BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the ca
 WRITTEN = "write it with np.save"
 SPEC = "write specs with to_json"
 FLAT = "pass numbers in one dimension, or the path of a .npy file of them"
+
+# whether fields come from JSON, where a text is no path: whoever wrote it may be a stranger
+_IN_JSON: ContextVar[bool] = ContextVar("_IN_JSON", default=False)
 
 Status: TypeAlias = "tuple[int, ...]"
 # what an order accepts as a column, and turns into one
@@ -79,6 +84,8 @@ class Column:
         self.path: str | None = None
         self._status: Status | None = None  # of the file, as it was when it was mapped
         if isinstance(values, str | os.PathLike):
+            if _IN_JSON.get():
+                raise wrong(what, "given in JSON by dtype, length and sha256", values, SPEC)
             path = path_text("a column's path", values, WRITTEN)
             self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
             self._status, values = _mapped(self.path)
@@ -90,7 +97,7 @@ class Column:
         if isinstance(values, Column):
             if kind is None or values.array.dtype.str in TYPES.get(kind, ()):
                 return values
-            values = values.path or values.array
+            values = values.array if _IN_JSON.get() else values.path or values.array
         column = cls.__new__(cls)
         column._hold(what, values, kind)  # noqa: SLF001 (of a column)
         return column
@@ -169,11 +176,23 @@ class Column:
         return Column.claimed, (self.path, self.identity, self._status)
 
 
+@contextmanager
+def from_json() -> Iterator[None]:
+    """Refuse texts as columns while an order is made of JSON fields: they would be opened."""
+    token = _IN_JSON.set(True)
+    try:
+        yield
+    finally:
+        _IN_JSON.reset(token)
+
+
 def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
     """Return a `.npy` file's status and its array, memory-mapped."""
     rule = "that of a .npy file of numbers in one dimension"
     try:
         status = _status(path)
+        if status and not (Path(path).is_file() or Path(path).is_dir()):
+            raise ValueError("a pipe, device or socket")  # which would block its reader
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # whatever np.load raises at what it cannot read
         raise wrong("a column's path", rule, f"{path} ({error})", WRITTEN) from None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from indexplan.errors import wrong
 from indexplan.orders.base import DEEPEST, Order
-from indexplan.orders.columns import Columns, find_column, is_identity
+from indexplan.orders.columns import Columns, find_column, from_json, is_identity
 
 WRITTEN = "write specs with to_json"
 
@@ -108,8 +108,9 @@ def _order(data: Any, columns: Columns, depth: int) -> Order:
         cure = "upgrade indexplan, or import the module that registers it"
         raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
     values = {name: _value(name, value, columns, depth) for name, value in data.items()}
-    order = kind._from_fields(values)  # noqa: SLF001 (of an order, for this)
-    if (written := order.to_dict()) != data:  # for example a path instead of a column
+    with from_json():
+        order = kind._from_fields(values)  # noqa: SLF001 (of an order, for this)
+    if (written := order.to_dict()) != data:  # for example numbers instead of a column
         names = [name for name in data if written.get(name) != data[name]]
         rule = "as its to_dict writes them"
         raise wrong(f"{', '.join(names)} of an order of {kind.algorithm}", rule, data, WRITTEN)

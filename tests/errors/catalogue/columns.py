@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ def gone() -> Any:
     return column.to_dict()
 
 
-def described(columns: Any = None, **identity: Any) -> Any:
-    """Read an order whose column has another identity."""
+def described(columns: Any = None, samples: Any = None, **identity: Any) -> Any:
+    """Read an order whose column has another identity, or something else in its place."""
     data = Listed([3, 1], 5).to_dict()
-    data["samples"] = {**data["samples"], **identity}
+    data["samples"] = samples or {**data["samples"], **identity}
     plan = ip.Plan(ip.Sequential(5), batch_size=1).to_dict()
     return ip.Plan.from_dict({**plan, "order": data}, columns=columns)
 
@@ -72,7 +73,25 @@ def removed() -> Any:
     return plan.order.locate(0, 1)
 
 
+def piped() -> Any:
+    """Pass a named pipe as a column."""
+    os.mkfifo("weights.npy")
+    return ip.Weighted("weights.npy")
+
+
 CASES: list[Case] = [
+    (
+        "a path in JSON",
+        lambda: described(samples="/some/pipe"),
+        "a column must be given in JSON by dtype, length and sha256; got '/some/pipe'; write "
+        "specs with to_json",
+    ),
+    (
+        "a named pipe",
+        piped,
+        "a column's path must be that of a .npy file of numbers in one dimension; got "
+        "'{here}/weights.npy (a pipe, device or socket)'; write it with np.save",
+    ),
     (
         "a range that would take gigabytes",
         lambda: ip.Weighted(range(10**9)),

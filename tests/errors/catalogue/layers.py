@@ -30,11 +30,10 @@ def copied(copies: int) -> ip.Plan:
     return ip.Plan(ip.Repeat(ip.Sequential(3), copies), world_size=1, batch_size=1)
 
 
-def pointed() -> Any:
-    """Read a spec that has a path where a column's digest belongs."""
-    saved("a.npy", np.arange(3))
+def pointed(indices: Any) -> Any:
+    """Read a spec that has a path, or numbers, where a column's digest belongs."""
     plan = ip.Plan(ip.Subset(ip.Sequential(3), [1, 2, 3], 10), batch_size=1).to_dict()
-    plan["order"]["indices"] = "a.npy"
+    plan["order"]["indices"] = indices
     return ip.Plan.from_dict(plan)
 
 
@@ -263,11 +262,17 @@ CASES: list[Case] = [
         "an order must be inside at most 7 others; got 'repeat-v1'; nest them less",
     ),
     (
-        "a path in a column's place",
-        pointed,
+        "numbers in a column's place",
+        lambda: pointed([1, 2, 3]),
         "indices of an order of subset-v1 must be as its to_dict writes them; got {'algorithm': "
         "'subset-v1', 'order': {'algorithm': 'sequential-v1', 'num_samples': 3}, 'indices': "
-        "'a.npy', 'num_samples': 10}; write specs with to_json",
+        "[1, 2, 3], 'num_samples': 10}; write specs with to_json",
+    ),
+    (
+        "a path in a column's place",
+        lambda: pointed("a.npy"),
+        "indices must be given in JSON by dtype, length and sha256; got 'a.npy'; write specs "
+        "with to_json",
     ),
     (
         "a range of samples that are none",

@@ -1,0 +1,194 @@
+"""A text in JSON, wherever it stands, names nothing that is opened, listed, imported or run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.canonical import canonical_json
+from indexplan.cli import main
+from indexplan.orders.registry import OURS, registered
+from tests.support.forging import digest, rewritten
+from tests.support.listed import Listed, Wrapped
+
+NAME = "planted-in-json"  # part of the path, by which an audit event is recognised
+SIX = ip.Shuffle(6)
+LENGTHS = [3, 1, 2, 3, 1, 2]
+ORDERS: list[ip.Order] = [
+    ip.BlockShuffle(6, block_size=2),
+    ip.ClassBalanced([0, 1, 1, 0, 1, 1], weights=[1, 2]),
+    ip.ClassBatches([0, 1, 1, 0, 1, 1], classes=2, per_class=2),
+    ip.DocumentWindows(LENGTHS, length=2),
+    ip.Epochs(SIX, 4),
+    ip.Grouped([0, 1, 1, 0, 1, 1], batch_size=2),
+    ip.LengthGrouped(LENGTHS, batch_size=2),
+    ip.LocalShuffle(6, window=3),
+    ip.Mixture({"a": SIX, "b": ip.Weighted(LENGTHS)}, {"a": 1, "b": 2}, epoch_size=6),
+    ip.Packed(LENGTHS, max_length=5),
+    ip.Repeat(SIX, 2),
+    ip.Sequential(6),
+    ip.ShardShuffle([4, 2]),
+    SIX,
+    ip.Split(6, {"a": 1, "b": 1}, groups=[0, 1, 2, 0, 1, 2])["a"],
+    ip.Subset(ip.Shuffle(3), [0, 2, 4], 6),
+    ip.TokenBudget(LENGTHS, max_tokens=5),
+    ip.TokenWindows(11, length=2),
+    ip.Weighted(LENGTHS).updated(3, [1, 2, 3, 4, 5, 6]),
+    ip.Weighted(LENGTHS),
+    ip.Part(6, [3, 3], [0]),
+    ip.Subset(ip.Shuffle(3), range(3), 6),
+    ip.Subset(ip.Shuffle(4), ip.Epochs(SIX, 4), 6),
+    Listed([3, 1], 6, shares=[0.5, 1]),
+    Wrapped(ip.Repeat(ip.Subset(ip.Weighted([1, 2, 3]), [0, 2, 4], 6), 2)),
+]
+
+_watched = threading.local()
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    seen = getattr(_watched, "seen", None)
+    if seen is not None and any(isinstance(each, str) and NAME in each for each in arguments):
+        seen.append(event)
+
+
+sys.addaudithook(_audit)  # it cannot be taken away, and looks only where it was asked to
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[str]]:
+    """Note what is opened, listed, imported or run under the planted name."""
+    _watched.seen = seen = []
+    try:
+        yield seen
+    finally:
+        _watched.seen = None
+
+
+def planted(data: Any, values: list[Any]) -> Iterator[Any]:
+    """Yield a document once for each value of it, and each text that takes the value's place."""
+    if isinstance(data, dict):
+        for name, value in data.items():
+            for other in [*values, *planted(value, values)]:
+                yield {**data, name: other}
+    elif isinstance(data, list):
+        for at, value in enumerate(data):
+            for other in [*values, *planted(value, values)]:
+                yield [*data[:at], other, *data[at + 1 :]]
+
+
+def texts(folder: Path) -> list[Any]:
+    """Return paths of a file that is a column, as text, in lists and in objects."""
+    path = str(folder / f"{NAME}.npy")
+    np.save(path, np.arange(1, 7))
+    return [path, [path], [[0, path]], {"path": path}]
+
+
+def opened(read: Callable[[Any], Any], documents: Iterator[Any]) -> set[str]:
+    """Return each document of which something was opened, as it is read and asked."""
+    found = set()
+    for each in documents:
+        with watched() as seen, contextlib.suppress(Exception):  # such as of a user's own order
+            read(each)
+        if seen:
+            found.add(f"{seen[0]}: {json.dumps(each)}")
+    return found
+
+
+def test_every_order_of_ours_is_here() -> None:
+    """None is forgotten, so that an order that is added is looked at."""
+    known = {each.algorithm for each in registered() if each.__module__.startswith(OURS)}
+    assert known == known & {order.algorithm for order in ORDERS}
+
+
+def test_the_watch_sees_what_is_opened(tmp_path: Path) -> None:
+    """A path that the caller passes is opened, and seen to be."""
+    path = texts(tmp_path)[0]
+    with watched() as seen:
+        ip.Weighted(path)
+    assert "open" in seen
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.algorithm)
+def test_orders(order: ip.Order, tmp_path: Path) -> None:
+    """No field of any order, or of an order inside it, names what is opened."""
+    columns = list(order.columns.values())
+    plan = ip.Plan(ip.Sequential(6), batch_size=1).to_dict()
+
+    def read(data: Any) -> None:
+        made = ip.Plan.from_dict({**plan, "order": data}, columns=columns)
+        made.order.take(0, 0, 1)
+
+    read(order.to_dict())
+    assert set() == opened(read, planted(order.to_dict(), texts(tmp_path)))
+
+
+def test_plans_cursors_balance_and_shards(tmp_path: Path) -> None:
+    """Nor does any other field of what is read from JSON."""
+    order, balance = ip.Weighted(LENGTHS), ip.Balance(LENGTHS)
+    columns = [*order.columns.values(), balance.lengths]
+    phases = [ip.Phase(0, (2, 1), {"rate": 1}), ip.Phase(4, 3, {"rate": 2})]
+    plan = ip.Plan(order, world_size=1, batch_size=phases, balance=balance)
+    cursor = plan.cursor(0, step=1)
+    plan = plan.resume(cursor)
+    np.save(tmp_path / "shard.npy", np.zeros(6))
+    shards, dataset = ip.shard_sizes(tmp_path), ip.Dataset.scan(tmp_path / "shard.npy")
+    readers: list[tuple[Any, Callable[[Any], Any]]] = [
+        (plan.to_dict(), lambda data: ip.Plan.from_dict(data, columns=columns).batch(0, 0, 1)),
+        (cursor.to_dict(), lambda data: plan.replace().resume(ip.Cursor.from_dict(data))),
+        (shards.to_dict(), lambda data: ip.Shards.from_dict(data).identity),
+        (dataset.to_dict(), lambda data: dataset.check_same(ip.Dataset.from_dict(data))),
+    ]
+    for data, read in readers:
+        found = opened(read, planted(json.loads(json.dumps(data)), texts(tmp_path)))
+        assert set() == found
+
+
+COMMANDS = [["show"], ["show", "--epoch", "1"], ["verify"], ["diff"]]
+
+
+@pytest.mark.parametrize("field", ["weights", "seed", "epoch_size", "algorithm"])
+def test_plan_directories(field: str, tmp_path: Path) -> None:
+    """No verb opens what the order in a plan directory names, its digests being right."""
+    root = tmp_path / "a.plan"
+    ip.save(ip.Plan(ip.Weighted(LENGTHS), batch_size=2), root, units_per_chunk=4)
+    path = texts(tmp_path)[0]
+
+    def change(manifest: dict[str, Any]) -> dict[str, Any]:
+        return {**manifest, "order": {**manifest["order"], field: path}}
+
+    rewritten(root, change)
+    other = tmp_path / "other.json"
+    other.write_text(ip.Plan(ip.Sequential(6), batch_size=2).to_json())
+    for verb, *words in COMMANDS:
+        more = [str(other)] if verb == "diff" else []
+        out = io.StringIO()
+        with watched() as seen, redirect_stdout(out), redirect_stderr(out):
+            main([verb, str(root), *more, *words])
+        assert [] == seen, verb
+
+
+def test_records_of_parts(tmp_path: Path) -> None:
+    """Nor does `finish` open what a part's record names."""
+    root = tmp_path / "a.plan"
+    plan = ip.Plan(ip.Weighted(LENGTHS), batch_size=2)
+    for part in (1, 2):
+        ip.save(plan, root, units_per_chunk=4, part=(part, 3), epochs=range(2))
+    name = root / "part-00001-of-00003.json"
+    record = json.loads(name.read_text())
+    del record["part_sha256"]
+    for each in planted(record, texts(tmp_path)):
+        name.write_text(canonical_json({**each, "part_sha256": digest(each)}))
+        with watched() as seen, contextlib.suppress(ip.IndexPlanError):
+            ip.finish(root)
+        assert [] == seen, each
