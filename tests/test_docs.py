@@ -76,19 +76,25 @@ def blocks(name: str) -> list[str]:
 
 
 def test_readme_runs(tmp_path: Path) -> None:
-    """README's loop trains for three epochs; run again, it goes on where the saved state stands."""
+    """README's loop trains for three epochs; run again, it goes on where the saved state stands.
+
+    tests/trainers/test_readme.py runs it under torchrun.
+    """
     (loop,) = blocks("README.md")
     steps: list[object] = []
     counting = register_optimizer_step_post_hook(lambda *given: steps.append(given))
-    with inside(tmp_path), contextlib.ExitStack() as stack:
+    out = io.StringIO()
+    with inside(tmp_path), contextlib.ExitStack() as stack, contextlib.redirect_stdout(out):
         stack.callback(counting.remove)
         exec(loop, names := dict[str, Any]())  # noqa: S102 (our own README)
         assert 3 * 32 == len(steps)
+        epochs = re.findall(r"^epoch (\d): loss \d\.\d{3}$", out.getvalue(), re.MULTILINE)
+        assert ["0", "1", "2"] == epochs
         loader = PlanLoader(range(1000), names["plan"])
         loader.set_epoch(1)
         for _ in itertools.islice(loader, 5):
             pass
-        torch.save(loader.state_dict(), "loader.pt")
+        torch.save({**torch.load("run.pt"), "loader": loader.state_dict()}, "run.pt")
         exec(loop, {})  # noqa: S102
     assert 3 * 32 + (32 - 5) + 32 == len(steps)
 

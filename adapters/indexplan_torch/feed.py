@@ -19,7 +19,7 @@ from indexplan_torch.arguments import count, flag, integer, shown
 from indexplan_torch.counting import refuse_counting
 from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form, asked
-from indexplan_torch.ranks import discover
+from indexplan_torch.ranks import discover, process_group_runs, warn_of_ranks_without_a_group
 
 Asked = tuple[str, int]  # the method that was called, and the number
 State = dict[str, Any]
@@ -257,10 +257,10 @@ class Feed:
         if not self._to_compare or get_worker_info() is not None:
             return
         self._to_compare = False
-        distributed = torch.distributed
-        if not (distributed.is_available() and distributed.is_initialized()):
+        if not process_group_runs():
+            warn_of_ranks_without_a_group(given=self.rank is not None)
             return
-        readers = self._readers or tuple(range(distributed.get_world_size()))
+        readers = self._readers or tuple(range(torch.distributed.get_world_size()))
         all_of_them = self.rank is None or self.world_size == len(readers)
         if len(readers) > 1 and (self._readers or all_of_them):
             compare_ranks(plan, self.where, readers)

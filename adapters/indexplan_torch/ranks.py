@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import torch.distributed
@@ -58,7 +59,7 @@ def discover(
         return ranks_in(mesh)
     if rank is not None and world_size is not None:
         return given(rank, world_size)
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    if process_group_runs():
         among = ranks_of_meshes_that_run()
         return among or (torch.distributed.get_rank(), torch.distributed.get_world_size())
     running = int(os.environ.get("WORLD_SIZE", "1"))
@@ -70,6 +71,29 @@ def discover(
             "initialize torch.distributed first, or pass rank and world_size"
         )
     return int(os.environ["RANK"]), running
+
+
+def process_group_runs() -> bool:
+    """Return whether torch.distributed is initialized."""
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def warn_of_ranks_without_a_group(*, given: bool) -> None:
+    """Warn if ranks are known from the environment alone, so that none can wait for another.
+
+    Without a process group a rank may train, save and end before another has begun, which then
+    loads the end of the run and reads nothing.
+    """
+    running = int(os.environ.get("WORLD_SIZE", "1"))
+    if given or running == 1:
+        return
+    warnings.warn(
+        f"a process group must run where WORLD_SIZE={running} processes read a plan, or one of "
+        "them may load what another has saved at the end; got none; add "
+        "torch.distributed.init_process_group() before the checkpoint is looked for, or pass rank= "
+        "and world_size=",
+        stacklevel=5,  # the loop that begins a pass
+    )
 
 
 def given(rank: Any, world_size: Any) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The torch adapters in one process: what datasets are asked for, ranks, other processes."""
 
 import pickle
+import warnings
 from itertools import islice
 from typing import Any
 
@@ -145,7 +146,32 @@ def test_ranks_are_discovered_at_first_use(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("RANK", "1")
     assert (1, 2) == discover()
     assert (1, 2) == (loader.sampler.rank, loader.sampler.num_replicas)
-    assert of_plan(PLAN, 0) == list(loader) == list(sampler)
+    with pytest.warns(UserWarning, match="process group"):
+        assert of_plan(PLAN, 0) == list(loader)
+    with pytest.warns(UserWarning, match="process group"):
+        assert of_plan(PLAN, 0) == list(sampler)
+
+
+@pytest.mark.parametrize("make", [loader_of, PlanBatchSampler, PlanSampler])
+def test_ranks_without_a_process_group_warn_once(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranks that the environment alone tells cannot wait for each other: said in the first pass."""
+    plan = ip.Plan(ip.Shuffle(24), batch_size=3, remainder="drop")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    reads = make(plan, rank=None, world_size=None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            for _ in reads:
+                pass
+    assert [
+        "a process group must run where WORLD_SIZE=2 processes read a plan, or one of them may "
+        "load what another has saved at the end; got none; add "
+        "torch.distributed.init_process_group() before the checkpoint is looked for, or pass "
+        "rank= and world_size="
+    ] == [str(each.message) for each in caught]
 
 
 def test_explicit_ranks_win(monkeypatch: pytest.MonkeyPatch) -> None:
