@@ -1,7 +1,8 @@
-"""Trainers that resume by counting steps: refused where they would read other data.
+"""Trainers that count for themselves: refused where they would read other data, or tell other sums.
 
 Hugging Face Trainer and Composer load no state of a loader. They go on at the step number that they
-saved, which is right only where a pass has the same steps as before. What they saved is in their
+saved, which is right only where a pass has the same steps as before. And Hugging Face Trainer
+fetches all micro-batches of an update before it trains on the first. What they count is in their
 local variables, so this code looks at those, but only to refuse: no batch depends on it.
 """
 
@@ -34,6 +35,25 @@ def refuse_counting(feed: Any) -> None:
         module = _TRAINERS.get(frame.f_globals.get("__name__", ""))
         if module is not None:
             importlib.import_module(module).refuse_counting(feed, frame)
+            return
+        frame = frame.f_back
+
+
+def refuse_fetched_ahead(feed: Any) -> None:
+    """Refuse to say which batch a loop holds while Hugging Face Trainer holds an earlier one.
+
+    Raises
+    ------
+    IndexPlanError
+        If the trainer has fetched several micro-batches of this feed, and is not at the last.
+    """
+    trainer = sys.modules.get("transformers.trainer")
+    if trainer is None:
+        return
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
+    while frame is not None:
+        if frame.f_globals is vars(trainer) and "batch_samples" in frame.f_locals:
+            importlib.import_module(_TRAINERS["transformers.trainer"]).refuse_ahead(feed, frame)
             return
         frame = frame.f_back
 

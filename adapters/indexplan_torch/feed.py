@@ -16,7 +16,7 @@ from torch.utils.data import get_worker_info
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import count, flag, integer, shown
-from indexplan_torch.counting import refuse_counting
+from indexplan_torch.counting import refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form, asked
 from indexplan_torch.ranks import discover, process_group_runs, warn_of_ranks_without_a_group
@@ -281,7 +281,7 @@ class Feed:
 
     def cursor(self) -> Cursor:
         """Return where the run stands, in batches the loop has received; the same on all ranks."""
-        return self._cursor(_counted(self._standing()))
+        return self._cursor(self._counted(self._standing()))
 
     def _standing(self) -> Pass | int:
         """Return the pass that the loop is in or has read; its number, if it has not begun."""
@@ -299,6 +299,18 @@ class Feed:
             return plan.cursor(*place, step=plan.first_step(*place))
         return plan.cursor(*place, step=standing.step + (standing.ahead if drawn else 0))
 
+    def _counted(self, standing: Pass | int) -> Pass | int:
+        """Return where a loop stands; raise if what it received was not counted."""
+        if isinstance(standing, Pass) and not standing.counted:
+            raise IndexPlanError(
+                "a loader must hand its batches to the loop itself, to know its state, cursor and "
+                "step_size; got workers that draw ahead for another loader, such as that of "
+                "skip_first_batches; use load_state_dict(state) instead, or make the loader of "
+                "plan.resume(cursor)"
+            )
+        refuse_fetched_ahead(self)
+        return standing
+
     def received(self, name: str, otherwise: str) -> Received:
         """Return which batch the loop received last; if none, raise an error about `name`."""
         plan, rank = self.running()
@@ -308,7 +320,7 @@ class Feed:
                 f"{name} must be asked for inside the loop, after a batch; got none before it; "
                 f"{otherwise}"
             )
-        _counted(current)
+        self._counted(current)
         return Received(plan, rank, self._place(current.number), current.step - 1)
 
     def step_size(self) -> int:
@@ -337,7 +349,7 @@ class Feed:
         if standing is None:
             standing = self._standing()
             if not drawn:
-                _counted(standing)
+                self._counted(standing)
         number = standing if isinstance(standing, int) else standing.number
         cursor = self._cursor(standing, drawn=drawn)
         state: State = {"version": STATE_VERSION, "cursor": cursor.to_dict()}
@@ -436,15 +448,3 @@ class Feed:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the sampler's iterator, which belongs to this process."""
         return {**vars(self), "opened": None}
-
-
-def _counted(standing: Pass | int) -> Pass | int:
-    """Return where a loop stands; raise if what it received was not counted."""
-    if isinstance(standing, Pass) and not standing.counted:
-        raise IndexPlanError(
-            "a loader must hand its batches to the loop itself, to know its state, cursor and "
-            "step_size; got workers that draw ahead for another loader, such as that of "
-            "skip_first_batches; use load_state_dict(state) instead, or make the loader of "
-            "plan.resume(cursor)"
-        )
-    return standing

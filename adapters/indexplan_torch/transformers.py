@@ -42,8 +42,9 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     A resumed run goes on where the loop stood, under any world size, batch size, accumulation and
     number of workers. Every pass has as many updates as the plan's steps make, so that schedules
     and unequal sub-epochs work, and `num_train_epochs` ends with the last of them. In
-    `compute_loss` and `training_step`, `loader.step_size` and `loader.cursor` are those of the
-    current micro-batch, though Trainer fetches a whole group of them ahead.
+    `compute_loss` and `training_step`, `loader.step_size`, `step_total`, `groups`, `shares` and
+    `cursor` are those of the current micro-batch, though Trainer fetches those of an update
+    together; without KeepState they are errors then.
 
     The state is in the checkpoint's trainer_state.json, which one process writes.
 
@@ -252,3 +253,34 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
     if saved is not None and not isinstance(trainer, _Kept):
         private("transformers", trainer, counts)
         _counted(feed, trainer.args, saved, str(checkpoint))
+
+
+def refuse_ahead(feed: Feed, frame: FrameType) -> None:
+    """Refuse to say which micro-batch the loop holds while more of its update were fetched.
+
+    Parameters
+    ----------
+    feed : Feed
+        Of the loader that is asked.
+    frame : types.FrameType
+        Of the function of transformers.trainer that goes through an update's micro-batches.
+    """
+    names = frame.f_locals
+    group, place = names["batch_samples"], names.get("i", 0)
+    if isinstance(group, _Group) or place + 1 >= len(group):
+        return
+    loaders = [names.get("train_dataloader"), names.get("epoch_dataloader")]
+    if feed in [_feed(loader) for loader in loaders]:
+        raise IndexPlanError(
+            "transformers.Trainer must have KeepState where a loader is asked which of an update's "
+            f"micro-batches the loop holds, as Trainer fetches them together; got none, and "
+            f"{len(group)} micro-batches; use "
+            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+        )
+
+
+def _feed(loader: Any) -> Feed | None:
+    """Return the feed of a loader, or of the batch sampler inside its wrappers."""
+    while loader is not None and not isinstance(getattr(loader, "feed", None), Feed):
+        loader = getattr(loader, "batch_sampler", None)
+    return None if loader is None else loader.feed

@@ -113,6 +113,25 @@ def counted_by_steps(resume_from_checkpoint: str = "checkpoint-7") -> None:
     made.set_initial_training_values(made.args, loader())
 
 
+def asked_ahead() -> None:
+    """Ask for the sources of a micro-batch where Trainer has fetched the next one too."""
+    import transformers
+
+    asked = loader(collate_fn=lambda samples: {"x": torch.tensor(samples)})
+
+    class Trainer(transformers.Trainer):
+        def get_train_dataloader(self) -> Any:
+            return asked
+
+        def training_step(self, *_: Any, **__: Any) -> Any:
+            return asked.step_size
+
+    options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
+    options |= {"gradient_accumulation_steps": 2, "num_train_epochs": 1}
+    arguments = transformers.TrainingArguments(output_dir=".", **options)
+    Trainer(model=torch.nn.Linear(1, 1), args=arguments).train()
+
+
 def on_ray() -> None:
     """Prepare a loader of another kind."""
     import indexplan_torch.ray
@@ -177,6 +196,13 @@ CASES: list[Case] = [
         "Trainer, counting its steps, would take for 1.4 on 1 rank; use "
         "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that "
         "saves too",
+    ),
+    (
+        "a micro-batch of an update that was fetched together",
+        asked_ahead,
+        "transformers.Trainer must have KeepState where a loader is asked which of an update's "
+        "micro-batches the loop holds, as Trainer fetches them together; got none, and 2 "
+        "micro-batches; use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))",
     ),
     (
         "another loader for Ray",
