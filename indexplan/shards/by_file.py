@@ -29,6 +29,7 @@ class File(NamedTuple):
     place: Place
     name: str
     num_bytes: int
+    stamp: str = ""
 
     def piece(self, start: int, stop: int) -> bytes:
         """Return the bytes [start, stop); raise if the file ends before."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, PlanFileError, counted
-from indexplan.shards.place import Local, Place
+from indexplan.shards.place import Found, Local, Place
 from indexplan.shards.shards import Shards, digest_of
 
 
@@ -22,6 +22,7 @@ class Entry(NamedTuple):
     num_bytes: int
     size: int
     said: Any
+    stamp: str = ""
 
 
 def shards_of(kind: str, place: Place, entries: list[Entry]) -> Shards:
@@ -34,6 +35,7 @@ def shards_of(kind: str, place: Place, entries: list[Entry]) -> Shards:
         digests=tuple(digest_of(canonical_json(each.said)) for each in entries),
         parts=(1,) * len(entries),
         sizes=[each.size for each in entries],
+        stamps=tuple(each.stamp for each in entries),
         path=place.path,
     )
 
@@ -83,15 +85,15 @@ def read_mds(place: Place, name: str, *, count: bool) -> Shards:
                 rule = f"list {found['basename']} with its {counted(held, 'sample')}"
                 raise _index_error(place, name, rule, size)
         num_bytes = _count(place, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
-        entries.append(Entry(names[0], num_bytes, size, each))
+        entries.append(Entry(names[0], num_bytes, size, each, there[found["basename"]].stamp))
     return shards_of("mds", place, entries)
 
 
 def _same_bytes(
-    place: Place, index: str, there: Mapping[str, int], name: str, num_bytes: Any
+    place: Place, index: str, there: Mapping[str, Found], name: str, num_bytes: Any
 ) -> None:
-    if there[name] != num_bytes:
-        rule = f"list {name} with its {counted(there[name], 'byte')}"
+    if there[name].num_bytes != num_bytes:
+        rule = f"list {name} with its {counted(there[name].num_bytes, 'byte')}"
         raise _index_error(place, index, rule, num_bytes)
 
 
@@ -110,7 +112,7 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
         if not isinstance(url, str):
             raise _index_error(place, name, "name the file of each shard", each)
         size = _count(place, name, f"the samples of {url}", each.get("nsamples"))
-        num_bytes = each.get("filesize")
+        num_bytes, stamp = each.get("filesize"), ""
         # for shards that are elsewhere, the index is trusted
         if "base" not in index and not re.match(r"/|[a-z][a-z0-9+.-]*:", url):
             there = place.find() if there is None else there
@@ -119,13 +121,13 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
                 raise _index_error(place, name, "name files that are there", url)
             if num_bytes is not None:
                 _same_bytes(place, name, there, path, num_bytes)
-            num_bytes = there[path]
+            num_bytes, stamp = there[path]
             if count and isinstance(place, Local) and (held := _in_tar(place, path)) != size:
                 rule = f"list {url} with its {counted(held, 'sample')}"
                 raise _index_error(place, name, rule, size)
         elif num_bytes is not None:
             _count(place, name, f"the bytes of {url}", num_bytes)
-        entries.append(Entry(url, num_bytes or 0, size, each))
+        entries.append(Entry(url, num_bytes or 0, size, each, stamp))
     return shards_of("wids", place, entries)
 
 
@@ -155,7 +157,7 @@ def read_zarr(place: Place, name: str) -> Shards:
     except (LookupError, TypeError, UnboundLocalError, ZeroDivisionError):
         rule = "be of an array with a first axis, and a regular grid of chunks"
         raise _index_error(place, name, rule, sorted(index)) from None
-    for file, num_bytes in sorted(place.find().items()):
+    for file, (num_bytes, _) in sorted(place.find().items()):
         # c/2/0, c.2.0, 2/0 or 2.0: the row of chunks is the first number
         found = re.fullmatch(r"(?:c[/.])?(\d+)(?:[/.]\d+)*", file)
         if found and int(found[1]) < len(held):

@@ -6,8 +6,9 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from indexplan.errors import path_text
 from indexplan.files.stores.open import folder_of
@@ -15,6 +16,33 @@ from indexplan.files.stores.publish import explained
 from indexplan.files.stores.remote import Remote
 
 WILD = re.compile(r"[*?\[]")
+# what stores say of a file's content, and of the time when it was written
+TAGS = ("ETag", "etag", "blob_id", "sha")
+TIMES = (
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "Last-Modified",
+    "updated",
+    "modified",
+    "created",
+)
+
+
+class Found(NamedTuple):
+    """A file: its bytes, and what its place says of its content, or "" if it says nothing."""
+
+    num_bytes: int
+    stamp: str
+
+
+def stamp_of(said: Mapping[str, Any]) -> str:
+    """Return the stamp of a file by what a store says about it."""
+    for kind, names in (("tag", TAGS), ("time", TIMES)):
+        for name in names:
+            if said.get(name):
+                return f"{kind}:{said[name]}"
+    return ""
 
 
 class Local:
@@ -34,10 +62,19 @@ class Local:
         with explained("readable", self.root):
             return [path.name for path in self.root.iterdir()]
 
-    def find(self, pattern: str | None = None) -> dict[str, int]:
-        """Return the sizes of all files below, or of those that match, by their names."""
+    def find(self, pattern: str | None = None) -> dict[str, Found]:
+        """Return all files below, or those that match, by their names."""
         with explained("readable", self.root):
-            return {name: (self.root / name).stat().st_size for name in self._names(pattern)}
+            return {name: self._look(name) for name in self._names(pattern)}
+
+    def _look(self, name: str) -> Found:
+        found = (self.root / name).stat()
+        return Found(found.st_size, f"time:{found.st_mtime_ns}")
+
+    def stamp(self, name: str) -> str:
+        """Return the stamp of a file as it is now."""
+        with explained("readable", self.root / name):
+            return self._look(name).stamp
 
     def _names(self, pattern: str | None) -> Iterator[str]:
         if pattern is not None:
@@ -63,8 +100,8 @@ class Local:
 class Bucket(Remote):
     """A place in an object store."""
 
-    def find(self, pattern: str | None = None) -> dict[str, int]:
-        """Return the sizes of all files below, or of those that match, by their names."""
+    def find(self, pattern: str | None = None) -> dict[str, Found]:
+        """Return all files below, or those that match, by their names."""
         with self._explained("readable") as (store, root):
             try:
                 if pattern is None:
@@ -74,10 +111,15 @@ class Bucket(Remote):
             except FileNotFoundError:
                 return {}
             return {
-                path[len(root) :].strip("/"): int(file["size"] or 0)
+                path[len(root) :].strip("/"): Found(int(file["size"] or 0), stamp_of(file))
                 for path, file in found.items()
                 if file["type"] == "file"
             }
+
+    def stamp(self, name: str) -> str:
+        """Return the stamp of a file as it is now."""
+        with self._explained("readable", name) as (store, path):
+            return stamp_of(store.info(path))
 
 
 Place = Local | Bucket
@@ -91,18 +133,19 @@ def place_of(path: str | os.PathLike[str]) -> tuple[Place, str | None]:
     parts = [root, *pattern]
     wild = next((at for at, part in enumerate(parts) if WILD.search(part)), None)
     if wild is None:
-        return _place(text), None
+        return place_at(text), None
     before = scheme + mark + ("/".join(parts[:wild]) or ("/" if rest.startswith("/") else "."))
-    return _place(before), "/".join(parts[wild:])
+    return place_at(before), "/".join(parts[wild:])
 
 
 def within(place: Place) -> tuple[Place, str]:
     """Return the place that a file is in, and its name there."""
     folder, _, name = place.path.rstrip("/").rpartition("/")
-    return _place(folder or ("/" if place.path.startswith("/") else ".")), name
+    return place_at(folder or ("/" if place.path.startswith("/") else ".")), name
 
 
-def _place(path: str) -> Place:
+def place_at(path: str) -> Place:
+    """Return the place of a folder or URL."""
     folder = folder_of(path)
     return Bucket(path) if folder is None else Local(folder)
 

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from indexplan.once import once
 from indexplan.orders.base import as_int64
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.shard_shuffle import sizes_of
-from indexplan.shards.place import place_of
+from indexplan.shards.place import place_at, place_of
 
 FORMAT, VERSION = "indexplan-shards", 1
 SHARDS = "shards"  # the last word of their identity's kind
@@ -30,6 +31,7 @@ CURE = "pass what Shards.to_json returned, or read the sizes again with shard_si
 
 _LISTS: dict[str, type] = {"files": str, "num_bytes": int, "digests": str, "parts": int}
 _FIELDS = ("format", "version", "kind", "whole_files", *_LISTS, "sizes")
+_STAMPED = ("stamps", "stamped_in")  # of a place; optional
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,6 +60,10 @@ class Shards(Answer):
         How many samples each shard has.
     path : str, optional
         The folder or URL that the shards are in. It is not part of the identity, and not saved.
+    stamps : sequence of str, optional
+        What that place says of each file's content: a store's ETag, or else the time at which the
+        file was written; "" where it says nothing. A file that has another stamp when it is fetched
+        was replaced. Not part of the identity, as a copy may have others.
 
     Raises
     ------
@@ -85,6 +91,7 @@ class Shards(Answer):
     parts: tuple[int, ...]
     sizes: Column
     path: str = field(default="", repr=False)
+    stamps: tuple[str, ...] = field(default=(), repr=False)
 
     if TYPE_CHECKING:
 
@@ -99,12 +106,14 @@ class Shards(Answer):
             parts: Sequence[int],
             sizes: Numbers,
             path: str = "",
+            stamps: Sequence[str] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
         sizes, _ = sizes_of(self.sizes)
         object.__setattr__(self, "sizes", sizes)
-        for name in _LISTS:
+        object.__setattr__(self, "stamps", tuple(self.stamps) or ("",) * len(self.files))
+        for name in (*_LISTS, "stamps"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
             if len(getattr(self, name)) != len(self.files):
                 rule, got = f"as many as its files, {len(self.files)}", len(getattr(self, name))
@@ -258,11 +267,40 @@ class Shards(Answer):
         said = ((*of, sizes[at : at + of[-1]].tobytes()) for *of, at in each)
         return {name: tuple(of) for name, of in zip(self.files, said, strict=True)}
 
+    def stamp(self, file: int) -> str:
+        """Return what the place of the shards says now of a file's content.
+
+        Parameters
+        ----------
+        file : int
+            0 <= file < len(files).
+
+        Returns
+        -------
+        str
+            As in `stamps`: if the file was not replaced since, the same text.
+
+        Raises
+        ------
+        PlanFileError
+            If the file is not there, or cannot be asked for.
+        IndexPlanError
+            If the shards have no path, or there is no such file.
+        """
+        number = integer("file", file, 0, len(self.files), "pass a position in files")
+        if not self.path:
+            raise wrong("shards", "in a place", "no path", "use Shards.from_json(text, path=...)")
+        return place_at(self.path).stamp(self.files[number])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the shards as JSON types."""
         fields = {name: getattr(self, name) for name in ("kind", "whole_files", *_LISTS)}
         lists = {name: list(of) if isinstance(of, tuple) else of for name, of in fields.items()}
-        return {"format": FORMAT, "version": VERSION, **lists, "sizes": self.sizes.array.tolist()}
+        noted: dict[str, Any] = {}
+        if any(self.stamps) and self.path:
+            noted = {"stamps": list(self.stamps), "stamped_in": _digest_of_place(self.path)}
+        sizes = self.sizes.array.tolist()
+        return {"format": FORMAT, "version": VERSION, **lists, "sizes": sizes, **noted}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], path: str = "") -> Shards:
@@ -270,19 +308,24 @@ class Shards(Answer):
         what = "shards"
         if not isinstance(data, Mapping):
             raise wrong(what, "an object", data, CURE)
-        check_fields(what, data, _FIELDS, CURE)
+        noted = _STAMPED if any(name in data for name in _STAMPED) else ()
+        check_fields(what, data, (*_FIELDS, *noted), CURE)
         if (data["format"], data["version"]) != (FORMAT, VERSION):
             rule = f"format {FORMAT}, version {VERSION}"
             raise wrong(what, f"of {rule}", [data["format"], data["version"]], CURE)
-        for name, kind in {"kind": str, "whole_files": bool}.items():
+        scalars = {"kind": str, "whole_files": bool, **({"stamped_in": str} if noted else {})}
+        for name, kind in scalars.items():
             if type(data[name]) is not kind:
                 raise wrong(f"{name} of shards", f"a {kind.__name__}", data[name], CURE)
-        for name, kind in {**_LISTS, "sizes": int}.items():
+        for name, kind in {**_LISTS, "sizes": int, **({"stamps": str} if noted else {})}.items():
             values = data[name]
             if not isinstance(values, list) or any(type(each) is not kind for each in values):
                 raise wrong(f"{name} of shards", f"a list of {kind.__name__}", values, CURE)
         fields = {name: data[name] for name in _FIELDS if name not in ("format", "version")}
-        return cls(**fields, path=place_of(path)[0].path if path else "")
+        place = place_of(path)[0].path if path else ""
+        # a copy that lies elsewhere has other stamps
+        here = noted and place and data["stamped_in"] == _digest_of_place(place)
+        return cls(**fields, path=place, stamps=data["stamps"] if here else ())
 
     def to_json(self) -> str:
         """Return the shards as JSON text, to save instead of reading the files again."""
@@ -325,6 +368,11 @@ def _checked(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
         cure = "pass numbers in that range"
         raise wrong(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
     return array
+
+
+def _digest_of_place(path: str) -> str:
+    place = path if "://" in path else str(Path(path).resolve())
+    return _sha256(place)[:DIGEST]
 
 
 def digest_of(data: bytes | str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from indexplan.errors import PlanFileError, check_callable, did_you_mean, integer, wrong
 from indexplan.shards.by_file import READERS, SUFFIXES, File, Read
 from indexplan.shards.by_index import read_lance, read_mds, read_object, read_wids, read_zarr
-from indexplan.shards.place import Place, place_of, within
+from indexplan.shards.place import Found, Place, place_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
 NUM_THREADS = 16  # more than there are cores, as they wait for a disk or a store
@@ -114,15 +114,15 @@ def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
         got = f"{place.path}, which holds several ({min(several)})"
         raise wrong("path", "that of one dataset", got, "pass one of its folders")
     shown = {
-        name: num_bytes
-        for name, num_bytes in (place.find() if names else {}).items()
+        name: found
+        for name, found in (place.find() if names else {}).items()
         if PurePosixPath(name).suffix in SUFFIXES and not re.search(r"(^|/)[._]", name)
     }
     return _sorted(place, shown)
 
 
-def _sorted(place: Place, sizes: Mapping[str, int]) -> list[File]:
-    return [File(place, name, num_bytes) for name, num_bytes in sorted(sizes.items())]
+def _sorted(place: Place, files: Mapping[str, Found]) -> list[File]:
+    return [File(place, name, *found) for name, found in sorted(files.items())]
 
 
 def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
@@ -146,8 +146,8 @@ def _of_hugging_face(place: Place, name: str, fields: Mapping[str, Any]) -> list
     """Return the files of a dataset that `save_to_disk` wrote, in its order."""
     try:
         names = [each["filename"] for each in fields["_data_files"]]
-        sizes = place.find("*.arrow")
-        return [File(place, each, sizes[each]) for each in names]
+        there = place.find("*.arrow")
+        return [File(place, each, *there[each]) for each in names]
     except (KeyError, TypeError) as error:
         text = f"{place.path}/{name} must list files that are there; got {error}"
         raise PlanFileError(f"{text}; restore them, or save the dataset again") from None
@@ -198,5 +198,6 @@ def _read(
         digests=tuple(read.digest for read in said),
         parts=tuple(map(len, sizes)),
         sizes=[size for each in sizes for size in each],
+        stamps=tuple(file.stamp for file in files),
         path=files[0].place.path,
     )

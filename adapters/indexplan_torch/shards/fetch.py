@@ -93,14 +93,14 @@ class Attempt:
     def _fetch(self, path: Path, temporary: Path) -> None:
         """Fetch the shard, check it, sync it, and give it its name."""
         try:
-            num_bytes = self.source.fetch(self.shard, temporary, self._hear)
+            came = self.source.fetch(self.shard, temporary, self._hear)
         except OSError as error:
             if error.errno not in LOCAL:
                 raise
             self.failed, self.final = disk_message(path.parents[1], error), True
             return
         self.fetched = True
-        self.failed = self.source.problem(self.shard, temporary)
+        self.failed = self.source.problem(self.shard, temporary, came)
         if self.failed is not None:
             return
         try:
@@ -108,11 +108,11 @@ class Attempt:
                 os.fsync(file.fileno())
             if self.left:
                 return
-            self.count(self.shard, num_bytes)
+            self.count(self.shard, came.num_bytes)
             try:
                 temporary.replace(path)
             except OSError:
-                self.count(self.shard, -num_bytes)
+                self.count(self.shard, -came.num_bytes)
                 raise
         except OSError as error:
             self.failed = disk_message(path.parents[1], error)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import glob
+import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +21,7 @@ from indexplan_torch.arguments import number_of
 
 BLOCK = 4096  # bytes that file systems give a file at a time
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
+DIGEST = 32  # hexadecimal digits of a footer's digest
 PIECE = 2**26  # bytes of a row group that are held in memory
 FOOTERS = 2**26  # bytes of footers that are kept, so that a file's is fetched once
 CHECKED = {"parquet", "arrow", "npy"}  # kinds whose files tell what they hold
@@ -34,11 +38,36 @@ class StalledError(Exception):
     """A fetch that brings no more bytes; the message says for how long."""
 
 
+class AnswerError(Exception):
+    """An answer of more or fewer bytes than were asked for; the message says of how many."""
+
+
+class WrongFileError(Exception):
+    """A file that is not the one that it should be; the message says why, and what to do."""
+
+
 class Footer(NamedTuple):
     """The end of a Parquet file, and where its row groups start and stop."""
 
     data: bytes
     parts: list[tuple[int, int]]
+    stamp: str
+    """Of the file, before its footer was read."""
+
+
+class Fetched(NamedTuple):
+    """What a fetch has written to a file."""
+
+    num_bytes: int
+    """That came, with those of the footer if it was read."""
+    before: str
+    after: str
+    """Stamps of the file that they came from, before and after they came."""
+
+
+def same_stamp(one: str, other: str) -> bool:
+    """Return whether two stamps may be those of one file; those of two kinds tell nothing."""
+    return one == other or one.partition(":")[0] != other.partition(":")[0]
 
 
 class Source:
@@ -53,10 +82,14 @@ class Source:
 
     def __init__(self, shards: Shards, place: str) -> None:
         self.shards = shards
+        self._stamped = replace(shards, path=place)  # wherever this process goes
         self.store, self.root = url_to_fs(place)
         self._files = {name: number for number, name in enumerate(shards.files)}
         self._footers: OrderedDict[str, Footer] = OrderedDict()
         self._on_disk: dict[int, int] = {}  # of row groups
+        # of each file once it is known, by shards or by what was fetched of it
+        self._stamps = {at: each for at, each in enumerate(shards.stamps) if each}
+        self._noting = threading.Lock()
 
     def file(self, shard: int) -> tuple[str, int, int]:
         """Return the file that a shard is in: its name, its number, and its size in bytes."""
@@ -72,72 +105,99 @@ class Source:
 
     def look(self, shard: int) -> int:
         """Find out how many bytes a row group takes; return how many bytes that has fetched."""
-        name, _, num_bytes = self.file(shard)
-        if name in self._footers:
-            footer, fetched = self._footers[name], 0
-        else:
-            footer = self._read_footer(name, num_bytes)
+        return self._look(shard)[1]
+
+    def _look(self, shard: int) -> tuple[Footer, int]:
+        """Return the footer of a row group's file, and how many bytes that has fetched."""
+        name, number, num_bytes = self.file(shard)
+        footer, fetched = self._footers.get(name), 0
+        if footer is None:
+            footer = self._read_footer(name, number, num_bytes)
             fetched = max(len(footer.data), min(TAIL, num_bytes))
             self._footers[name] = footer
-            while sum(len(each.data) for each in self._footers.values()) > FOOTERS:
+            while sum(len(each.data) for each in [*self._footers.values()]) > FOOTERS:
                 self._footers.popitem(last=False)
         _, part = self.shards.part(shard)
         start, stop = footer.parts[part]
         self._on_disk[shard] = stop - start + len(footer.data) + 3 * BLOCK  # where blocks are cut
-        return fetched
+        return footer, fetched
 
-    def _read_footer(self, name: str, num_bytes: int) -> Footer:
+    def _read_footer(self, name: str, number: int, num_bytes: int) -> Footer:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = f"{self.root}/{name}"
-        tail = self.store.cat_file(path, start=max(0, num_bytes - TAIL), end=num_bytes)
+        stamp = self._stamps.get(number) or self._stamped.stamp(number)
+        tail = self.piece(name, max(0, num_bytes - TAIL), num_bytes)
         size = 8 + int.from_bytes(tail[-8:-4], "little")
         if size > len(tail):
-            tail = self.store.cat_file(path, start=max(0, num_bytes - size), end=num_bytes)
+            tail = self.piece(name, max(0, num_bytes - size), num_bytes)
         footer = bytes(tail[-size:])
+        if hashlib.sha256(footer).hexdigest()[:DIGEST] != self.shards.digests[number]:
+            raise WrongFileError(_other_footer(f"{self.shards.path}/{name}"))
         found = pq.read_metadata(pa.BufferReader(footer))
-        return Footer(footer, [_extent(found.row_group(i)) for i in range(found.num_row_groups)])
+        parts = [_extent(found.row_group(i)) for i in range(found.num_row_groups)]
+        return Footer(footer, parts, stamp)
 
-    def fetch(self, shard: int, path: Path, tell: Callable[[int], None]) -> int:
-        """Write a shard to a file, calling tell(num_bytes) as they come; return how many came."""
-        name, _, num_bytes = self.file(shard)
+    def piece(self, name: str, start: int, stop: int) -> bytes:
+        """Return the bytes [start, stop) of a file, all of them."""
+        data: bytes = self.store.cat_file(f"{self.root}/{name}", start=start, end=stop)
+        if len(data) != stop - start:
+            raise AnswerError(f"{len(data)} bytes instead of the {stop - start} asked for")
+        return data
+
+    def fetch(self, shard: int, path: Path, tell: Callable[[int], None]) -> Fetched:
+        """Write a shard to a file, calling tell(num_bytes) as they come."""
+        name, number, num_bytes = self.file(shard)
         source = f"{self.root}/{name}"
         if self.shards.whole_files:
             # stop at the expected size: a file that has grown would fill the disk
             watch = _Watch(tell, num_bytes)
+            stamp = self._stamps.get(number) or self._stamped.stamp(number)
             if isinstance(self.store, LocalFileSystem):  # its own get_file calls no callback
                 AbstractFileSystem.get_file(self.store, source, str(path), callback=watch)
             else:
                 self.store.get_file(source, str(path), callback=watch)
-            return path.stat().st_size
-        fetched = self.look(shard)
+            return Fetched(path.stat().st_size, stamp, self._stamped.stamp(number))
+        footer, fetched = self._look(shard)
         _, part = self.shards.part(shard)
-        footer = self._footers[name]
         start, stop = footer.parts[part]
         with path.open("wb") as file:  # with holes where the other row groups are
             file.write(b"PAR1")
             for at in range(start, stop, PIECE):
-                data = self.store.cat_file(source, start=at, end=min(at + PIECE, stop))
+                data = self.piece(name, at, min(at + PIECE, stop))
                 tell(len(data))
                 fetched += len(data)
                 file.seek(at)
                 file.write(data)
             file.seek(num_bytes - len(footer.data))
             file.write(footer.data)
-        return fetched
+        return Fetched(fetched, footer.stamp, self._stamped.stamp(number))
 
-    def problem(self, shard: int, path: Path) -> str | None:
+    def problem(self, shard: int, path: Path, came: Fetched) -> str | None:
         """Return what is wrong with a file that was fetched; None if it is what it should be."""
         name, number, num_bytes = self.file(shard)
         where = f"{self.shards.path}/{name}"
         if (size := path.stat().st_size) != num_bytes:
             return f"{where} must hold {num_bytes} bytes, as shards says; got {size}; {RESTORE}"
-        if self.shards.kind not in CHECKED:
-            return None
-        whole = self.shards.whole_files
+        if self.shards.whole_files and self.shards.kind in CHECKED:
+            problem = self._problem_inside(shard, path, where)
+            if problem is not None:
+                return problem
+        if same_stamp(came.before, came.after):
+            with self._noting:  # one for all shards of a file, some of which may come just now
+                if same_stamp(self._stamps.setdefault(number, came.before), came.before):
+                    return None
+        self._footers.pop(name, None)  # read again
+        return (
+            f"{where} must be the file that shards was made from; got one that was written since; "
+            f"{RESTORE}"
+        )
+
+    def _problem_inside(self, shard: int, path: Path, where: str) -> str | None:
+        """Return what is wrong with the samples of a whole file, or with its footer or header."""
+        _, number, _ = self.file(shard)
         try:
-            found = shard_sizes(glob.escape(str(path)), kind=self.shards.kind, whole_files=whole)
+            found = shard_sizes(glob.escape(str(path)), kind=self.shards.kind, whole_files=True)
         except IndexPlanError:
             kind = f"must be a {self.shards.kind} file, as shards says"
             return f"{where} {kind}; got one that is damaged; {RESTORE}"
@@ -148,10 +208,7 @@ class Source:
             got = f"{sum(sizes)} in {len(sizes)}"
             return f"{where} must hold {held}, as shards says; got {got}; {RESTORE}"
         if found.digests[0] != self.shards.digests[number]:
-            return (
-                f"{where} must be the file that shards was made from; got one with as many bytes, "
-                f"but another footer or header; {RESTORE}"
-            )
+            return _other_footer(where)
         return None
 
     def fetch_message(self, shard: int, error: Exception, tries: int) -> str:
@@ -160,7 +217,10 @@ class Source:
         where = f"{self.shards.path}/{name}"
         if isinstance(error, LeftError):
             return f"{where} must hold {num_bytes} bytes, as shards says; got more; {RESTORE}"
-        got = str(error) if isinstance(error, StalledError) else type(error).__name__
+        if isinstance(error, WrongFileError):
+            return str(error)
+        said = isinstance(error, StalledError | AnswerError)
+        got = str(error) if said else type(error).__name__
         times = f"{tries} time{'s' * (tries != 1)}"
         return (
             f"shard {shard}, {where}, must be fetched before its batch; got {got}, {times}; "
@@ -185,6 +245,13 @@ class _Watch(Callback):  # type: ignore[misc]  # fsspec is not typed
     def absolute_update(self, value: int) -> None:
         """Take the number of all bytes written so far, which Azure's file system reports."""
         self.relative_update(value - self.done)
+
+
+def _other_footer(where: str) -> str:
+    return (
+        f"{where} must be the file that shards was made from; got one with as many bytes, but "
+        f"another footer or header; {RESTORE}"
+    )
 
 
 def _extent(group: Any) -> tuple[int, int]:

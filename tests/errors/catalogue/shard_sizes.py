@@ -371,6 +371,16 @@ CASES: list[Case] = [
         f"sizes of shards must be as many as its files have shards, 2; got 1; {JSON}",
     ),
     (
+        "a stamp of shards without a path",
+        lambda: ip.Shards.from_dict(edited().to_dict()).stamp(0),
+        "shards must be in a place; got 'no path'; use Shards.from_json(text, path=...)",
+    ),
+    (
+        "a stamp of no file",
+        lambda: edited().stamp(1),
+        "file must be the integer 0; got 1; pass a position in files",
+    ),
+    (
         "shards of no list",
         lambda: edited(sizes=NO_NUMBER),
         f"sizes of shards must be a list of int; got 'two'; {JSON}",

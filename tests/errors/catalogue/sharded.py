@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,14 @@ CASES: list[Case] = [
         lambda: changed(other_values),
         "./b.npy must be the file that shards was made from; got one with as many bytes, but "
         f"another footer or header; {RESTORE}",
+    ),
+    (
+        "a shard that was written again",
+        lambda: changed(
+            lambda path: (np.save(path, np.arange(1000)[::-1]), os.utime(path, (0, 0)))
+        ),
+        "./b.npy must be the file that shards was made from; got one that was written since; "
+        + RESTORE,
     ),
     (
         "a damaged shard",

@@ -1,0 +1,143 @@
+"""Files that are replaced while shards of them are fetched, and answers that are too short."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import indexplan as ip
+from indexplan_torch import ShardedDataset, ShardFile, open_parquet
+from tests.support.remote import server, store
+from tests.together.sharded_runs import at
+
+__all__ = ["server"]  # a fixture
+
+RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
+SINCE = f"must be the file that shards was made from; got one that was written since; {RESTORE}"
+
+
+def write(path: Path, first: int) -> None:
+    """Write 1,000 rows in ten row groups; the footer is the same whatever the rows are."""
+    rows = pa.table({"id": np.arange(first, first + 1000)})
+    options: dict[str, Any] = {"compression": "none", "write_statistics": False}
+    pq.write_table(rows, path, row_group_size=100, use_dictionary=False, **options)
+
+
+def rows_of(file: ShardFile) -> Any:
+    """Return the rows of an array's file."""
+    return np.load(file.path)
+
+
+class Made:
+    """Makes datasets, and ends the threads that fetch for them."""
+
+    def __init__(self, cache_dir: Path) -> None:
+        self.cache_dir = cache_dir
+        self.made: list[ShardedDataset] = []
+
+    def __call__(self, shards: ip.Shards, open_shard: Any = open_parquet) -> ShardedDataset:
+        """Make a dataset that tries a fetch twice, at once."""
+        options: dict[str, Any] = {"cache_dir": self.cache_dir, "cache_bytes": 10**7, "tries": 2}
+        self.made.append(ShardedDataset(shards, open_shard, **options))
+        self.made[-1].settings = self.made[-1].settings._replace(pause=0.01)
+        return self.made[-1]
+
+    def end(self) -> None:
+        """End what fetches, as processes do at their end."""
+        for each in self.made:
+            if each._fetcher is not None:
+                each._fetcher.stop()
+
+
+@pytest.fixture
+def dataset_of(tmp_path: Path) -> Iterator[Made]:
+    """Datasets that share a folder."""
+    made = Made(tmp_path / "cache")
+    yield made
+    made.end()
+
+
+def refused(data: ShardedDataset, index: int) -> str:
+    """The message with which a sample is refused."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        data[index]
+    return str(error.value)
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+@pytest.mark.parametrize("whole_files", [False])
+def test_rewritten_file(dataset_of: Made, tmp_path: Path, stamped: bool, whole_files: bool) -> None:
+    """A file written again with the same footer is refused, until its sizes are read again."""
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.parquet", 0)
+    options: dict[str, Any] = {"whole_files": whole_files}
+    shards = ip.shard_sizes(tmp_path / "*.parquet", **options)
+    if not stamped:
+        fields = {**shards.to_dict()}
+        shards = ip.Shards.from_dict({k: fields[k] for k in fields if "stamp" not in k}, tmp_path)
+    data = dataset_of(shards)
+    assert (5, 7) == (data[5]["id"], data[1007]["id"])
+    write(tmp_path / "a.parquet", 10**6)
+    os.utime(tmp_path / "a.parquet", ns=(0, 123456789))
+    assert 7 == data[1007]["id"]
+    if whole_files:  # that is here already, as it was
+        assert 555 == data[555]["id"]
+    else:
+        assert f"{tmp_path}/a.parquet {SINCE}" == refused(data, 555)
+    dataset_of.end()
+    now = ip.shard_sizes(tmp_path / "*.parquet", **options)
+    assert shards == now
+    assert 10**6 + 555 == dataset_of(now)[555]["id"]
+
+
+def test_other_values_since_the_sizes(dataset_of: Made, tmp_path: Path) -> None:
+    """An array of other values in the same shape is refused, and never gets a shard's name."""
+    np.save(tmp_path / "a.npy", np.arange(100))
+    shards = ip.shard_sizes(tmp_path / "a.npy")
+    np.save(tmp_path / "a.npy", np.arange(100)[::-1])
+    os.utime(tmp_path / "a.npy", ns=(0, 123456789))
+    assert f"{tmp_path}/a.npy {SINCE}" == refused(dataset_of(shards, rows_of), 3)
+    assert [] == [*tmp_path.glob("cache/*/shards/*")]
+
+
+def test_rewritten_in_a_store(server: str, dataset_of: Made, tmp_path: Path) -> None:
+    """A store's tags are noted with the sizes, and tell that a file was written again."""
+    assert server
+    for number, place in ((0, "before"), (10**6, "after")):
+        (tmp_path / place).mkdir()
+        write(tmp_path / place / "a.parquet", number)
+    before, after = ((tmp_path / each / "a.parquet").read_bytes() for each in ("before", "after"))
+    assert len(before) == len(after)
+    url = "s3://bucket/rewritten/a.parquet"
+    store().pipe_file(url, before)
+    shards = at(ip.shard_sizes(url), "s3://bucket/rewritten")
+    data = dataset_of(shards)
+    assert 5 == data[5]["id"]
+    store().pipe_file(url, after)
+    assert f"{url} {SINCE}" == refused(data, 555)
+    dataset_of.end()
+    assert f"{url} {SINCE}" == refused(dataset_of(shards), 555)
+    store().pipe_file(url, before)
+    assert 555 == dataset_of(shards)[555]["id"]
+
+
+def test_short_answers(server: str, dataset_of: Made, tmp_path: Path) -> None:
+    """A piece of a file with fewer bytes than were asked for is refused, not filled with zeros."""
+    assert server
+    write(tmp_path / "a.parquet", 0)
+    url = "s3://bucket/shorter_download/a.parquet"
+    store().put(str(tmp_path / "a.parquet"), url)
+    shards = at(ip.shard_sizes(tmp_path / "a.parquet"), "s3://bucket/shorter_download")
+    num_bytes = shards.num_bytes[0]
+    assert refused(dataset_of(shards), 555) == (
+        f"shard 5, {url}, must be fetched before its batch; got {num_bytes - 100} bytes instead of "
+        f"the {num_bytes} asked for, 2 times; check the store and the credentials, then run again: "
+        "whole shards are kept"
+    )
