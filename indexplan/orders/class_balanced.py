@@ -102,7 +102,8 @@ class ClassBalanced(ByClass):
         """How often a row reads each class; None if that is once."""
         if self.weights is None:
             return None
-        weights, num = self.weights.array, len(self._table.labels)
+        weights, num = self.weights.array.copy(), len(self._table.labels)
+        self.weights.check_file()
         if len(weights) != num:
             raise wrong("weights", f"{num} numbers, one for each class", len(weights), CURE)
         bad = ~(np.isfinite(weights) & (weights >= 0))

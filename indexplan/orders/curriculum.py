@@ -103,6 +103,7 @@ def curriculum(
     sources = {f"bin {i}": Shuffle(size, seed=_seed(seed, i)) for i, size in enumerate(sizes)}
     mixture = Mixture(sources, phases, epoch_size=epoch_size, seed=seed)
     by_difficulty = np.argsort(numbers, kind="stable")
+    column.check_file()
     short = by_difficulty.astype("<u4") if n <= 2**32 else by_difficulty
     return Subset(mixture, Column(short), n)
 

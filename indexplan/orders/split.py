@@ -116,6 +116,7 @@ class Part(Order):
         if self.groups is None:
             return None
         values, group = np.unique(self.groups.array, return_inverse=True)
+        self.groups.check_file()  # else parts of one split might be of different groups
         if len(values) != sum(self.sizes):
             rule = f"{len(values)}, the number of groups"
             raise wrong("the sum of sizes", rule, sum(self.sizes), CURE)
@@ -204,7 +205,7 @@ class Split(Mapping[str, Part]):
         num_samples = check_num_samples(num_samples)
         column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
-        total = num_samples if column is None else len(np.unique(column.array))
+        total = num_samples if column is None else _num_groups(column)
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
@@ -265,6 +266,13 @@ def folds(
         )
         for i in range(k)
     ]
+
+
+def _num_groups(column: Column) -> int:
+    """Return how many different groups a column has."""
+    num = len(np.unique(column.array))
+    column.check_file()
+    return num
 
 
 def _shuffled(n: int, seed: int, starts: Int64, stops: Int64) -> Int64:

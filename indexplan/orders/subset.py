@@ -87,6 +87,7 @@ class Subset(Layer):
             low, high = min(indices[0], indices[-1]), max(indices[0], indices[-1])
         else:
             low, high = int(indices.array.min()), int(indices.array.max())
+            indices.check_file()
         if not 0 <= low <= high < num_samples:
             rule = f"numbers of samples, from 0 to {num_samples - 1}"
             raise wrong("indices", rule, low if low < 0 else high, CURE)
@@ -150,14 +151,9 @@ class Subset(Layer):
             return True
         if isinstance(self.indices, Order):
             return self.indices.traits.reads != "any"
-        kept = self.indices.array
-        if (kept[1:] > kept[:-1]).all():
-            return True
-        if self.num_samples <= 64 * len(kept):
-            seen = np.zeros(self.num_samples, np.bool_)
-            seen[kept] = True
-            return int(np.count_nonzero(seen)) == len(kept)
-        return len(np.unique(kept)) == len(kept)
+        different = _all_different(self.indices.array, self.num_samples)
+        self.indices.check_file(gone=True)
+        return different
 
     @once
     def _sorted(self) -> tuple[Any, Any]:
@@ -166,7 +162,9 @@ class Subset(Layer):
         if (kept[1:] >= kept[:-1]).all():
             return kept, None
         places = np.argsort(kept, kind="stable")
-        return kept[places], places
+        rising = kept[places]
+        self.indices.check_file(gone=True)  # type: ignore[union-attr]
+        return rising, places
 
     def num_units(self, epoch: int) -> int:
         """Return the number of units of the order inside."""
@@ -245,6 +243,17 @@ class Subset(Layer):
         which, numbers = self._named(indices)
         positions, offsets = self.order._locate_all(epoch, numbers)  # noqa: SLF001
         return sorted_reads(np.repeat(which, np.diff(offsets)), positions, len(indices))
+
+
+def _all_different(kept: NDArray[Any], num_samples: int) -> bool:
+    """Return whether no sample is listed twice."""
+    if (kept[1:] > kept[:-1]).all():
+        return True
+    if num_samples <= 64 * len(kept):
+        seen = np.zeros(num_samples, np.bool_)
+        seen[kept] = True
+        return int(np.count_nonzero(seen)) == len(kept)
+    return len(np.unique(kept)) == len(kept)
 
 
 def _written(kept: range, num_samples: int) -> range:

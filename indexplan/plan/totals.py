@@ -24,7 +24,7 @@ def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step:
         rule = "None, as the order cuts samples and a step reads parts of them"
         cure = "multiply step_size by the order's length for tokens, or add up plan.spans"
         raise wrong("a column to sum", rule, column, cure)
-    numbers = None if column is None else _numbers(column, plan.order.num_samples)
+    kept, numbers = (None, None) if column is None else _numbers(column, plan.order.num_samples)
     steps = steps_of(plan, epoch, sub_epoch)
     total = 0
     for where in valid_positions(steps, step_of(plan, steps, step)):
@@ -32,24 +32,25 @@ def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step:
             total += _sum(numbers[plan.order._take(*where)])  # noqa: SLF001 (runs of the plan's own)
         else:
             total += int(plan.order._offsets(*where)[-1])  # noqa: SLF001
-    if isinstance(column, Column):
-        column.check_file(gone=True)
+    if kept is not None:
+        kept.check_file(gone=True)
     if not -(2**63) <= total < 2**63:
         cure = "count in larger units, or use smaller batches"
         raise wrong("the sum of a step", "from -2**63 to 2**63 - 1", total, cure)
     return total
 
 
-def _numbers(column: Any, num_samples: int) -> NDArray[Any]:
-    """Return a number for each sample, without copying an array or a mapped file."""
+def _numbers(column: Any, num_samples: int) -> tuple[Column | None, NDArray[Any]]:
+    """Return a number for each sample, and their column; an array or mapped file is not copied."""
     array = isinstance(column, np.ndarray) and not isinstance(column, np.ma.MaskedArray)
     plain = array and column.dtype.kind in "iu" and column.ndim == 1
-    row: NDArray[Any] = column if plain else Column.of(column, INTEGERS, "a column to sum").array
+    kept = None if plain else Column.of(column, INTEGERS, "a column to sum")
+    row: NDArray[Any] = column if kept is None else kept.array
     if len(row) != num_samples:
         rule = f"{num_samples} numbers, one for each sample"
         cure = "pass a number for each sample of the dataset, or None to count samples"
         raise wrong("a column to sum", rule, len(row), cure)
-    return row
+    return kept, row
 
 
 def valid_positions(steps: Steps, step: int) -> list[tuple[int, Int64, Int64]]:

@@ -111,6 +111,9 @@ class Shards(Answer):
 
     def __post_init__(self) -> None:
         sizes, _ = sizes_of(self.sizes)
+        if sizes.path is not None:  # copied, as files' names take more, so that no edit is read
+            mapped, sizes = sizes, Column(sizes.array)
+            mapped.check_file()
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "stamps", tuple(self.stamps) or ("",) * len(self.files))
         for name in (*_LISTS, "stamps"):

@@ -1,0 +1,203 @@
+"""A column whose file is written over: every answer is that of the old numbers, or a refusal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+
+N = 12
+SMALL = np.array([3, 1, 2, 3, 1, 2, 4, 4, 1, 2, 3, 4])
+LABELS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 1, 2])
+OTHER_LABELS = np.array([2, 1, 0, 2, 1, 0, 2, 1, 0, 0, 1, 2])
+GROUPS = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])
+OTHER_GROUPS = np.array([5, 4, 3, 2, 1, 0, 5, 4, 3, 2, 1, 0])
+REVERSED = SMALL[::-1]
+PARTS = {"train": 0.5, "val": 0.5}
+
+
+def balanced(column: Any) -> Any:
+    """Return a plan that shares work by the column."""
+    return ip.Plan(
+        ip.Shuffle(N), world_size=2, batch_size=3, remainder="drop", balance=ip.Balance(column)
+    )
+
+
+def shards_of(column: Any) -> ip.Shards:
+    """Return shards whose sizes are the column."""
+    files = [f"{number}.npy" for number in range(N)]
+    each: dict[str, Any] = {"num_bytes": [8] * N, "digests": ["0" * 32] * N, "parts": [1] * N}
+    return ip.Shards(kind="npy", whole_files=True, files=files, sizes=column, **each)
+
+
+def of_order(order: Any) -> dict[str, Callable[[], Any]]:
+    """Return what may be asked of an order, by name."""
+    every = np.arange(order.num_samples)
+    return {
+        "num_units": lambda: order.num_units(0),
+        "take": lambda: order.take(0, 0, order.num_units(0)),
+        "later": lambda: order.take(1, 0, order.num_units(1)),
+        "offsets": lambda: order.offsets(0, 0, order.num_units(0)),
+        "count": lambda: order.count(0, every),
+        "locate": lambda: order.locate_all(0, every),
+        "reads": lambda: order.traits.reads,
+        "names": lambda: order.group_names,
+        "groups": lambda: order.group_of(every),
+    }
+
+
+def of_plan(plan: ip.Plan) -> dict[str, Callable[[], Any]]:
+    """Return what may be asked of a plan with balance, by name."""
+    return {
+        "batch": lambda: plan.batch(0, step=0, rank=1),
+        "later": lambda: plan.batch(1, step=1, rank=0),
+        "locate": lambda: str(plan.locate(3, 0)),
+    }
+
+
+def of_shards(shards: ip.Shards) -> dict[str, Callable[[], Any]]:
+    """Return what may be asked of shards, by name."""
+    return {
+        "locate": lambda: shards.locate(np.arange(20)),
+        "num_samples": lambda: shards.num_samples,
+        "identity": lambda: shards.identity,
+        "index": lambda: shards.index(np.arange(N), np.zeros(N, np.int64)),
+        "saved": shards.to_json,
+    }
+
+
+def of_numbers(ask: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    """Return a single question."""
+    return {"answer": ask}
+
+
+Asks = Callable[[Any], dict[str, Callable[[], Any]]]
+OF_N = ip.Plan(ip.Shuffle(N), world_size=1, batch_size=5)
+PLAN = ip.Plan(ip.Sequential(30), world_size=1, batch_size=7)
+# what takes a column, its numbers, and what they become
+TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
+    "ClassBalanced": (ip.ClassBalanced, of_order, LABELS, OTHER_LABELS),
+    "ClassBalanced weights": (
+        lambda c: ip.ClassBalanced(SMALL, epoch_size=100, weights=c),
+        of_order,
+        np.array([1.0, 2, 3, 4]),
+        np.array([4.0, 3, 2, 1]),
+    ),
+    "ClassBatches": (
+        lambda c: ip.ClassBatches(c, classes=2, per_class=2),
+        of_order,
+        LABELS,
+        OTHER_LABELS,
+    ),
+    "DocumentWindows": (lambda c: ip.DocumentWindows(c, length=4), of_order, SMALL, REVERSED),
+    "Grouped": (lambda c: ip.Grouped(c, batch_size=2), of_order, GROUPS, OTHER_GROUPS),
+    "LengthGrouped": (lambda c: ip.LengthGrouped(c, batch_size=2), of_order, SMALL, REVERSED),
+    "Packed": (lambda c: ip.Packed(c, max_length=5), of_order, SMALL, REVERSED),
+    "ShardShuffle": (lambda c: ip.ShardShuffle(c, lanes=2), of_order, SMALL, REVERSED),
+    "Split, first part": (
+        lambda c: ip.Split(N, PARTS, groups=c)["train"],
+        of_order,
+        GROUPS,
+        OTHER_GROUPS,
+    ),
+    "Split, other part": (
+        lambda c: ip.Split(N, PARTS, groups=c)["val"],
+        of_order,
+        GROUPS,
+        OTHER_GROUPS,
+    ),
+    "folds": (lambda c: ip.folds(N, 3, groups=c)[1][0], of_order, GROUPS, OTHER_GROUPS),
+    "Part": (lambda c: ip.Part(N, [3, 3], [1], groups=c), of_order, GROUPS, OTHER_GROUPS),
+    "Subset": (
+        lambda c: ip.Subset(ip.Shuffle(N), c, 20),
+        of_order,
+        np.arange(N, 0, -1),
+        np.array([9] * N),
+    ),
+    "TokenBudget": (lambda c: ip.TokenBudget(c, max_tokens=8), of_order, SMALL, REVERSED),
+    "Weighted": (ip.Weighted, of_order, SMALL * 1.0, REVERSED * 1.0),
+    "Weighted later": (
+        lambda c: ip.Weighted(REVERSED * 2.0).updated(1, c),
+        of_order,
+        SMALL * 1.0,
+        REVERSED * 1.0,
+    ),
+    "curriculum": (
+        lambda c: ip.curriculum(c, [(0, 0.5)], num_bins=3),
+        of_order,
+        np.arange(N),
+        np.arange(N)[::-1],
+    ),
+    "Balance": (balanced, of_plan, SMALL, REVERSED * 3),
+    "Shards": (shards_of, of_shards, SMALL, REVERSED),
+    "traffic": (
+        lambda c: lambda: str(ip.traffic(PLAN, c, ranks_per_node=1)),
+        of_numbers,
+        SMALL,
+        REVERSED,
+    ),
+    "reads": (
+        lambda c: lambda: ip.reads(PLAN, c, 0).shards,
+        of_numbers,
+        SMALL,
+        REVERSED,
+    ),
+    "step_total": (
+        lambda c: (
+            lambda: ip.Plan(ip.Shuffle(N), world_size=1, batch_size=5).step_total(c, 0, step=0)
+        ),
+        of_numbers,
+        SMALL,
+        REVERSED * 2,
+    ),
+}
+
+
+def write_over(path: Path, numbers: Any) -> None:
+    """Write other numbers into a `.npy` file in place, which who has it mapped sees."""
+    with path.open("r+b") as stream:
+        stream.seek(128)
+        stream.write(np.ascontiguousarray(numbers).tobytes())
+    os.utime(path, ns=(1, 1))  # as clocks of file systems are coarse
+
+
+def asked(ask: Callable[[], Any]) -> str:
+    """Return an answer as text; an empty one if it is refused."""
+    try:
+        return repr(ask())
+    except ip.IndexPlanError as error:
+        # other numbers may break rules too, as a part that is empty then
+        return "" if "opened" in str(error) or "sha256" in str(error) else f"refused: {error}"
+
+
+@pytest.mark.parametrize("moment", ["before it is made", "before it is read", "after a read"])
+@pytest.mark.parametrize("taker", TAKERS)
+def test_written_over(taker: str, moment: str, tmp_path: Path) -> None:
+    """No answer is of the new numbers, or of both, whenever the file was written over."""
+    make, asks_of, numbers, others = TAKERS[taker]
+    right = {name: asked(ask) for name, ask in asks_of(make(ip.Column(numbers))).items()}
+    assert "" not in right.values()
+    for first in right:
+        path = tmp_path / f"{first}.npy"
+        np.save(path, numbers)
+        column = ip.Column(path)
+        if moment == "before it is made":
+            write_over(path, others)
+        try:
+            made = make(column)
+        except ip.IndexPlanError:
+            assert moment == "before it is made"
+            continue
+        asks = asks_of(made)
+        if moment != "before it is read":
+            asked(asks[first])
+        write_over(path, others)
+        answers = {name: asked(ask) for name, ask in asks.items()}
+        wrong = {name: said for name, said in answers.items() if said not in ("", right[name])}
+        assert not wrong, f"after {first}"
