@@ -1,0 +1,104 @@
+"""What the storm put into the store: the only thing that the count knows. Imports no indexplan."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+RIGHT, OTHER, LONGER, REVERSED = "right", "other values", "longer values", "rows reversed"
+GLOBAL_BATCH, NUM_EPOCHS = 16, 2  # of each run
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A dataset of Parquet files; sample i is the one that comes after i others.
+
+    Parameters
+    ----------
+    seed : str
+    groups : tuple of tuple of int
+        Rows of each row group of each file.
+    width : int
+        Bytes of a value.
+    statistics, checksums : bool
+        Whether footers tell the least and largest value, and pages have checksums.
+    """
+
+    seed: str
+    groups: tuple[tuple[int, ...], ...]
+    width: int
+    statistics: bool
+    checksums: bool
+
+    @property
+    def num_samples(self) -> int:
+        """Samples in all files."""
+        return sum(map(sum, self.groups))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files."""
+        return [f"part-{number:04}.parquet" for number in range(len(self.groups))]
+
+    def value(self, sample: int, version: str = RIGHT) -> bytes:
+        """Return the value of a sample, in a version of its file."""
+        version = RIGHT if version == REVERSED else version
+        width = self.width + 8 * (version == LONGER)
+        return hashlib.shake_256(f"{self.seed} {version} {sample}".encode()).digest(width)
+
+    def checksums_of_values(self) -> list[int]:
+        """Return the checksum of each sample's value."""
+        return [zlib.crc32(self.value(sample)) for sample in range(self.num_samples)]
+
+    def file(self, number: int, version: str = RIGHT) -> bytes:
+        """Return the bytes of a file; all versions but LONGER have as many."""
+        return _written(self, number, version)
+
+    def file_of(self, shard: int, *, whole_files: bool) -> int:
+        """Return the number of the file that a shard is in."""
+        if whole_files:
+            return shard
+        of = [number for number, groups in enumerate(self.groups) for _ in groups]
+        return of[shard]
+
+
+@cache
+def _written(truth: Truth, number: int, version: str) -> bytes:
+    first = sum(map(sum, truth.groups[:number]))
+    schema = pa.schema({"id": pa.int64(), "value": pa.binary()})
+    out = io.BytesIO()
+    options = {
+        "compression": "none",
+        "use_dictionary": False,
+        "write_statistics": truth.statistics,
+        "write_page_checksum": truth.checksums,
+    }
+    with pq.ParquetWriter(out, schema, **options) as writer:
+        for rows in truth.groups[number]:
+            ids = list(range(first, first + rows))
+            if version == REVERSED:
+                ids.reverse()
+            values = [truth.value(sample, version) for sample in ids]
+            writer.write_table(pa.table({"id": ids, "value": values}, schema))
+            first += rows
+    return out.getvalue()
+
+
+def drawn(random: Random, seed: str) -> Truth:
+    """Draw a dataset whose number of samples is a multiple of a global batch."""
+    groups = [[random.randint(6, 20) for _ in range(random.randint(2, 5))] for _ in range(8)]
+    groups[-1][-1] += -sum(map(sum, groups)) % GLOBAL_BATCH
+    return Truth(
+        seed,
+        tuple(map(tuple, groups)),
+        random.choice([16, 200, 1500]),
+        statistics=random.random() < 0.5,
+        checksums=random.random() < 0.5,
+    )
