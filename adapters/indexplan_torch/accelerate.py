@@ -19,12 +19,16 @@ from indexplan import IndexPlanError
 from indexplan_torch.loader import PlanLoader, handed_over
 from indexplan_torch.versions import lacking
 
+_MICRO_STEP = "micro_step"  # in a state: how many steps `accumulate` has counted
+
 
 class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
     """A PlanLoader with what `accelerator.prepare` adds: device placement and gradient state.
 
     `accelerator.save_state` and `load_state` save and restore it. It looks one batch ahead of the
-    loop, as accelerate's own loaders do, and its state counts what the loop has received.
+    loop, as accelerate's own loaders do, and its state counts what the loop has received. The state
+    has the place in a gradient accumulation too, which accelerate saves for each rank: one that
+    joins at a resume would synchronise gradients while others do not, and all would hang.
 
     Parameters
     ----------
@@ -42,6 +46,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
             _non_blocking=accelerator.non_blocking,
         )
         self.base_dataloader = loader
+        self._accelerator = accelerator
         self.use_stateful_dataloader = True  # so accelerate saves the state with its own
         self._is_accelerate_prepared = True  # so accelerate takes it as it is
 
@@ -83,7 +88,12 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, in batches the loop has received; the same on all ranks."""
-        return self.base_dataloader.state_dict()
+        return {**self.base_dataloader.state_dict(), _MICRO_STEP: self._accelerator.step}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a run stood; world size and batch size may differ now."""
+        self.base_dataloader.load_state_dict(state)
+        self._accelerator.step = state.get(_MICRO_STEP, self._accelerator.step)
 
 
 def _rows_of_last_step(loader: PlanLoader) -> int:
