@@ -17,6 +17,7 @@ from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Feed
 from indexplan_torch.groups import groups_of, shares_of
 from indexplan_torch.items import Item
+from indexplan_torch.layout import check_sources
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
@@ -71,9 +72,10 @@ class PlanLoader(DataLoader[Any]):
     Raises
     ------
     IndexPlanError
-        If the dataset is not map-style or has another number of samples than the plan's order, an
-        option belongs to the plan (batch_size, shuffle, sampler, drop_last), in_order is not True,
-        or an argument breaks its rule.
+        If the dataset is not map-style, has another number of samples than the plan's order, or is
+        made of datasets in another sequence than the sources of the plan's mixture; if an option
+        belongs to the plan (batch_size, shuffle, sampler, drop_last), in_order is not True, or an
+        argument breaks its rule.
 
     Examples
     --------
@@ -353,6 +355,7 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
             f"dataset must hold {number_of(order.num_samples, 'sample')}, as many as the plan's "
             f"order; got {length}; make the plan with an order of {number_of(length, 'sample')}"
         )
+    check_sources(dataset, order)
 
 
 def _ours(batch_sampler: Any) -> PlanBatchSampler:

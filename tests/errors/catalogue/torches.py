@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import ConcatDataset, DataLoader, IterableDataset
 
 import indexplan as ip
 from indexplan_torch import (
@@ -97,7 +97,21 @@ def without_names(count: int) -> Any:
         return _dimensions()
 
 
+def other_sequence() -> None:
+    """Concatenate datasets in another sequence than a mixture's sources."""
+    sources: dict[str, ip.Order] = {"web": ip.Shuffle(7), "code": ip.Shuffle(3)}
+    mixture = ip.Mixture(sources, weights={"web": 1, "code": 1})
+    PlanLoader(ConcatDataset([range(3), range(7)]), ip.Plan(mixture, batch_size=2))  # type: ignore[list-item]
+
+
 CASES: list[Case] = [
+    (
+        "datasets in another sequence",
+        other_sequence,
+        "datasets must lie one after another as the mixture's sources do; got datasets of [3, 7] "
+        "samples for sources of {'web': 7, 'code': 3}; pass ConcatDataset the datasets in the "
+        "sequence of the sources",
+    ),
     (
         "no plan",
         lambda: PlanSampler(7),
