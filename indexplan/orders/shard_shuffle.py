@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,14 +16,25 @@ from indexplan.orders.registry import register
 from indexplan.seeds import LANES, PIECES, SHARDS, check_seed, key_words
 
 GRIDS = ("epoch", "stream")
-EPOCHS_AT_HAND = 3  # whose rows are kept: 16 bytes a shard, up to 48 if sticky
+# Epochs whose rows are kept: 16 bytes a shard, up to 48 if sticky; as many again once samples are
+# located in the epoch.
+EPOCHS_AT_HAND = 3
 PLACES = 64  # places of each lane in a stripe, by default
+
+Kept = TypeVar("Kept")
 
 
 class Row(NamedTuple):
     """The shuffled shards, end to end: at places from edges[k] on, sample place + deltas[k]."""
 
     edges: Int64
+    deltas: Int64
+
+
+class BySample(NamedTuple):
+    """The same shards by rising sample: from sample firsts[k] on, place sample - deltas[k]."""
+
+    firsts: Int64
     deltas: Int64
 
 
@@ -160,13 +172,20 @@ class ShardShuffle(Order):
 
     def _row(self, epoch: int) -> Row:
         """Return the row of an epoch."""
-        found = self._rows.get(epoch)
-        if found is None:
-            found = self._row_of(epoch)
-            for old in list(self._rows)[: 1 - EPOCHS_AT_HAND]:
-                self._rows.pop(old, None)
-            self._rows[epoch] = found
-        return found
+        return _at_hand(self._rows, epoch, self._row_of)
+
+    @once
+    def _rows_by_sample(self) -> dict[int, BySample]:
+        """The rows of the epochs that were located in last, by sample."""
+        return {}
+
+    def _row_by_sample(self, epoch: int) -> BySample:
+        """Return the row of an epoch, by sample."""
+        from indexplan.kernels.sorting import sort_rows
+
+        edges, deltas = self._row(epoch)
+        firsts, rows = sort_rows(edges[:-1] + deltas, self.num_samples.bit_length())
+        return BySample(firsts, deltas[rows])
 
     def _row_of(self, epoch: int) -> Row:
         from indexplan.kernels.shards import reorder_pieces
@@ -204,14 +223,22 @@ class ShardShuffle(Order):
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         from indexplan.kernels.shards import find_places
 
-        edges, deltas = self._row(epoch)
-        samples = edges[:-1] + deltas  # the first sample of each stretch of the row
-        by_sample = np.argsort(samples)
-        stretch = by_sample[np.searchsorted(samples[by_sample], indices, "right") - 1]
+        firsts, deltas = _at_hand(self._rows_by_sample, epoch, self._row_by_sample)
+        places = indices - deltas[np.searchsorted(firsts, indices, "right") - 1]
         out = np.empty(len(indices), np.int64)
-        key = key_words(self.seed, LANES, epoch, 2)
-        find_places(self._grid(epoch), key, indices - deltas[stretch], out)
+        find_places(self._grid(epoch), key_words(self.seed, LANES, epoch, 2), places, out)
         return out
+
+
+def _at_hand(kept: dict[int, Kept], epoch: int, make: Callable[[int], Kept]) -> Kept:
+    """Return what is kept of an epoch, or make it, and forget an epoch before."""
+    found = kept.get(epoch)
+    if found is None:
+        found = make(epoch)
+        for old in list(kept)[: 1 - EPOCHS_AT_HAND]:
+            kept.pop(old, None)
+        kept[epoch] = found
+    return found
 
 
 def sizes_of(values: Any) -> tuple[Column, int]:
