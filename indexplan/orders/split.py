@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order, check_num_samples
-from indexplan.orders.columns import INTEGERS, Column
+from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.shares import integers, largest_remainder
@@ -111,18 +112,23 @@ class Part(Order):
         return starts, stops, np.cumsum(sizes) - sizes
 
     @once
+    def _part_of(self) -> NDArray[Any]:
+        """The part of each sample; the parts of a split share it."""
+        groups: Any = self.groups  # asked for only where there are some
+        numbers, count = number_groups(groups)
+        if count != sum(self.sizes):
+            rule = f"{count}, the number of groups"
+            raise wrong("the sum of sizes", rule, sum(self.sizes), CURE)
+        return _parts_of(numbers, self.sizes, self.seed)
+
+    @once
     def _members(self) -> Int64 | None:
         """The samples of the chosen parts, rising, if groups are kept together; else None."""
         if self.groups is None:
             return None
-        values, group = np.unique(self.groups.array, return_inverse=True)
-        self.groups.check_file()  # else parts of one split might be of different groups
-        if len(values) != sum(self.sizes):
-            rule = f"{len(values)}, the number of groups"
-            raise wrong("the sum of sizes", rule, sum(self.sizes), CURE)
-        chosen = np.zeros(len(values), np.bool_)
-        chosen[_shuffled(len(values), self.seed, *self._intervals[:2])] = True
-        return np.flatnonzero(chosen[group.ravel()])
+        chosen = np.zeros(len(self.sizes), np.bool_)
+        chosen[list(self.parts)] = True
+        return np.flatnonzero(chosen[self._part_of])
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:  # noqa: ARG002
         positions = expand(starts, stops)
@@ -205,7 +211,10 @@ class Split(Mapping[str, Part]):
         num_samples = check_num_samples(num_samples)
         column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
-        total = num_samples if column is None else _num_groups(column)
+        if column is None:
+            total = num_samples
+        else:
+            numbers, total = number_groups(column)
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
@@ -213,7 +222,9 @@ class Split(Mapping[str, Part]):
             rule = f"large enough that {names[sizes.index(0)]!r} has one"
             cure = f"give that part a larger share, or split {enough} or more"
             raise wrong(f"the number of {what}", rule, total, cure)
-        made = (Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes)))
+        made = [Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes))]
+        if column is not None:
+            _share(made, _parts_of(numbers, sizes, made[0].seed))
         self._parts = dict(zip(names, made, strict=True))
 
     def __getitem__(self, name: str) -> Part:
@@ -258,21 +269,60 @@ def folds(
     k = integer("k", k, 2, MOST_PARTS + 1, "pass how many folds to make")
     split = Split(num_samples, [(str(i), 1) for i in range(k)], seed=seed, groups=groups)
     parts = list(split.values())
-    first = parts[0]
-    return [
-        (
-            Part(num_samples, first.sizes, [j for j in range(k) if j != i], seed, first.groups),
-            parts[i],
-        )
-        for i in range(k)
-    ]
+    sizes, column = parts[0].sizes, parts[0].groups
+    others = [[j for j in range(k) if j != i] for i in range(k)]
+    train = [Part(num_samples, sizes, chosen, seed, column) for chosen in others]
+    if column is not None:
+        _share(train, parts[0]._part_of)  # noqa: SLF001 (of a part)
+    return list(zip(train, parts, strict=True))
 
 
-def _num_groups(column: Column) -> int:
-    """Return how many different groups a column has."""
-    num = len(np.unique(column.array))
-    column.check_file()
-    return num
+def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
+    """Return the number of each sample's group, by rising value, and how many groups there are.
+
+    In linear time: by marking the values that there are, if they lie close together; else by
+    sorting the samples. In blocks, so that close values need 4 bytes a sample, and 5 a value.
+    """
+    values, num = groups.array, len(groups)
+    blocks = [slice(begin, begin + BLOCK) for begin in range(0, num, BLOCK)]
+    least = int(values.min())
+    width = int(values.max()) - least + 1
+    numbers = np.empty(num, np.uint32 if num <= 2**32 else np.int64)
+    if width <= 2 * num + 2**16:
+        there = np.zeros(width, np.bool_)
+        for block in blocks:
+            there[values[block].astype(np.int64) - least] = True
+        number = np.cumsum(there, dtype=numbers.dtype) - 1
+        for block in blocks:
+            numbers[block] = number[values[block].astype(np.int64) - least]
+        count = int(number[-1]) + 1
+    else:
+        from indexplan.kernels.sorting import sort_rows
+
+        keys = values.astype(np.int64).view(np.uint64)
+        keys -= np.uint64(least % 2**64)  # the distance from the least, even if past 2**63
+        rising, rows = sort_rows(keys.view(np.int64), width.bit_length())
+        new = np.append(False, rising[1:] != rising[:-1])
+        number = np.cumsum(new, dtype=numbers.dtype)
+        numbers[rows], count = number, int(number[-1]) + 1
+    groups.check_file()
+    return numbers, count
+
+
+def _parts_of(numbers: NDArray[Any], sizes: Sequence[int], seed: int) -> NDArray[Any]:
+    """Return the part of each sample from the number of its group; a byte or two each."""
+    count, most = sum(sizes), len(sizes)
+    part = np.empty(count, np.uint8 if most <= 2**8 else np.uint16)
+    row = _shuffled(count, seed, np.zeros(1, np.int64), np.full(1, count))
+    part[row] = np.repeat(np.arange(most, dtype=part.dtype), sizes)
+    of_samples: NDArray[Any] = part[numbers]
+    return of_samples
+
+
+def _share(parts: Iterable[Part], part_of: NDArray[Any]) -> None:
+    """Let parts know the part of each sample, which each of them would work out by itself."""
+    for part in parts:
+        vars(part)["_part_of"] = part_of
 
 
 def _shuffled(n: int, seed: int, starts: Int64, stops: Int64) -> Int64:

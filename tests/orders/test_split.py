@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -11,11 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.orders import split as module
+from indexplan.orders.split import number_groups
 from indexplan.testing import check_order
 from tests.support import oracles
 
 PURPOSE = 18
 SHARES = st.lists(st.sampled_from([1, 2, 3, 10, 0.1, 0.25, 0.7]), min_size=1, max_size=5)
+
+# Close together, or as far from each other as hashes are.
+GROUPS = st.integers(-3, 9) | st.sampled_from([-(2**63), 2**63 - 1]) | st.integers(-(2**40), 2**40)
 
 
 def split_or_none(n: int, shares: list[float], **options: Any) -> ip.Split | None:
@@ -45,7 +51,7 @@ def test_parts_are_the_oracles(n: int, shares: list[float], seed: int) -> None:
     assert [] == row
 
 
-@given(st.lists(st.integers(-3, 9), min_size=1, max_size=80), SHARES, st.integers(0, 9))
+@given(st.lists(GROUPS, min_size=1, max_size=80), SHARES, st.integers(0, 9))
 def test_groups_stay_together(groups: list[int], shares: list[float], seed: int) -> None:
     """Each group is in one part, by the keyed order of the groups' values."""
     split = split_or_none(len(groups), shares, seed=seed, groups=groups)
@@ -60,6 +66,32 @@ def test_groups_stay_together(groups: list[int], shares: list[float], seed: int)
         assert expected == part.take(0, 0, len(part)).tolist()
         places = [expected.index(i) if i in expected else -1 for i in range(len(groups))]
         assert places == part.locate(0, range(len(groups))).tolist()
+
+
+@given(st.lists(GROUPS, min_size=1, max_size=60))
+def test_groups_are_numbered_by_value(groups: list[int]) -> None:
+    """As NumPy numbers them."""
+    numbers, count = number_groups(ip.Column(groups))
+    values, expected = np.unique(groups, return_inverse=True)
+    assert (len(values), expected.tolist()) == (count, numbers.tolist())
+
+
+@pytest.mark.parametrize("num_parts", [2, 256, 257, 300])
+def test_groups_are_numbered_once(num_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the split, whose parts and folds share what it found; a pickled part does it by itself."""
+    groups = np.arange(900) // 3 * 7**20
+    split = ip.Split(900, [(str(i), 1) for i in range(num_parts)], groups=groups)
+    folds = ip.folds(900, num_parts, groups=groups)
+    again = pickle.loads(pickle.dumps(split["1"]))  # noqa: S301
+    monkeypatch.setattr(module, "number_groups", None)
+    read = [part.take(0, 0, len(part)) for part in split.values()]
+    assert list(range(900)) == sorted(np.concatenate(read).tolist())
+    for part, (train, val) in zip(read, folds, strict=True):
+        assert part.tolist() == val.take(0, 0, len(val)).tolist()
+        assert len(part) + len(train) == 900
+        assert not set(part) & set(train.take(0, 0, len(train)).tolist())
+    monkeypatch.undo()
+    assert read[1].tolist() == again.take(0, 0, len(again)).tolist()
 
 
 @given(st.integers(2, 60), st.integers(2, 9), st.booleans())
