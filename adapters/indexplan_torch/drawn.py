@@ -30,8 +30,9 @@ class Drawn(Iterator[Any]):
     as it does not keep every state; and it begins again if the loop had seen the end of the pass.
     """
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, *, seen_end: bool = False) -> None:
         self.feed = feed
+        self._seen_end = seen_end  # of the pass that a state to be loaded was saved in
         self.begun: Pass | None = None
         self._loaded = False
         self._then: int | None = None  # the pass that is set, if that of the state is read first
@@ -67,7 +68,7 @@ class Drawn(Iterator[Any]):
         self._known, self._num_ahead = ahead is not None, ahead or 0
         first = feed.first_after_load() if self._loaded else None
         number = self._coming()
-        if self._loaded:
+        if self._loaded and self._seen_end:
             feed.may_begin_once_more()
         if handed is not None:
             self._draw(handed)
@@ -136,10 +137,11 @@ def refuse_out_of_order() -> None:
     check_in_order(getattr(loader, "in_order", True))  # if kept elsewhere, find_drawer looks
 
 
-def load_before_workers_start(sampler: Any) -> None:
+def load_before_workers_start(sampler: Any) -> bool:
     """Load the state that a StatefulDataLoader is going to load, so that workers know the pass.
 
-    It loads it itself only after its workers have started and been seeded.
+    It loads it itself only after its workers have started and been seeded. Return whether the loop
+    that was saved had seen the end of its pass: StatefulDataLoader then begins once more.
 
     Raises
     ------
@@ -148,10 +150,10 @@ def load_before_workers_start(sampler: Any) -> None:
     """
     drawer, loader = _find("__init__")
     if loader is None or loader.batch_sampler is not sampler or _maker(drawer)[0] != "torchdata":
-        return
+        return False
     state = private("torchdata", loader, "next_iter_state")
     if not isinstance(state, dict):
-        return
+        return False
     snapshot = state.get("_snapshot", {})
     saved = snapshot.get("_main_snapshot", {}) if "_snapshot" in state else state
     num_workers = saved.get("_num_workers", 0)
@@ -164,6 +166,7 @@ def load_before_workers_start(sampler: Any) -> None:
         )
     if num_workers and saved.get("_sampler_iter_state") is not None:
         sampler.feed.load_at_iter(saved["_sampler_iter_state"])
+    return state.get("_iterator_finished") is True
 
 
 def _find(method: str) -> tuple[Any, Any]:

@@ -291,8 +291,7 @@ class Feed:
     def _cursor(self, standing: Pass | int, *, drawn: bool = False) -> Cursor:
         plan, _ = self.running()
         number = standing if isinstance(standing, int) else standing.number
-        # torchdata asks a sampler before it loads, when what is set may be out of reach
-        if self.over(number) or (drawn and number < self._number(plan.start)):
+        if self.over(number):
             return plan.start
         place = self._place(number)
         if isinstance(standing, int):
@@ -351,6 +350,9 @@ class Feed:
             if not drawn:
                 self._counted(standing)
         number = standing if isinstance(standing, int) else standing.number
+        if drawn and number < (start := self._number(self.plan.start)) and not self.over(number):
+            # torchdata asks a sampler before it loads, when what is set may be out of reach
+            number = standing = start
         cursor = self._cursor(standing, drawn=drawn)
         state: State = {"version": STATE_VERSION, "cursor": cursor.to_dict()}
         if self._number(cursor) > number + 1:  # under "carry", with passes between without steps

@@ -253,8 +253,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         """Yield one batch for each step; nothing happens before the first is asked for."""
         refuse_as_sampler(self)
         refuse_out_of_order()
-        load_before_workers_start(self)
-        drawn = Drawn(self.feed)
+        drawn = Drawn(self.feed, seen_end=load_before_workers_start(self))
         self.feed.opened = weakref.ref(drawn)
         return drawn
 

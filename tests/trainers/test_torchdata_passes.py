@@ -124,6 +124,19 @@ def test_sub_epochs_before_the_state_are_empty() -> None:
                 list(loader)
 
 
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_the_pass_that_is_named_after_a_load_is_followed_by_the_next(num_workers: int) -> None:
+    """Named once, and then passes follow each other: none comes as an empty one."""
+    plan = plan_of(4)
+    loader = loader_of(plan, num_workers=num_workers)
+    loader.batch_sampler.set_epoch(1)
+    states = [copy.deepcopy(loader.state_dict()) for _ in loader]
+    loader = loader_of(plan, num_workers=num_workers)
+    loader.load_state_dict(states[1])
+    loader.batch_sampler.set_epoch(1)
+    assert [2, 4, 4, 4] == [len(list(loader)) for _ in range(4)]
+
+
 WORKERS = [
     {"num_workers": 0},
     {"num_workers": 2},

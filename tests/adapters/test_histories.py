@@ -1,0 +1,21 @@
+"""Histories of loops without workers, each batch held against the model of a loop.
+
+`python -m tests.histories` looks longer, with workers too.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+from tests.support.histories import Histories, InADataLoader
+from tests.support.torchdata_histories import TorchdataHistories
+
+pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
+
+SHORT = settings(stateful_step_count=20, max_examples=60)
+
+TestPlanLoader = Histories.TestCase
+TestDataLoader = InADataLoader.TestCase
+TestStatefulDataLoader = TorchdataHistories.TestCase
+TestPlanLoader.settings = TestDataLoader.settings = TestStatefulDataLoader.settings = SHORT

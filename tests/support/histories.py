@@ -1,0 +1,269 @@
+"""Drawn histories of a loop over a loader, each batch of which is held against `passes.Loop`.
+
+A history is a Hypothesis state machine: what users and trainers do with a loader is a rule, in the
+order in which they do it. After every rule the loader has given what the model says, or has refused
+where the model says that it has to.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from itertools import islice
+from typing import Any, ClassVar
+
+from hypothesis import assume, note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from torch.utils.data import DataLoader
+
+import indexplan as ip
+from indexplan_torch import PlanBatchSampler, PlanLoader
+from tests.adapters.small import Identity, as_they_are
+from tests.support.passes import Loop, Saved
+
+NUM_PASSES = 8  # of these passes are named
+SIZES = st.integers(6, 40)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> ip.Plan:
+    """A plan for any number of ranks, with passes of a few steps that may differ in number."""
+    return ip.Plan(
+        ip.Shuffle(draw(SIZES), seed=draw(st.integers(0, 3))),
+        batch_size=draw(st.integers(2, 5)),
+        sub_epochs=draw(st.integers(1, 3)),
+        remainder=draw(st.sampled_from(["spread", "spread", "drop", "pad", "carry"])),
+    )
+
+
+RANKS = st.integers(1, 3).flatmap(
+    lambda ranks: st.tuples(st.integers(0, ranks - 1), st.just(ranks))
+)
+
+
+class Histories(RuleBasedStateMachine):
+    """A PlanLoader in a loop of the user's own, or of a trainer that leaves it as it is."""
+
+    workers: ClassVar[dict[str, Any]] = {}
+    of_a_loop: Any = Loop
+    eager_with_workers = False
+    eager = False  # whether a pass begins when its iterator is asked for, not its first batch
+
+    @classmethod
+    def with_workers(cls, num_workers: int) -> type[Histories]:
+        """Return the same histories over loaders that have workers."""
+        if not num_workers:
+            return cls
+        eager = cls.eager_with_workers
+        return type(cls.__name__, (cls,), {"workers": {"num_workers": num_workers}, "eager": eager})
+
+    def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
+        """Make a loader."""
+        data = Identity(plan.order.num_samples)
+        ranks = {"rank": rank, "world_size": world_size}
+        return PlanLoader(data, plan, collate_fn=as_they_are, **self.workers, **ranks)
+
+    @property
+    def named(self) -> Any:
+        """What a user tells of passes."""
+        return self.loader
+
+    # --- rules
+
+    @initialize(plan=plans(), ranks=RANKS)
+    def begin(self, plan: ip.Plan, ranks: tuple[int, int]) -> None:
+        """A run begins."""
+        self.plan = plan
+        self.states: list[tuple[Any, Saved]] = []
+        self.begin_on(*ranks)
+
+    def begin_on(self, rank: int, world_size: int) -> None:
+        """Make a loader and its model."""
+        plan = self.plan.replace(world_size=world_size)
+        for number in range(NUM_PASSES + 2):  # else an error in which the model takes no part
+            account = plan.account(*divmod(number, plan.sub_epochs))
+            assume(account.min_batch_size or not account.num_steps)
+        self.loader = self.make(self.plan, rank, world_size)
+        self.model = self.of_a_loop(plan, rank)
+        self.batches: Any = None
+        self.expected: Any = None  # of the iterator that is open, once it has begun
+
+    @rule(number=st.integers(0, NUM_PASSES))
+    def a_user_names_a_pass(self, number: int) -> None:
+        """`loader.set_epoch`, as plain loops, HF Trainer and Composer do."""
+        self.named.set_epoch(number)
+        self.model.name(number)
+
+    @rule(further=st.integers(-1, 1))
+    def a_user_names_a_pass_nearby(self, further: int) -> None:
+        """The pass that the loop is in, the one before, or the next."""
+        self.a_user_names_a_pass(max(0, self.model.set + further))
+
+    @rule(epoch=st.integers(0, 2), sub_epoch=st.integers(0, 7))
+    def a_user_names_a_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
+        """`loader.set_epoch_and_sub_epoch`, with a running number of sub-epochs too."""
+        self.named.set_epoch_and_sub_epoch(epoch, sub_epoch)
+        self.model.name(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
+
+    @rule()
+    def it_is_asked_for_batches(self) -> None:
+        """`iter(loader)`, from which nothing may follow before the first batch is asked for."""
+        self.batches = self.expected = None
+        if not self.eager:
+            self.batches = iter(self.loader)
+        else:
+            self.begins(lambda: iter(self.loader))
+
+    @rule()
+    def the_loop_is_left(self) -> None:
+        """`break`."""
+        self.batches = self.expected = None
+
+    @rule(num_steps=st.integers(1, 4))
+    def some_steps_are_read(self, num_steps: int) -> None:
+        """A loop reads on."""
+        self.read(num_steps)
+
+    @rule()
+    def the_pass_is_read(self) -> None:
+        """A loop reads to the end."""
+        self.read(None)
+
+    def read(self, num_steps: int | None) -> None:
+        """Read some steps, or to the end, from the iterator that is open."""
+        if self.batches is None:
+            self.it_is_asked_for_batches()
+        got: list[Any] = []
+        begins = self.expected is None
+        if begins and (
+            self.batches is None or not self.begins(lambda: next(self.batches, None), got)
+        ):
+            return
+        left = None if num_steps is None else num_steps - len(got)
+        got += islice(self.batches, left)
+        wanted = self.expected if num_steps is None else self.expected[:num_steps]
+        assert wanted == got, (wanted, got)
+        self.expected = self.expected[len(got) :]
+        self.model.receive(len(got))
+        if num_steps is None or len(got) < num_steps:
+            self.at_end()
+
+    def begins(self, how: Any, got: list[Any] | None = None) -> bool:
+        """Begin the pass, with a first batch perhaps; return False if it was rightly refused."""
+        coming = self.model.next
+        warns = self.model.warns(coming) and not self.model.loses(coming)
+        self.expected = self.model.begin()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                found = how()
+            except ip.IndexPlanError as error:
+                assert self.expected is None, error  # noqa: PT017 (the model says which)
+                note(f"refused: {error}")
+                self.batches = None
+                return False
+        assert self.expected is not None, "not refused"
+        told = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+        assert warns == any("the loop received" in each for each in told), told
+        if got is None:
+            self.batches = found
+        elif found is not None:
+            got.append(found)
+        return True
+
+    def at_end(self) -> None:
+        """The loop has seen the end of its pass."""
+        self.batches = self.expected = None
+
+    @rule()
+    def its_length_is_asked_for(self) -> None:
+        """`len(loader)`."""
+        if self.model.gone(self.model.set):
+            self.refused(lambda: len(self.loader))
+        else:
+            assert len(self.model) == len(self.loader)
+
+    @rule()
+    def a_state_is_saved(self) -> None:
+        """`loader.state_dict()`, and a checkpoint of it."""
+        saved = self.saved()
+        if saved is None:
+            self.refused(self.loader.state_dict)
+            return
+        state = pickle.loads(pickle.dumps(self.loader.state_dict()))  # noqa: S301
+        assert saved.cursor == ip.Cursor.from_dict(self.cursor_in(state))
+        self.states.append((state, saved))
+
+    def saved(self) -> Saved | None:
+        """Where the loop stands; None where that has to be refused."""
+        return self.model.saved()
+
+    def cursor_in(self, state: Any) -> Any:
+        """The cursor of a state."""
+        return state["cursor"]
+
+    def refused(self, call: Any) -> None:
+        """What the model refuses, the loader has to refuse."""
+        try:
+            got = call()
+        except ip.IndexPlanError as error:
+            note(f"refused: {error}")
+        else:
+            raise AssertionError(f"not refused: {got}")
+
+    @precondition(lambda self: self.states)
+    @rule(which=st.integers(0, 10**6), ranks=st.none() | RANKS)
+    def a_state_is_loaded(self, which: int, ranks: tuple[int, int] | None) -> None:
+        """`loader.load_state_dict(state)`, of this loader or of a new one on any ranks."""
+        state, saved = self.states[which % len(self.states)]
+        if ranks is not None:
+            self.begin_on(*ranks)
+        self.loader.load_state_dict(state)
+        self.model.load(saved)
+        self.batches = self.expected = None
+
+
+class InADataLoader(Histories):
+    """A PlanBatchSampler in torch's DataLoader, which is saved and loaded by itself."""
+
+    eager_with_workers = True
+
+    def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
+        """Make a loader; it is the sampler that has a state."""
+        batches = PlanBatchSampler(plan, rank=rank, world_size=world_size)
+        return _Plain(
+            Identity(plan.order.num_samples),
+            batch_sampler=batches,
+            collate_fn=as_they_are,
+            **self.workers,
+        )
+
+    @property
+    def named(self) -> Any:
+        """What a user tells of passes."""
+        return self.loader.batch_sampler
+
+    @property
+    def opened(self) -> bool:
+        """Whether a loop stands in the pass that it has asked an iterator for."""
+        return self.batches is not None and self.expected is None
+
+    def saved(self) -> Saved | None:
+        """Where the loop stands; a sampler tells even if a pass that is gone is set."""
+        saved = self.model.saved(opened=self.opened)
+        if saved is None and not self.model.loses(self.model.set):
+            return Saved(self.model.plan.start, self.model.start)
+        return saved
+
+
+class _Plain(DataLoader[Any]):
+    """A DataLoader whose state is that of its batch sampler."""
+
+    def state_dict(self) -> Any:
+        """The state of the batch sampler."""
+        return self.batch_sampler.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        """Load the state of the batch sampler."""
+        self.batch_sampler.load_state_dict(state)

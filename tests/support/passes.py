@@ -1,0 +1,252 @@
+"""What a loop over a plan has received, and what it reads next: too simple to be wrong.
+
+One rank's loop is a plan, the pass that is set, and the pass that it is in with the number of steps
+that it has received. Whatever prefetches, samples or trains has to come to the same. What a step
+holds is the plan's to say: tests/support/model.py is the oracle of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import indexplan as ip
+
+
+@dataclass
+class Reading:
+    """A pass that the loop is in: its number, its first step, and the steps [step, stop) left."""
+
+    number: int
+    first: int
+    step: int
+    stop: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether the loop has received all of it."""
+        return self.step == self.stop
+
+    @property
+    def received(self) -> int:
+        """How many steps the loop has received."""
+        return self.step - self.first
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a state has to hold: a cursor, and the pass that the loop stood in.
+
+    torchdata's also knows whether the loop had `received` all of that pass, and `seen_its_end`.
+    """
+
+    cursor: ip.Cursor
+    number: int
+    received: bool = False
+    seen_its_end: bool = False
+
+
+class Loop:
+    """One rank's loop over the passes of a plan, numbered through all epochs.
+
+    Parameters
+    ----------
+    plan : Plan
+        With its world size.
+    rank : int
+    """
+
+    def __init__(self, plan: ip.Plan, rank: int) -> None:
+        self.given = self.plan = plan
+        self.rank = rank
+        self.set = 0
+        self.now: Reading | None = None
+        self.read_before = range(0)  # passes of which nothing is left
+        self.named = False  # whether a pass was named since the last began
+        self.warned = False
+
+    # --- what is told to it
+
+    def name(self, number: int) -> None:
+        """A pass is named."""
+        self.set, self.named = number, True
+        if self.now is not None and self.now.whole:
+            self.now = None
+
+    def load(self, saved: Saved) -> None:
+        """Go on where a loop stood, on these ranks."""
+        self.plan = self.given.resume(saved.cursor)
+        start = self.start
+        stood_in = start if saved.cursor.step else min(saved.number, start - 1)
+        first = stood_in - stood_in % self.plan.sub_epochs
+        self.read_before = range(first, start)
+        self.set, self.now = start, None
+
+    def forget(self) -> None:
+        """What was received was only looked at."""
+        self.now = None
+
+    def receive(self, num_steps: int) -> None:
+        """The loop has received steps."""
+        if self.now is not None:
+            self.now.step += num_steps
+
+    # --- what it reads
+
+    def number(self, epoch: int, sub_epoch: int) -> int:
+        """The number of a pass."""
+        return epoch * self.plan.sub_epochs + sub_epoch
+
+    def place(self, number: int) -> tuple[int, int]:
+        """The (epoch, sub_epoch) of a pass."""
+        return divmod(number, self.plan.sub_epochs)
+
+    @property
+    def start(self) -> int:
+        """The pass that the loaded state goes on with."""
+        return self.number(self.plan.start.epoch, self.plan.start.sub_epoch)
+
+    def gone(self, number: int) -> bool:
+        """Whether a pass is of an epoch that the loaded state is past, so that naming it fails."""
+        return number < self.start and number not in self.read_before
+
+    def leaves_a_rank_out(self, number: int) -> bool:
+        """Whether a rank would get an empty batch in a step of a pass."""
+        if number in self.read_before:
+            return False
+        account = self.plan.account(*self.place(number))
+        return bool(account.num_steps) and not account.min_batch_size
+
+    def batches(self, number: int) -> list[Any]:
+        """What is left of a pass."""
+        if number in self.read_before:
+            return []
+        return [b.tolist() for b in self.plan.batches(*self.place(number), rank=self.rank)]
+
+    @property
+    def next(self) -> int:
+        """The pass that would begin now."""
+        past = self.now is not None and self.now.number == self.set and self.now.whole
+        return self.set + past
+
+    def loses(self, number: int) -> bool:
+        """Whether the rest of the pass that the loop is in would never be read."""
+        now = self.now
+        return now is not None and not now.whole and now.received > 1 and number > now.number
+
+    def warns(self, number: int) -> bool:
+        """Whether to warn at a pass, as samples are read twice, or lost after a look at one."""
+        now = self.now
+        if now is None or now.whole or not now.received or self.warned:
+            return False
+        again = number == now.number and not self.named and now.received > 1
+        return again or number > now.number
+
+    def begin(self) -> list[Any] | None:
+        """Begin the next pass, and return what it gives; None where that has to be refused."""
+        number = self.next
+        if self.loses(number):
+            return None
+        self.warned |= self.warns(number)
+        self.named = False
+        self.set = number
+        if self.gone(number) or self.leaves_a_rank_out(number):
+            return None
+        batches = self.batches(number)
+        if number in self.read_before:
+            self.now = Reading(number, 0, 0, 0)
+        else:
+            first = self.plan.first_step(*self.place(number))
+            self.now = Reading(number, first, first, first + len(batches))
+        return batches
+
+    def saved(self, *, opened: bool = False) -> Saved | None:
+        """Where the loop stands; None where that has to be refused.
+
+        If it has `opened` the next pass, it stands there, though it has received nothing of it.
+        """
+        if self.loses(self.set):
+            return None
+        number = self.next if opened else self.set
+        if self.gone(number):
+            return None
+        if number in self.read_before:
+            return Saved(self.plan.start, number)
+        place = self.place(number)
+        step = self.plan.first_step(*place)
+        if not opened and self.now is not None and self.now.number == number:
+            step = self.now.step
+        return Saved(self.plan.cursor(*place, step=step), number)
+
+    def __len__(self) -> int:
+        """The steps of the pass that is set, finished ones included."""
+        return 0 if self.set in self.read_before else self.plan.num_steps(*self.place(self.set))
+
+
+class LoopOverTorchdata(Loop):
+    """The same over torchdata's StatefulDataLoader, which loads a state when a loop begins.
+
+    A pass that was named before stays named then. A state of the middle of a pass is read to its
+    end before another one.
+    """
+
+    def __init__(self, plan: ip.Plan, rank: int) -> None:
+        super().__init__(plan, rank)
+        self.asked: int | None = None  # named since the last pass began
+        self.pending: Saved | None = None  # to be loaded
+        self.then: int | None = None  # the pass that follows in the same loop
+        self.opened = False  # whether an iterator was asked for, and no batch of it
+        self.seen_its_end = False
+
+    def name(self, number: int) -> None:
+        """A pass is named."""
+        super().name(number)
+        self.asked = number
+
+    def load(self, saved: Saved) -> None:
+        """A state is kept until the next loop begins."""
+        self.pending = saved
+        self.now, self.opened = None, False
+
+    def open(self) -> None:
+        """An iterator is asked for; that of a loaded state may be thrown away for it."""
+        if self.opened and self.pending is not None:
+            super().load(self.pending)
+            self.pending = None
+            if self.asked is not None:
+                self.set = self.asked
+        self.opened = True
+
+    def begin(self) -> list[Any] | None:
+        """Begin the next pass, and return what it gives; None where that has to be refused."""
+        saved, asked = self.pending, self.asked
+        self.pending = self.asked = self.then = None
+        self.opened = self.seen_its_end = False
+        if saved is None:
+            return super().begin()
+        super().load(saved)
+        if saved.received and not saved.seen_its_end and asked is None:
+            return []  # of that pass, of which nothing is left
+        if asked is not None and (saved.received or asked <= self.set):
+            self.set = asked
+        elif asked is not None:
+            self.then = asked  # in the same loop, after what is left of the other
+            return (super().begin() or []) + self.batches(asked)
+        return super().begin()
+
+    def receive(self, num_steps: int) -> None:
+        """The loop has received steps, of one pass and perhaps of another after it."""
+        for _ in range(num_steps):
+            if self.then is not None and self.now is not None and self.now.whole:
+                number, self.then = self.then, None
+                self.now = Reading(number, 0, 0, len(self.batches(number)))
+                self.set = number if self.asked is None else self.asked
+            super().receive(1)
+
+    def saved(self, *, opened: bool = False) -> Saved | None:
+        """Where the loop stands; None where that has to be refused."""
+        if self.pending is not None:
+            return self.pending
+        saved = super().saved(opened=opened)
+        received = self.now is not None and self.now.whole and not opened
+        return saved and replace(saved, received=received, seen_its_end=self.seen_its_end)
