@@ -201,8 +201,11 @@ class PlanLoader(DataLoader[Any]):
             return  # starts no workers, and draws no seed that an uninterrupted run would not
         self.feed.handed = begun
         random = torch.get_rng_state() if begun.step else None
+        dataset = sharded(self.dataset)
+        if dataset is not None:
+            dataset.expect(self.feed, self.num_workers)
         batches = super().__iter__()
-        if (dataset := sharded(self.dataset)) is not None:
+        if dataset is not None:
             dataset.follow(self.feed)  # in a thread: after workers are forked
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here
             torch.set_rng_state(random)

@@ -8,7 +8,6 @@ import sys
 import time
 import warnings
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +23,7 @@ from indexplan_torch.feed import Feed
 from indexplan_torch.shards.fetch import Clock, Settings
 from indexplan_torch.shards.fetcher import ALL, Fetcher
 from indexplan_torch.shards.folder import Failure, Folder
+from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
 from indexplan_torch.shards.locks import is_held
 from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.source import FETCHED
@@ -96,8 +96,10 @@ class ShardedDataset(Dataset[Any]):
     tries : int, default 4
         How often a fetch is tried, with growing pauses, before the batch that needs it raises. A
         fetch also fails when no byte has come for five minutes.
-    keep_open : int, default 16
-        How many shards each worker keeps open.
+    keep_open : int, optional
+        How many shards each worker keeps open. By default all that it reads at a time by the plan,
+        so that each is opened and decoded once, while they fit into half of the machine's memory;
+        what a shard takes is its rows' `nbytes`, or else the size of its file.
 
     Raises
     ------
@@ -109,7 +111,8 @@ class ShardedDataset(Dataset[Any]):
     -----
     UserWarning
         When a batch has waited 60 seconds for a shard, and again each time the wait has doubled:
-        which process fetches, whether it runs, how many bytes have come, and what to do.
+        which process fetches, whether it runs, how many bytes have come, and what to do. When
+        memory or keep_open does not hold the shards that a worker reads at a time.
 
     Examples
     --------
@@ -138,7 +141,7 @@ class ShardedDataset(Dataset[Any]):
         num_epochs: int | None = None,
         num_threads: int = 4,
         tries: int = 4,
-        keep_open: int = 16,
+        keep_open: int | None = None,
     ) -> None:
         _check_shards(shards)
         if not callable(open_shard):
@@ -158,14 +161,15 @@ class ShardedDataset(Dataset[Any]):
         if ranks_per_node is not None:
             ranks_per_node = _count("ranks_per_node", ranks_per_node)
         self.ranks_per_node = ranks_per_node
-        self.keep_open = _count("keep_open", keep_open)
+        self.keep_open = None if keep_open is None else _count("keep_open", keep_open)
+        self._limits = torch.tensor(limits_of(0, 1), dtype=torch.int64).share_memory_()
         self._waited = _shared(WORKERS + 1)
         self._forget()
 
     def _forget(self) -> None:
         """Reset what belongs to one process."""
         self._fetcher: Fetcher | None = None
-        self._rows: OrderedDict[int, Any] = OrderedDict()
+        self._rows = Held(self._limits, self.keep_open)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process."""
@@ -217,6 +221,23 @@ class ShardedDataset(Dataset[Any]):
             return Fetched(0, 0, 0, waited)
         return Fetched(fetcher.num_fetches, fetcher.num_samples, fetcher.num_bytes, waited)
 
+    def expect(self, feed: Feed, num_workers: int) -> None:
+        """Count the shards that each worker of a loader will read at a time; before they start."""
+        plan, rank = feed.running()
+        if get_worker_info() is not None or plan.order.num_samples != len(self):
+            return
+        ranks, workers = self._ranks(plan, rank), max(1, num_workers)
+        live = read_at_a_time(plan, self.shards, feed.where, rank, workers)
+        if self.keep_open is not None and self.keep_open < live:
+            message = (
+                f"keep_open must be at least {live}, the shards that each worker reads at a time; "
+                f"got {self.keep_open}; pass {2 * live}, or leave it out: now shards are opened "
+                "again and again"
+            )
+            warnings.warn(str(IndexPlanError(message)), stacklevel=3)
+        live = max(live, int(self._limits[0]))  # another loader may read it, too
+        self._limits[:] = torch.tensor(limits_of(live, len(ranks) * workers))
+
     def follow(self, feed: Feed) -> None:
         """Fetch for a loader that begins a pass; `PlanLoader` calls it."""
         if get_worker_info() is None:
@@ -260,9 +281,8 @@ class ShardedDataset(Dataset[Any]):
 
     def _open(self, shard: int) -> Any:
         """Return the rows of a shard, after waiting for it."""
-        if shard in self._rows:
-            self._rows.move_to_end(shard)
-            return self._rows[shard]
+        if (held := self._rows.get(shard)) is not None:
+            return held
         name, number = self.shards.part(shard)
         path = self.folder.shard(shard, name)
         part = None if self.shards.whole_files else number
@@ -282,16 +302,14 @@ class ShardedDataset(Dataset[Any]):
                 f"open_shard must return the {expected} rows of shard {shard}, {name}; got "
                 f"{len(rows)}; return a row for each sample"
             )
-        while len(self._rows) >= self.keep_open:
-            self._rows.popitem(last=False)
-        self._rows[shard] = rows
+        self._rows.add(shard, rows, path)
         return rows
 
     def _close_dropped(self) -> None:
         """Close shards that were dropped: their space is free once no process has them open."""
-        for shard in list(self._rows):
+        for shard in self._rows:
             if not self.folder.shard(shard, self.shards.part(shard)[0]).exists():
-                del self._rows[shard]
+                self._rows.close(shard)
 
     def _wait(self, shard: int, path: Path, stack: ExitStack) -> None:
         """Wait until a shard is there, or raise why it will not be."""

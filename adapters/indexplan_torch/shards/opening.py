@@ -44,6 +44,11 @@ class Rows(Sequence[Any]):
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory they take."""
+        return int(self.table.nbytes)
+
     def __getitem__(self, row: Any) -> Any:
         """Return a row."""
         return self.table.slice(range(len(self))[row], 1).to_pylist()[0]
