@@ -18,11 +18,13 @@ from indexplan_torch.ranks import discover
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler, PlanView
 from indexplan_torch.seeding import Seeded, SeedWorker, recorded, seed_rank
 from indexplan_torch.shards.dataset import ShardedDataset
+from indexplan_torch.shards.metrics import Fetched
 from indexplan_torch.shards.opening import ShardFile, open_parquet
 from indexplan_torch.varlen import varlen
 
 __all__ = [
     "Bins",
+    "Fetched",
     "GlobalPlanBatchSampler",
     "Piece",
     "PlanBatchSampler",

@@ -214,8 +214,12 @@ class PlanLoader(DataLoader[Any]):
             step += 1
             begun.step += 1
             check_received(begun, step)
+            if dataset is not None:
+                dataset.heard()
             yield batch
         check_received(begun, step, ended=True)
+        if dataset is not None:
+            dataset.heard(ended=True)
 
     def _read(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield batches; if the dataset does not take the plan's bins, say so."""

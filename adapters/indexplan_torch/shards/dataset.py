@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from indexplan_torch.shards.fetcher import ALL, Fetcher
 from indexplan_torch.shards.folder import Failure, Folder
 from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
 from indexplan_torch.shards.locks import is_held
+from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metrics, Tally
 from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.source import FETCHED
 from indexplan_torch.shards.stalls import warning
@@ -32,28 +33,6 @@ from indexplan_torch.shards.stalls import warning
 POLL = 0.005  # seconds between checks whether a shard is there
 PATIENCE = 0.05  # seconds of waiting before the process that fetches is told of it
 ALONE = 1.0  # seconds of waiting before a worker starts fetching itself, if no process fetches
-WORKERS = 256  # workers of a loader whose waiting times are kept apart
-
-
-class Fetched(NamedTuple):
-    """What this process has fetched, and how long it and its workers have waited.
-
-    Only one process of a node fetches at a time, so the numbers of a node's ranks add up.
-
-    Parameters
-    ----------
-    num_fetches, num_samples : int
-        Shards that were fetched whole, and how many samples they hold.
-    num_bytes : int
-        Bytes of these shards; for row groups, the footers of their files are included.
-    waited_seconds : float
-        How long batches have waited for shards, summed over all workers.
-    """
-
-    num_fetches: int
-    num_samples: int
-    num_bytes: int
-    waited_seconds: float
 
 
 class ShardedDataset(Dataset[Any]):
@@ -94,12 +73,19 @@ class ShardedDataset(Dataset[Any]):
     num_threads : int, default 4
         How many shards are fetched at the same time.
     tries : int, default 4
-        How often a fetch is tried, with growing pauses, before the batch that needs it raises. A
-        fetch also fails when no byte has come for five minutes.
+        How often a fetch is tried, with growing pauses, before the batch that needs it raises.
+    stall_timeout : float, default 60
+        After how many seconds without a byte a fetch is given up, and tried again like one that
+        fails. Keep `tries` times this well below the timeout of the process group: ten minutes with
+        NCCL.
     keep_open : int, optional
         How many shards each worker keeps open. By default all that it reads at a time by the plan,
         so that each is opened and decoded once, while they fit into half of the machine's memory;
         what a shard takes is its rows' `nbytes`, or else the size of its file.
+    on_metrics : callable, optional
+        on_metrics(found) is called with what `report()` returns, for a logger: in the training
+        process, between batches, every ten seconds at most, and at the end of each pass. An error
+        in it is a warning, and the run continues. Workers do not get it, so it need not be pickled.
 
     Raises
     ------
@@ -141,7 +127,9 @@ class ShardedDataset(Dataset[Any]):
         num_epochs: int | None = None,
         num_threads: int = 4,
         tries: int = 4,
+        stall_timeout: float = 60.0,
         keep_open: int | None = None,
+        on_metrics: Callable[[Fetched], Any] | None = None,
     ) -> None:
         _check_shards(shards)
         if not callable(open_shard):
@@ -157,13 +145,20 @@ class ShardedDataset(Dataset[Any]):
             num_threads=_count("num_threads", num_threads),
             tries=_count("tries", tries),
             num_epochs=None if num_epochs is None else _count("num_epochs", num_epochs),
+            leave_after=_seconds("stall_timeout", stall_timeout),
         )
         if ranks_per_node is not None:
             ranks_per_node = _count("ranks_per_node", ranks_per_node)
         self.ranks_per_node = ranks_per_node
         self.keep_open = None if keep_open is None else _count("keep_open", keep_open)
         self._limits = torch.tensor(limits_of(0, 1), dtype=torch.int64).share_memory_()
-        self._waited = _shared(WORKERS + 1)
+        if on_metrics is not None and not callable(on_metrics):
+            raise IndexPlanError(
+                f"on_metrics must be a function of a report; got {shown(on_metrics)}; pass one "
+                "that logs report.num_bytes and the like"
+            )
+        self._metrics = None if on_metrics is None else Metrics(on_metrics)
+        self._tally = Tally()
         self._forget()
 
     def _forget(self) -> None:
@@ -173,9 +168,8 @@ class ShardedDataset(Dataset[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process."""
-        return {
-            name: each for name, each in vars(self).items() if name not in {"_fetcher", "_rows"}
-        }
+        state = {name: each for name, each in vars(self).items() if name != "_rows"}
+        return {**state, "_fetcher": None, "_metrics": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -203,7 +197,7 @@ class ShardedDataset(Dataset[Any]):
         return samples
 
     def report(self) -> Fetched:
-        """Return what this process has fetched, and how long its batches have waited.
+        """Return what this process has fetched, and how its batches have got their shards.
 
         Examples
         --------
@@ -216,10 +210,16 @@ class ShardedDataset(Dataset[Any]):
         >>> int(dataset[7]), dataset.report().num_bytes
         (7, 928)
         """
-        fetcher, waited = self._fetcher, float(self._waited.sum())
+        fetcher, sums = self._fetcher, self._tally.sums()
         if fetcher is None:
-            return Fetched(0, 0, 0, waited)
-        return Fetched(fetcher.num_fetches, fetcher.num_samples, fetcher.num_bytes, waited)
+            return Fetched(0, 0, 0, *sums, 0)
+        counts = fetcher.num_fetches, fetcher.num_samples, fetcher.num_bytes
+        return Fetched(*counts, *sums, fetcher.num_retries)
+
+    def heard(self, *, ended: bool = False) -> None:
+        """Tell what there is to tell, as the loop has received a batch; `PlanLoader` calls it."""
+        if self._metrics is not None:
+            self._metrics.tell(self.report, ended=ended)
 
     def expect(self, feed: Feed, num_workers: int) -> None:
         """Count the shards that each worker of a loader will read at a time; before they start."""
@@ -314,6 +314,7 @@ class ShardedDataset(Dataset[Any]):
     def _wait(self, shard: int, path: Path, stack: ExitStack) -> None:
         """Wait until a shard is there, or raise why it will not be."""
         if path.exists():
+            self._tally.add(HITS)
             return
         self.folder.make()
         begun, told, worker = time.monotonic(), False, get_worker_info()
@@ -336,7 +337,8 @@ class ShardedDataset(Dataset[Any]):
             if waited >= warn_at:
                 warnings.warn(warning(self.folder, self.shards, shard, waited), stacklevel=2)
                 warn_at *= 2
-        self._waited[WORKERS if worker is None else worker.id % WORKERS] += time.monotonic() - begun
+        self._tally.add(WAITED, time.monotonic() - begun)
+        self._tally.add(STALLS)
 
     def _raise_failures(self, shard: int, since: float, before: list[Failure]) -> None:
         """Raise an error if a shard could not be fetched since this process waits for it.
@@ -352,13 +354,6 @@ class ShardedDataset(Dataset[Any]):
         for message in found:
             if message:
                 raise IndexPlanError(message)
-
-
-def _shared(size: int) -> torch.Tensor:
-    """Return numbers that a process and its workers share."""
-    numbers = torch.zeros(size, dtype=torch.float64)
-    numbers.share_memory_()  # type: ignore[no-untyped-call]  # torch's own
-    return numbers
 
 
 def sharded(dataset: Any) -> ShardedDataset | None:
@@ -401,6 +396,15 @@ def _count(name: str, value: Any) -> int:
             "leave it out if it has a default"
         )
     return number
+
+
+def _seconds(name: str, value: Any) -> float:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    if not 0 < number < float("inf"):
+        raise IndexPlanError(
+            f"{name} must be a positive number of seconds; got {shown(value)}; pass such as 60"
+        )
+    return float(number)
 
 
 def _path(cache_dir: Any) -> str:

@@ -18,14 +18,14 @@ from indexplan_torch.shards.source import LeftError, Source, StalledError
 class Settings(NamedTuple):
     """The settings of a ShardedDataset; times are in seconds."""
 
-    cache_bytes: int
+    cache_bytes: int | None
     ahead: int
     num_threads: int
     tries: int
     num_epochs: int | None
     pause: float = 0.5  # before a second attempt; twice as long before the next, and so on
     warn_after: float = 60.0  # of waiting for a shard; twice as long before the next warning
-    leave_after: float = 300.0  # without a byte; stores that have timeouts have shorter ones
+    leave_after: float = 60.0  # without a byte: with all tries less than process groups wait
 
 
 class Clock:

@@ -66,7 +66,7 @@ class Fetcher:
 
     def __init__(self, folder: Folder, shards: Shards, settings: Settings) -> None:
         self.folder, self.shards, self.settings = folder, shards, settings
-        self.num_fetches = self.num_samples = self.num_bytes = 0
+        self.num_fetches = self.num_samples = self.num_bytes = self.num_retries = 0
         self._pid = os.getpid()
         self._stop, self._wake = threading.Event(), threading.Event()
         self._reader: _Reader | None = None
@@ -212,6 +212,7 @@ class Fetcher:
         lived = self._clock.lived()
         for fetch in [fetch for fetch in self._fetches.values() if fetch.over(lived)]:
             del self._fetches[fetch.shard]
+            self.num_retries += fetch.num_tries - 1
             if fetch.failed:
                 self._fail(fetch.shard, fetch.failed)
             elif fetch.size is not None:

@@ -113,6 +113,17 @@ CASES: list[Case] = [
         "if it has a default",
     ),
     (
+        "no seconds",
+        lambda: dataset(stall_timeout=0),
+        "stall_timeout must be a positive number of seconds; got 0; pass such as 60",
+    ),
+    (
+        "no logger",
+        lambda: dataset(on_metrics="wandb"),
+        "on_metrics must be a function of a report; got 'wandb'; pass one that logs "
+        "report.num_bytes and the like",
+    ),
+    (
         "a cache in a store",
         lambda: dataset(cache_dir="s3://bucket/cache"),
         "cache_dir must be a folder on this machine; got 's3://bucket/cache'; pass a path on "

@@ -1,0 +1,89 @@
+"""What a process has fetched and waited for, and the function that the user has told of it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import get_worker_info
+
+from indexplan import IndexPlanError
+from indexplan_torch.arguments import shown
+
+EVERY = 10.0  # seconds between two calls of on_metrics
+WORKERS = 256  # workers of a loader whose numbers are kept apart
+WAITED, STALLS, HITS = range(3)
+
+
+class Fetched(NamedTuple):
+    """What this process has fetched, and how its batches have got their shards.
+
+    Numbers count from the start of the process. Only one process of a node fetches at a time, so
+    the numbers of a node's ranks add up.
+
+    Parameters
+    ----------
+    num_fetches, num_samples : int
+        Shards that were fetched whole, and how many samples they hold.
+    num_bytes : int
+        Bytes that came for them; for row groups, the footers of their files are included.
+    waited_seconds : float
+        How long batches have waited for shards, summed over all workers.
+    num_stalls : int
+        How often a batch had to wait for a shard.
+    num_hits : int
+        How often a shard was opened that was there already.
+    num_retries : int
+        Attempts to fetch a shard that failed, or brought nothing, and were made again.
+    """
+
+    num_fetches: int
+    num_samples: int
+    num_bytes: int
+    waited_seconds: float
+    num_stalls: int
+    num_hits: int
+    num_retries: int
+
+
+class Tally:
+    """Counts of a process and its workers, in memory that they share; each writes its own row."""
+
+    def __init__(self) -> None:
+        self._numbers = torch.zeros((WORKERS + 1, 3), dtype=torch.float64).share_memory_()
+
+    def add(self, what: int, number: float = 1) -> None:
+        """Add to one of WAITED, STALLS and HITS."""
+        worker = get_worker_info()
+        self._numbers[WORKERS if worker is None else worker.id % WORKERS, what] += number
+
+    def sums(self) -> tuple[float, int, int]:
+        """Return the seconds waited, the stalls and the hits of all."""
+        waited, stalls, hits = self._numbers.sum(0).tolist()
+        return waited, int(stalls), int(hits)
+
+
+class Metrics:
+    """Calls the user's function, in the training process, in the thread of its loop."""
+
+    def __init__(self, on_metrics: Callable[[Fetched], Any]) -> None:
+        self.on_metrics = on_metrics
+        self._next = 0.0
+
+    def tell(self, report: Callable[[], Fetched], *, ended: bool) -> None:
+        """Call it if the last call is some time ago, or a pass has ended."""
+        now = time.monotonic()
+        if now < self._next and not ended:
+            return
+        self._next = now + EVERY
+        try:
+            self.on_metrics(report())
+        except Exception as error:  # whatever it raises, a logger must not end the run
+            message = (
+                f"on_metrics must not raise an error; got {shown(error)}; the run continues, and "
+                "it is called again: correct it to see what is fetched"
+            )
+            warnings.warn(str(IndexPlanError(message)), stacklevel=4)
