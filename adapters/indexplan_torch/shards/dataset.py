@@ -25,7 +25,7 @@ from indexplan_torch.shards.fetcher import ALL, Fetcher
 from indexplan_torch.shards.folder import Failure, Folder
 from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
 from indexplan_torch.shards.locks import is_held
-from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metrics, Tally
+from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metrics, Tally, shared
 from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.source import FETCHED
 from indexplan_torch.shards.stalls import warning
@@ -59,9 +59,11 @@ class ShardedDataset(Dataset[Any]):
         A folder on a disk of this node, for all of its ranks and for later runs. Empty it if files
         were replaced by others with the same number of bytes: only a changed footer or header is
         noticed.
-    cache_bytes : int
-        The most bytes that shards in the folder may take, including those being fetched. If several
-        datasets use the folder at the same time, the value of the process that fetches counts.
+    cache_bytes : int, optional
+        The most bytes that shards in the folder may take, including those being fetched. By default
+        as many as this node reads at a time by the plan (`traffic` counts them), and `ahead` shards
+        more, but never more than nine tenths of what is free on the disk. If several datasets use
+        the folder at the same time, the value of the process that fetches counts.
     ranks_per_node : int, optional
         How many ranks share the folder; ranks 0 to ranks_per_node - 1 are the first node. By
         default what torchrun sets, also for nodes of different sizes.
@@ -98,7 +100,8 @@ class ShardedDataset(Dataset[Any]):
     UserWarning
         When a batch has waited 60 seconds for a shard, and again each time the wait has doubled:
         which process fetches, whether it runs, how many bytes have come, and what to do. When
-        memory or keep_open does not hold the shards that a worker reads at a time.
+        memory or keep_open does not hold the shards that a worker reads at a time, or cache_bytes
+        or the disk those that the node does: with the number that would do.
 
     Examples
     --------
@@ -121,7 +124,7 @@ class ShardedDataset(Dataset[Any]):
         open_shard: Callable[[ShardFile], Sequence[Any]],
         *,
         cache_dir: str | os.PathLike[str],
-        cache_bytes: int,
+        cache_bytes: int | None = None,
         ranks_per_node: int | None = None,
         ahead: int = 16,
         num_epochs: int | None = None,
@@ -140,7 +143,7 @@ class ShardedDataset(Dataset[Any]):
         self.shards, self.open_shard = shards, open_shard
         self.folder = Folder(_path(cache_dir), shards)
         self.settings = Settings(
-            cache_bytes=_count("cache_bytes", cache_bytes),
+            cache_bytes=None if cache_bytes is None else _count("cache_bytes", cache_bytes),
             ahead=_count("ahead", ahead),
             num_threads=_count("num_threads", num_threads),
             tries=_count("tries", tries),
@@ -151,7 +154,7 @@ class ShardedDataset(Dataset[Any]):
             ranks_per_node = _count("ranks_per_node", ranks_per_node)
         self.ranks_per_node = ranks_per_node
         self.keep_open = None if keep_open is None else _count("keep_open", keep_open)
-        self._limits = torch.tensor(limits_of(0, 1), dtype=torch.int64).share_memory_()
+        self._limits = shared(limits_of(0, 1), torch.int64)
         if on_metrics is not None and not callable(on_metrics):
             raise IndexPlanError(
                 f"on_metrics must be a function of a report; got {shown(on_metrics)}; pass one "
@@ -218,6 +221,10 @@ class ShardedDataset(Dataset[Any]):
 
     def heard(self, *, ended: bool = False) -> None:
         """Tell what there is to tell, as the loop has received a batch; `PlanLoader` calls it."""
+        fetcher = self._fetcher
+        if fetcher is not None and fetcher.room.warning is not None:
+            message, fetcher.room.warning = fetcher.room.warning, None
+            warnings.warn(message, stacklevel=3)
         if self._metrics is not None:
             self._metrics.tell(self.report, ended=ended)
 

@@ -21,6 +21,7 @@ from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
 from indexplan_torch.shards.folder import FAILURES, Failure, Folder, RankNote, disk_message
 from indexplan_torch.shards.future import NEVER, Epoch, Future, offsets
 from indexplan_torch.shards.locks import hold, make_room_for_notes, write_note
+from indexplan_torch.shards.room import Room
 from indexplan_torch.shards.source import Source
 from indexplan_torch.shards.stalls import BEAT, NOTE, TOLD, Beat, Coming
 
@@ -81,6 +82,7 @@ class Fetcher:
         self._next_turn = 0.0
         self._whole: dict[int, int] = {}  # shards that are there, and their bytes on disk
         self._fetches: dict[int, Fetch] = {}
+        self.room = Room(folder, shards, settings.cache_bytes, settings.ahead)
         self._full = False  # whether the next shard has to wait for room
         self._clock = Clock()
         self._counts = threading.Lock()
@@ -255,6 +257,8 @@ class Fetcher:
                 del self._whole[shard]
         position = self._find_position()
         self._notice(position, wanted)
+        if position is not None and self._future is not None:
+            self.room.follow(self._future.epoch(*position), self._source, self._used)
         self._full = blocked = False  # blocked: by a shard whose size is not known yet
         for shard, use in self._queue(wanted, position):
             if shard in self._whole or shard in self._fetches:
@@ -287,6 +291,11 @@ class Fetcher:
             self._moved = now
         elif now - self._moved > STILL:
             self._still = True
+
+    @property
+    def _used(self) -> int:
+        """How many bytes shards take, with those that are being fetched."""
+        return sum(self._whole.values()) + sum(each.size or 0 for each in self._fetches.values())
 
     def path(self, shard: int) -> Path:
         """Return the path of a shard once it is whole."""
@@ -331,33 +340,36 @@ class Fetcher:
         wanted: set[int],
     ) -> bool:
         """Drop shards needed later than this one, the last first; False if there is no room yet."""
-        most = self.settings.cache_bytes
-        used = sum(self._whole.values()) + sum(fetch.size or 0 for fetch in self._fetches.values())
-        short = used + size - most
+        used, there = self._used, sum(self._whole.values())
+        limit = self.room.limit(there)
+        short = used + size - self.room.most(there)
         if short <= 0:
             return True
-        if size > most:
-            self._fail(shard, self._too_small(size, f"shard {shard} takes"))
+        if size > limit:
+            self._fail(shard, self.room.rule(f"shard {shard} takes", size, there))
             return False
         ids = np.array(sorted(self._whole.keys() - wanted), np.int64)
         urgent = position is None or use <= position[1]
+        again = 0  # shards whose next use is before this step are read again in this epoch
         if position is None or self._future is None:
             uses = np.full(len(ids), NEVER, np.int64)
         else:
             now = self._future.epoch(*position)
-            if not now.complete and not urgent:
-                return False
+            if not now.complete and (not urgent or used + size <= limit):
+                return urgent
             while not now.complete and not self._stop.is_set() and self._lock is not None:
                 now.look()
                 self._beat(self._lock)
-            uses = self._uses(ids, now, position[1], exact=urgent)
+            uses, again = self._uses(ids, now, position[1], exact=urgent), now.stop
         out, freed = [], 0
         for at in np.argsort(-uses, kind="stable").tolist():
             if freed >= short or uses[at] <= use:
                 break
+            if uses[at] < again and used + size - freed <= limit:
+                break  # rather take more than the plan seemed to need
             out.append(int(ids[at]))
             freed += self._whole[out[-1]]
-        if freed < short:
+        if freed < short and not (urgent and used + size - freed <= limit):
             if urgent and position is not None and self._future is not None:
                 self._check_step(shard, self._future.epoch(*position), position[1])
             return False
@@ -386,7 +398,7 @@ class Fetcher:
     def _drop_to_fit(self) -> None:
         """Drop shards of an earlier run that had more room; any of them, as it happens once."""
         used = sum(self._whole.values())
-        while used > self.settings.cache_bytes and self._whole:
+        while used > (self.settings.cache_bytes or used) and self._whole:
             shard, size = self._whole.popitem()
             self.path(shard).unlink(missing_ok=True)
             used -= size
@@ -398,15 +410,10 @@ class Fetcher:
             return
         found, _ = now.reads(step, step + 1)
         sizes = [self._source.bytes_on_disk(each) or 0 for each in found.shards.tolist()]
-        if sum(sizes) > self.settings.cache_bytes:
+        there = sum(self._whole.values())
+        if sum(sizes) > self.room.limit(there):
             what = f"the {len(sizes)} shards that this node reads in one step take"
-            self._fail(shard, self._too_small(sum(sizes), what))
-
-    def _too_small(self, num_bytes: int, what: str) -> str:
-        return (
-            f"cache_bytes must be at least {num_bytes}, which {what}; got "
-            f"{self.settings.cache_bytes}; pass more, or an order that reads fewer shards at a time"
-        )
+            self._fail(shard, self.room.rule(what, sum(sizes), there))
 
     def _begin(self, shard: int, size: int | None) -> None:
         """Begin to fetch a shard, or to find out how many bytes it takes."""

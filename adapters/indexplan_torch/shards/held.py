@@ -95,7 +95,7 @@ class Held:
         message = (
             f"memory must hold the {limits.live} shards that each worker reads at a time, some "
             f"{size_of(all_of_them)} once they are opened; got {size_of(limits.room)}, half of "
-            f"this machine's memory divided by {limits.processes} {shared}; "
+            f"this machine's memory divided by {shared}; "
             f"{len(self._rows)} are kept open, and others are opened again and again: use smaller "
             "row groups, fewer columns, lanes or workers, or pass keep_open"
         )

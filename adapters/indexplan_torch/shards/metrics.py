@@ -49,11 +49,18 @@ class Fetched(NamedTuple):
     num_retries: int
 
 
+def shared(numbers: Any, dtype: torch.dtype) -> torch.Tensor:
+    """Return numbers that a process and its workers share."""
+    made = torch.tensor(numbers, dtype=dtype)
+    made.share_memory_()  # type: ignore[no-untyped-call]  # torch's own
+    return made
+
+
 class Tally:
     """Counts of a process and its workers, in memory that they share; each writes its own row."""
 
     def __init__(self) -> None:
-        self._numbers = torch.zeros((WORKERS + 1, 3), dtype=torch.float64).share_memory_()
+        self._numbers = shared([[0.0] * 3] * (WORKERS + 1), torch.float64)
 
     def add(self, what: int, number: float = 1) -> None:
         """Add to one of WAITED, STALLS and HITS."""

@@ -22,7 +22,7 @@ from indexplan_torch.arguments import number_of
 BLOCK = 4096  # bytes that file systems give a file at a time
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
 DIGEST = 32  # hexadecimal digits of a footer's digest
-PIECE = 2**26  # bytes of a row group that are held in memory
+PIECE = 2**24  # bytes of a row group that are held in memory
 FOOTERS = 2**26  # bytes of footers that are kept, so that a file's is fetched once
 CHECKED = {"parquet", "arrow", "npy"}  # kinds whose files tell what they hold
 FETCHED = {*CHECKED, "mds", "wids"}
@@ -102,6 +102,10 @@ class Source:
         if not self.shards.whole_files:
             return self._on_disk.get(shard)
         return -(-self.file(shard)[2] // BLOCK) * BLOCK
+
+    def known_on_disk(self) -> dict[int, int]:
+        """Return how many bytes row groups take on this disk, of those whose footer was read."""
+        return self._on_disk
 
     def look(self, shard: int) -> int:
         """Find out how many bytes a row group takes; return how many bytes that has fetched."""
