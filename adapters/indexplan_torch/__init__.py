@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
 
 from indexplan_torch.all_ranks import GlobalPlanBatchSampler
 from indexplan_torch.bins import Bins, join
+from indexplan_torch.causal import join_causal
 from indexplan_torch.items import Piece
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.ranks import discover
@@ -37,6 +38,7 @@ __all__ = [
     "ShardedDataset",
     "discover",
     "join",
+    "join_causal",
     "open_parquet",
     "recorded",
     "seed_rank",

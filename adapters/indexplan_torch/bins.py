@@ -22,6 +22,7 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     """Join samples into one row of tokens, and tell how long each of them is.
 
     `Bins` calls it for each bin; as a loader's `collate_fn` it makes one row of a batch of bins.
+    Models of Hugging Face take what `join_causal` returns.
 
     Parameters
     ----------

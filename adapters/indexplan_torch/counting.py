@@ -13,6 +13,8 @@ import sys
 from types import FrameType
 from typing import Any
 
+from indexplan import IndexPlanError
+
 _DEPTH = 8  # frames from a sampler's method, through loader, torch and callback, to the trainer
 _TRAINERS = {
     "transformers.trainer": "indexplan_torch.transformers",
@@ -56,6 +58,23 @@ def refuse_fetched_ahead(feed: Any) -> None:
             importlib.import_module(_TRAINERS["transformers.trainer"]).refuse_ahead(feed, frame)
             return
         frame = frame.f_back
+
+
+def refuse_rows_without_a_batch() -> None:
+    """Refuse `join` as a loader's collate_fn where its rows go to a model as they are.
+
+    Raises
+    ------
+    IndexPlanError
+        If Hugging Face Trainer asks the loader for its first batch.
+    """
+    asking = sys._getframe(2)  # noqa: SLF001 (there is no other way)
+    if asking.f_globals.get("__name__") == "transformers.trainer":
+        raise IndexPlanError(
+            "collate_fn must return rows with a batch axis under transformers.Trainer, which "
+            "passes them to the model; got join; use collate_fn=indexplan_torch.join_causal, or a "
+            "function of your own"
+        )
 
 
 def refuse_counting_bins(feed: Any) -> None:

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.arguments import check_by_index, number_of, shown
-from indexplan_torch.bins import Bins
-from indexplan_torch.counting import refuse_counting_bins
+from indexplan_torch.bins import Bins, join
+from indexplan_torch.counting import refuse_counting_bins, refuse_rows_without_a_batch
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Feed
@@ -196,6 +196,8 @@ class PlanLoader(DataLoader[Any]):
 
         A generator, so that a trainer may ask for it before it has set the epoch.
         """
+        if self.collate_fn is join:
+            refuse_rows_without_a_batch()
         begun = self.feed.begin()
         if begun.first == begun.stop:
             return  # starts no workers, and draws no seed that an uninterrupted run would not
@@ -222,14 +224,14 @@ class PlanLoader(DataLoader[Any]):
             dataset.heard(ended=True)
 
     def _read(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield batches; if the dataset does not take the plan's bins, say so."""
+        """Yield batches; if the dataset does not take the plan's bins, which are lists, say so."""
         try:
             yield from batches
         except TypeError as error:
             bins = self.plan.order.deals_bins and self.feed.form.keep_bins
-            if not bins or isinstance(self.dataset, Bins):
+            said = str(error).rstrip().rpartition("\n")[2]  # of a worker's, without its traceback
+            if not bins or isinstance(self.dataset, Bins) or "list" not in said:
                 raise
-            said = str(error).rpartition("\n")[2]  # of a worker's, without its traceback
             held, or_else = "indices", ", or pass keep_bins=False where a bin is a batch by itself"
             if self.plan.order.traits.cuts_samples:
                 held, or_else = "Piece(sample, start, stop)", ""

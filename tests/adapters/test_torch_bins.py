@@ -23,6 +23,7 @@ from indexplan_torch import (
     PlanLoader,
     PlanSampler,
     join,
+    join_causal,
     varlen,
 )
 from tests.adapters.small import ME, Identity, as_they_are
@@ -46,6 +47,13 @@ class Texts(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         tokens = torch.full((index % 5 + 1,), index)
         return {"input_ids": tokens, "labels": tokens + 1, "number": index}
+
+
+class Broken(Identity):
+    """A dataset of bins with a mistake of its own."""
+
+    def __getitem__(self, asked: Any) -> Any:
+        return len(self.num_samples)  # type: ignore[arg-type]  # the mistake
 
 
 class Together(Identity):
@@ -369,3 +377,74 @@ def test_inner_batches_without_bins() -> None:
     )
     (batch,) = list(loader)
     assert [[(0,)], [(1, 2)], [(3, 4, 5)], [(6,)], []] == batch
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize(
+    ("dataset", "kind", "said"),
+    [
+        (Broken(), TypeError, r"object of type 'int' has no len\(\)"),
+        (range(103), ip.IndexPlanError, "got 'range indices must be integers or slices, not list'"),
+        (range(103), ip.IndexPlanError, "wrap it in indexplan_torch.Bins"),
+    ],
+)
+def test_a_mistake_of_a_dataset_is_its_own(
+    dataset: Any, kind: type[Exception], said: str, num_workers: int
+) -> None:
+    """Only what names the list that it was asked for is taken for a dataset without bins."""
+    if num_workers and kind is ip.IndexPlanError:
+        said = said.replace("got '", "got 'TypeError: ")
+    with pytest.raises(kind, match=said):
+        list(PlanLoader(dataset, PLAN, num_workers=num_workers, **ME))
+
+
+# --- causal models
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_rows_for_causal_models(num_workers: int) -> None:
+    """A row has a batch axis and flash-attention's names, and no first token to be guessed."""
+    options: dict[str, Any] = {"collate_fn": join_causal, "num_workers": num_workers, **ME}
+    rows = list(PlanLoader(indexplan_torch.Bins(Texts()), PLAN, **options))
+    lists = list(
+        PlanLoader(indexplan_torch.Bins(Texts(), join=list), PLAN, collate_fn=sum_of, **ME)
+    )
+    assert len(rows) == len(lists) > 4
+    for row, samples in zip(rows, lists, strict=True):
+        tokens = [sample["input_ids"].tolist() for sample in samples]
+        labels = [[-100, *sample["labels"].tolist()[1:]] for sample in samples]
+        positions = [list(range(len(each))) for each in tokens]
+        for name, parts in {
+            "input_ids": tokens,
+            "labels": labels,
+            "position_ids": positions,
+        }.items():
+            assert ([sum(parts, [])], torch.int64) == (row[name].tolist(), row[name].dtype)
+        bounds = [0, *np.cumsum([len(each) for each in tokens]).tolist()]
+        for name in ("cu_seq_lens_q", "cu_seq_lens_k"):
+            assert (bounds, torch.int32) == (row[name].tolist(), row[name].dtype)
+        longest = max(map(len, tokens))
+        assert (longest, longest, False) == (
+            row["max_length_q"],
+            row["max_length_k"],
+            row["use_cache"],
+        )
+        assert 8 == len(row)
+
+
+def sum_of(bins: Any) -> Any:
+    """Collate lists into one."""
+    return sum(bins, [])
+
+
+def test_samples_for_causal_models() -> None:
+    """Labels are the tokens if there are none, and positions are counted anew."""
+    none: dict[str, Any] = {"input_ids": [], "attention_mask": []}  # also of no tokens
+    row = join_causal([none, {"input_ids": [7, 8], "attention_mask": [1, 1]}, none])
+    assert [[7, 8]] == row["input_ids"].tolist()
+    assert [[-100, 8]] == row["labels"].tolist()
+    assert [0, 0, 2, 2] == row["cu_seq_lens_q"].tolist()
+    assert "attention_mask" not in row
+    samples = [{"input_ids": [7, 8], "position_ids": [5, 6]}]
+    samples += [{"input_ids": [9], "position_ids": [7]}]
+    assert [[0, 1, 0]] == join_causal(samples)["position_ids"].tolist()

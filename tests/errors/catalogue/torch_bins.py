@@ -14,6 +14,7 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     join,
+    join_causal,
     varlen,
 )
 from tests.errors.catalogue.made import Case
@@ -93,6 +94,18 @@ CASES: list[Case] = [
         "a field of text",
         lambda: join([{"text": "word"}]),
         f"the field 'text' must hold numbers, to be joined; got 'word'; {OWN}",
+    ),
+    (
+        "samples of a causal model without tokens",
+        lambda: join_causal([{"tokens": [1, 2]}]),
+        "samples must have input_ids, a number for each token, to be joined for a causal model; "
+        "got ['tokens']; return dicts of input_ids and labels",
+    ),
+    (
+        "samples of a causal model with padding",
+        lambda: join_causal([{"input_ids": [1, 2], "attention_mask": [0, 1]}]),
+        "samples must have no padding, as they are joined; got an attention_mask with 1 zero in "
+        "2; tokenize with padding=False",
     ),
     (
         "lengths in two dimensions",

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler
+import indexplan as ip
+from indexplan_torch import Bins, GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, join
 from tests.errors.catalogue.made import OPEN, Case
 from tests.errors.catalogue.torches import loader
 
@@ -113,23 +114,33 @@ def counted_by_steps(resume_from_checkpoint: str = "checkpoint-7") -> None:
     made.set_initial_training_values(made.args, loader())
 
 
-def asked_ahead() -> None:
-    """Ask for the sources of a micro-batch where Trainer has fetched the next one too."""
+def train(loader: Any, step: Any = None) -> None:
+    """Train with a loader, two micro-batches in an update."""
     import transformers
-
-    asked = loader(collate_fn=lambda samples: {"x": torch.tensor(samples)})
 
     class Trainer(transformers.Trainer):
         def get_train_dataloader(self) -> Any:
-            return asked
+            return loader
 
         def training_step(self, *_: Any, **__: Any) -> Any:
-            return asked.step_size
+            return step()
 
     options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
     options |= {"gradient_accumulation_steps": 2, "num_train_epochs": 1}
     arguments = transformers.TrainingArguments(output_dir=".", **options)
     Trainer(model=torch.nn.Linear(1, 1), args=arguments).train()
+
+
+def asked_ahead() -> None:
+    """Ask for the size of a micro-batch where Trainer has fetched the next one too."""
+    asked = loader(collate_fn=lambda samples: {"x": torch.tensor(samples)})
+    train(asked, lambda: asked.step_size)
+
+
+def rows_for_trainer() -> None:
+    """Train on rows that have no batch axis."""
+    plan = ip.Plan(ip.Packed([2, 3], max_length=5), batch_size=1)
+    train(PlanLoader(Bins([[1, 2], [3, 4, 5]]), plan, collate_fn=join))
 
 
 def on_ray() -> None:
@@ -203,6 +214,13 @@ CASES: list[Case] = [
         "transformers.Trainer must have KeepState where a loader is asked which of an update's "
         "micro-batches the loop holds, as Trainer fetches them together; got none, and 2 "
         "micro-batches; use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))",
+    ),
+    (
+        "rows for Trainer without a batch axis",
+        rows_for_trainer,
+        "collate_fn must return rows with a batch axis under transformers.Trainer, which passes "
+        "them to the model; got join; use collate_fn=indexplan_torch.join_causal, or a function "
+        "of your own",
     ),
     (
         "another loader for Ray",
