@@ -60,10 +60,11 @@ def train(options: argparse.Namespace) -> None:
     layers = nn.Conv2d(1, 8, 5), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(8, CLASSES)).double())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    parts = {"loader": loader, "model": model.module, "optimizer": optimizer}
     times = torch.zeros(EPOCHS, NUM, dtype=torch.int64)  # how often each was read
     if options.checkpoint.exists():
         saved = torch.load(options.checkpoint)
-        for name, part in {"loader": loader, "model": model, "optimizer": optimizer}.items():
+        for name, part in parts.items():
             part.load_state_dict(saved[name])
         times = saved["times"]
 
@@ -93,9 +94,9 @@ def train(options: argparse.Namespace) -> None:
     dist.all_reduce(here)
     times += here
     if rank == 0:
-        parts = {"loader": loader, "model": model, "optimizer": optimizer}
         state = {name: part.state_dict() for name, part in parts.items()}
-        torch.save({**state, "times": times}, options.checkpoint)
+        torch.save({**state, "times": times}, new := options.checkpoint.with_suffix(".new"))
+        new.replace(options.checkpoint)  # whole, even if the run is killed
         for epoch in range(EPOCHS):
             print(f"epoch {epoch}: {times[epoch].eq(1).sum()} of {NUM} images once")
 

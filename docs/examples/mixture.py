@@ -51,8 +51,9 @@ def train(options: argparse.Namespace) -> None:
     loader = PlanLoader(datasets(), plan, num_workers=1)
     model = DistributedDataParallel(nn.Linear(4, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    parts = {"loader": loader, "model": model.module, "optimizer": optimizer}
     done = saved.get("done", 0)
-    for name, part in {"loader": loader, "model": model, "optimizer": optimizer}.items():
+    for name, part in parts.items():
         if saved:
             part.load_state_dict(saved[name])
     if dist.get_rank() == 0:
@@ -68,9 +69,12 @@ def train(options: argparse.Namespace) -> None:
         if done == options.max_steps:
             break
     if dist.get_rank() == 0:
-        parts = {"loader": loader, "model": model, "optimizer": optimizer}
         state = {name: part.state_dict() for name, part in parts.items()}
-        torch.save({**state, "plan": plan.to_json(), "done": done}, options.checkpoint)
+        torch.save(
+            {**state, "plan": plan.to_json(), "done": done},
+            new := options.checkpoint.with_suffix(".new"),
+        )
+        new.replace(options.checkpoint)  # whole, even if the run is killed
 
 
 def log(loader: PlanLoader, losses: torch.Tensor, numbers: torch.Tensor, done: int) -> None:

@@ -30,8 +30,9 @@ def train(shards: ip.Shards, plan: ip.Plan, max_steps: int | None) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Linear(1, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    parts = {"loader": loader, "model": model.module, "optimizer": optimizer}
     saved = torch.load(CHECKPOINT) if CHECKPOINT.exists() else {"done": 0}
-    for name, part in {"loader": loader, "model": model, "optimizer": optimizer}.items():
+    for name, part in parts.items():
         if name in saved:
             part.load_state_dict(saved[name])
 
@@ -49,9 +50,9 @@ def train(shards: ip.Shards, plan: ip.Plan, max_steps: int | None) -> None:
     dist.all_reduce(num_read)
     if dist.get_rank() == 0:
         print(f"{dist.get_world_size()} ranks, up to step {done}: {int(num_read)} samples")
-        parts = {"loader": loader, "model": model, "optimizer": optimizer}
         state = {name: part.state_dict() for name, part in parts.items()}
-        torch.save({**state, "done": done}, CHECKPOINT)
+        torch.save({**state, "done": done}, new := CHECKPOINT.with_suffix(".new"))
+        new.replace(CHECKPOINT)  # whole, even if the run is killed
 
 
 def main() -> None:

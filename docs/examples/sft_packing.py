@@ -82,10 +82,11 @@ def train(options: argparse.Namespace) -> None:
         print(f"logits of samples in one row and alone differ by less than {away + 1e-12:.0e}")
     model = DistributedDataParallel(language)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    parts = {"loader": loader, "model": model.module, "optimizer": optimizer}
     times = torch.zeros(EPOCHS, NUM, dtype=torch.int64)  # how often each was read
     if options.checkpoint.exists():
         saved = torch.load(options.checkpoint)
-        for name, part in {"loader": loader, "model": model, "optimizer": optimizer}.items():
+        for name, part in parts.items():
             part.load_state_dict(saved[name])
         times = saved["times"]
 
@@ -117,9 +118,9 @@ def train(options: argparse.Namespace) -> None:
         dist.all_reduce(sums)
     times += here
     if rank == 0:
-        parts = {"loader": loader, "model": model, "optimizer": optimizer}
         state = {name: part.state_dict() for name, part in parts.items()}
-        torch.save({**state, "times": times}, options.checkpoint)
+        torch.save({**state, "times": times}, new := options.checkpoint.with_suffix(".new"))
+        new.replace(options.checkpoint)  # whole, even if the run is killed
         print(f"{done} steps, rows {filled[0] / (filled[1] * MAX_LENGTH):.1%} full")
         for epoch in range(EPOCHS):
             print(f"epoch {epoch}: {times[epoch].eq(1).sum()} of {NUM} chats once")

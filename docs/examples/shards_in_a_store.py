@@ -49,10 +49,11 @@ def train(options: argparse.Namespace) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Linear(1, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    parts = {"loader": loader, "model": model.module, "optimizer": optimizer}
     times = torch.zeros(len(dataset), dtype=torch.int64)  # how often each sample was read
     if options.checkpoint.exists():
         saved = torch.load(options.checkpoint)
-        for name, part in {"loader": loader, "model": model, "optimizer": optimizer}.items():
+        for name, part in parts.items():
             part.load_state_dict(saved[name])
         times = saved["times"]
 
@@ -72,9 +73,9 @@ def train(options: argparse.Namespace) -> None:
     reports = [None] * world_size
     dist.all_gather_object(reports, (options.cache_dir, dataset.report()))
     if rank == 0:
-        parts = {"loader": loader, "model": model, "optimizer": optimizer}
         state = {name: part.state_dict() for name, part in parts.items()}
-        torch.save({**state, "times": times}, options.checkpoint)
+        torch.save({**state, "times": times}, new := options.checkpoint.with_suffix(".new"))
+        new.replace(options.checkpoint)  # whole, even if the run is killed
         for node in sorted({node for node, _ in reports}):
             fetched = [report.num_samples for name, report in reports if name == node]
             print(f"{Path(node).name}: {len(fetched)} ranks downloaded {sum(fetched)} samples")

@@ -27,7 +27,7 @@ SUB_EPOCHS = 40
 class Run:
     """A model in training, and how often each sample was read."""
 
-    stateful = ("model", "optimizer", "loader")  # the loader's state is the same on every rank
+    stateful = ("net", "optimizer", "loader")  # the loader's state is the same on every rank
 
     def __init__(self, checkpoint: Path) -> None:
         torch.manual_seed(0)
@@ -40,7 +40,8 @@ class Run:
         self.loader = PlanLoader(TensorDataset(*train), plan, **workers)
         plan = ip.Plan(ip.Sequential(101), batch_size=20)
         self.test_loader = PlanLoader(TensorDataset(*test), plan)
-        self.model = DistributedDataParallel(nn.Linear(4, 1))
+        self.net = nn.Linear(4, 1)
+        self.model = DistributedDataParallel(self.net)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
         self.times_read = torch.zeros(NUM_SAMPLES, dtype=torch.int64)
         self.read_here = torch.zeros_like(self.times_read)  # by this rank, since the last save
@@ -74,7 +75,7 @@ class Run:
         """Return the exact loss over the test set, and the number of samples it is of."""
         sums = torch.zeros(2)
         for inputs, targets, _ in self.test_loader:
-            loss = mse_loss(self.model.module(inputs), targets, reduction="sum")
+            loss = mse_loss(self.net(inputs), targets, reduction="sum")
             sums += torch.tensor([loss, len(inputs)])
         dist.all_reduce(sums)
         return (sums[0] / sums[1]).item(), int(sums[1])

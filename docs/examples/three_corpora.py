@@ -62,7 +62,7 @@ def train(max_steps: int) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Embedding(VOCABULARY, 32), nn.Linear(32, VOCABULARY))
     model = DistributedDataParallel(net)
-    parts = {"loader": loader, "model": model, "optimizer": torch.optim.Adam(model.parameters())}
+    parts = {"loader": loader, "model": net, "optimizer": torch.optim.Adam(model.parameters())}
     done, read = 0, torch.zeros(len(WEIGHTS), dtype=torch.int64)
     if CHECKPOINT.exists():
         saved = torch.load(CHECKPOINT)
@@ -78,7 +78,11 @@ def train(max_steps: int) -> None:
         done += 1
         read += torch.bincount(torch.from_numpy(loader.groups), minlength=len(WEIGHTS))
         if dist.get_rank() == 0 and done % 20 == 0:
-            torch.save({k: v.state_dict() for k, v in parts.items()} | {"done": done}, CHECKPOINT)
+            torch.save(
+                {k: v.state_dict() for k, v in parts.items()} | {"done": done},
+                new := CHECKPOINT.with_suffix(".new"),
+            )
+            new.replace(CHECKPOINT)  # whole, even if the run is killed
         if done == max_steps:
             break
     dist.all_reduce(read)

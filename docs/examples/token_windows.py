@@ -73,10 +73,11 @@ def train(options: argparse.Namespace) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(Model())
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    parts = {"loader": loader, "model": model.module, "optimizer": optimizer}
     times = torch.zeros(EPOCHS, NUM_TOKENS, dtype=torch.int64)  # how often each was a target
     if options.checkpoint.exists():
         saved = torch.load(options.checkpoint)
-        for name, part in {"loader": loader, "model": model, "optimizer": optimizer}.items():
+        for name, part in parts.items():
             part.load_state_dict(saved[name])
         times = saved["times"]
 
@@ -103,9 +104,9 @@ def train(options: argparse.Namespace) -> None:
     dist.all_reduce(here)
     times += here
     if rank == 0:
-        parts = {"loader": loader, "model": model, "optimizer": optimizer}
         state = {name: part.state_dict() for name, part in parts.items()}
-        torch.save({**state, "times": times}, options.checkpoint)
+        torch.save({**state, "times": times}, new := options.checkpoint.with_suffix(".new"))
+        new.replace(options.checkpoint)  # whole, even if the run is killed
         for epoch in range(EPOCHS):
             aim, read = order.targets(epoch), times[epoch]
             once = read[aim.start : aim.stop].eq(1).sum()

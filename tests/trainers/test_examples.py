@@ -41,6 +41,10 @@ def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str
             process.terminate()  # torchrun ends its ranks, which a kill would leave behind
             said, complaints = process.communicate(timeout=60)
     assert not process.returncode, said[-3000:] + complaints[-6000:]
+    assert not list(folder.glob("*.new"))
+    for file in folder.glob("*.pt"):  # whose model loads in one process as well
+        saved = torch.load(file)
+        assert not [name for name in saved.get("model", saved) if name.startswith("module.")]
     return said.splitlines()
 
 
