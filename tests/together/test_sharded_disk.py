@@ -93,30 +93,26 @@ def read_in_vain(data: str, cache: str) -> str:
     """Read as a user who may not write to the folder; return the error."""
     become_nobody()
     dataset = dataset_of(ip.shard_sizes(f"{data}/*.parquet", whole_files=True), Path(cache))
-    assert 0 == dataset[0]["id"]
     try:
-        dataset[len(dataset) - 1]
+        dataset[0]
     except ip.IndexPlanError as raised:
-        return str(raised)
+        return str(raised).replace(str(dataset.folder.path), "{folder}")
     return "read"
 
 
-def test_folder_of_somebody_else(shards: ip.Shards, tmp_path: Path) -> None:
-    """What is there is read; for what is not, who may not write hears that nobody fetches."""
+def test_folder_that_cannot_be_written(shards: ip.Shards, tmp_path: Path) -> None:
+    """Who may not write hears that, as nothing that others have fetched is read."""
     cache = tmp_path / "cache"
     first = dataset_of(shards, cache)
     assert 0 == first[0]["id"]
     end(first)
-    (folder,) = cache.iterdir()
-    for path in (*cache.rglob("*"), cache):
-        path.chmod(0o555 if path.is_dir() else 0o444)
+    cache.chmod(0o555)
     for path in (*tmp_path.parents[:-2], tmp_path, Path(shards.path).parent, Path(shards.path)):
         path.chmod(path.stat().st_mode | 0o055)  # pytest's own, which others may not enter
     name = "tests.together.test_sharded_disk:read_in_vain"
     said = results([forks().start(name, tmp_path / "log", shards.path, str(cache))])
-    for path in (*cache.rglob("*"), cache):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    assert [f"cache_dir must be writable: {folder}; got 'Permission denied'; {CHECK}"] == said
+    cache.chmod(0o755)
+    assert [f"cache_dir must be writable: {{folder}}; got 'Permission denied'; {CHECK}"] == said
 
 
 def by_lru(plan: ip.Plan, shards: ip.Shards, room: int, epochs: int) -> int:

@@ -72,7 +72,7 @@ def refused(data: ShardedDataset, index: int) -> str:
 
 
 @pytest.mark.parametrize("stamped", [True, False])
-@pytest.mark.parametrize("whole_files", [False])
+@pytest.mark.parametrize("whole_files", [True, False])
 def test_rewritten_file(dataset_of: Made, tmp_path: Path, stamped: bool, whole_files: bool) -> None:
     """A file written again with the same footer is refused, until its sizes are read again."""
     for name in ("a", "b"):

@@ -25,6 +25,7 @@ from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
 from indexplan_torch.shards.folder import Folder, RankNote
 from indexplan_torch.shards.locks import hold, hold_new, write_note
 from indexplan_torch.shards.source import Source
+from indexplan_torch.shards.sums import Sums
 from tests.support.forked import results
 from tests.together.sharded_runs import at, expected, plan_of, start_alone, until, write_shards
 
@@ -185,8 +186,10 @@ def test_read_that_hangs(
     store.spoilt = {1}
     source, path = Source(at(shards, store.url), store.url), tmp_path / "shards" / "0.parquet"
     path.parent.mkdir()
+    (tmp_path / "sums").mkdir()
     counted: list[int] = []
-    begin = partial(Attempt, 0, path, source, lambda *of: counted.append(of[1]), threading.Event())
+    sums, count = Sums(tmp_path / "sums"), lambda *of: counted.append(of[1])
+    begin = partial(Attempt, 0, path, source, sums, count, threading.Event())
     fetch = Fetch(0, 8192, begin, source, Settings(10**9, 16, 1, 2, None))
     first = fetch.attempt
     assert first is not None
@@ -215,7 +218,7 @@ class LastMoment(Attempt):
 
     def __init__(self, source: Source) -> None:
         self.go_on = threading.Event()
-        super().__init__(0, None, source, lambda *_: None, threading.Event())
+        super().__init__(0, None, source, Sums(Path()), lambda *_: None, threading.Event())
 
     def _run(self) -> None:
         self.go_on.wait(LONG)

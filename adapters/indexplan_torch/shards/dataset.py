@@ -29,6 +29,7 @@ from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metric
 from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.source import FETCHED
 from indexplan_torch.shards.stalls import warning
+from indexplan_torch.shards.sums import DamagedError
 
 POLL = 0.005  # seconds between checks whether a shard is there
 PATIENCE = 0.05  # seconds of waiting before the process that fetches is told of it
@@ -56,9 +57,8 @@ class ShardedDataset(Dataset[Any]):
         function of your own that returns, for example, `numpy.load(file.path, mmap_mode="r")`.
         Spawned workers need one that can be pickled.
     cache_dir : str or path-like
-        A folder on a disk of this node, for all of its ranks and for later runs. Empty it if files
-        were replaced by others with the same number of bytes: only a changed footer or header is
-        noticed.
+        A folder on a disk of this node, for all of its ranks and for later runs. Each user gets a
+        folder of their own in it, which nobody else can write to, so that it may be in `/tmp`.
     cache_bytes : int, optional
         The most bytes that shards in the folder may take, including those being fetched. By default
         as many as this node reads at a time by the plan (`traffic` counts them), and `ahead` shards
@@ -293,16 +293,25 @@ class ShardedDataset(Dataset[Any]):
         name, number = self.shards.part(shard)
         path = self.folder.shard(shard, name)
         part = None if self.shards.whole_files else number
+        self.folder.check()
+        dropped = False  # a file that could not be read
         with ExitStack() as stack:  # it counts as waiting until it has the rows
             while True:
                 self._wait(shard, path, stack)
                 try:
+                    found = path.lstat()
+                    self.folder.sums.check(path, self.folder.stamp(shard))
                     rows = self.open_shard(ShardFile(str(path), shard, part))
                     break
-                except Exception:
-                    if path.exists():
-                        raise
-                    # it was dropped just now
+                except (IndexPlanError, ImportError, MemoryError):
+                    raise
+                except Exception as error:
+                    if not path.exists():  # it was dropped just now
+                        continue
+                    if dropped:
+                        raise IndexPlanError(self._unreadable(shard, path, error)) from error
+                    dropped = True
+                    self.folder.drop(path, found)  # unless somebody else has done so
         expected = int(self.shards.sizes.array[shard])
         if len(rows) != expected:
             raise IndexPlanError(
@@ -311,6 +320,15 @@ class ShardedDataset(Dataset[Any]):
             )
         self._rows.add(shard, rows, path)
         return rows
+
+    def _unreadable(self, shard: int, path: Path, error: Exception) -> str:
+        """Return the message about a shard that cannot be read, though it was fetched twice."""
+        where = f"shard {shard}, {self.shards.path}/{self.shards.part(shard)[0]}, must be"
+        if isinstance(error, DamagedError):
+            cure = "check the disk and the memory of this machine, or pass another cache_dir"
+            return f"{where} as it was fetched; got other bytes in {path}, twice; {cure}"
+        cure = "check the file in its place, and what open_shard does with it"
+        return f"{where} a file that open_shard opens; got {shown(error)} of {path}, twice; {cure}"
 
     def _close_dropped(self) -> None:
         """Close shards that were dropped: their space is free once no process has them open."""

@@ -11,8 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from indexplan import IndexPlanError, PlanFileError
 from indexplan_torch.shards.folder import LOCAL, disk_message
+from indexplan_torch.shards.owned import open_own
 from indexplan_torch.shards.source import LeftError, Source, StalledError
+from indexplan_torch.shards.sums import Sums, sum_of
 
 
 class Settings(NamedTuple):
@@ -52,6 +55,8 @@ class Attempt:
     path : Path or None
         The shard's path once it is whole.
     source : Source
+    sums : Sums
+        Where the digest of the shard is kept.
     count : callable
         Called as count(shard, num_bytes) for a whole shard, before it appears under its name.
     wake : threading.Event
@@ -63,10 +68,12 @@ class Attempt:
         shard: int,
         path: Path | None,
         source: Source,
+        sums: Sums,
         count: Callable[[int, int], None],
         wake: threading.Event,
     ) -> None:
-        self.shard, self.path, self.source, self.count, self.wake = shard, path, source, count, wake
+        self.shard, self.path, self.source, self.sums = shard, path, source, sums
+        self.count, self.wake = count, wake
         self.num_bytes = 0  # that have come
         self.fetched = self.left = self.done = False
         self.failed: str | Exception | None = None
@@ -83,6 +90,8 @@ class Attempt:
                 self.num_bytes = self.source.look(self.shard)
             else:
                 self._fetch(self.path, self.temporary)
+        except IndexPlanError as error:
+            self.failed, self.final = str(error), not isinstance(error, PlanFileError)
         except Exception as error:  # whatever a store raises
             self.failed = error
         finally:
@@ -93,6 +102,7 @@ class Attempt:
     def _fetch(self, path: Path, temporary: Path) -> None:
         """Fetch the shard, check it, sync it, and give it its name."""
         try:
+            open_own(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL).close()
             came = self.source.fetch(self.shard, temporary, self._hear)
         except OSError as error:
             if error.errno not in LOCAL:
@@ -106,8 +116,10 @@ class Attempt:
         try:
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
+            kept = sum_of(temporary, came.spans, came.before)
             if self.left:
                 return
+            self.sums.write(path.name, kept)
             self.count(self.shard, came.num_bytes)
             try:
                 temporary.replace(path)

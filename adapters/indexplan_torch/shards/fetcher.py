@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from indexplan import Shards
+from indexplan import IndexPlanError, Shards
 from indexplan_torch.arguments import shown
 from indexplan_torch.feed import Feed
 from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
@@ -146,7 +146,9 @@ class Fetcher:
             self._lock.close()
 
     def _break(self, error: Exception) -> None:
-        if isinstance(error, OSError):
+        if isinstance(error, IndexPlanError):
+            message = str(error)
+        elif isinstance(error, OSError):
             message = disk_message(self.folder.path, error)
         else:
             message = (
@@ -188,9 +190,14 @@ class Fetcher:
         self._source = Source(self.shards, self.folder.place)
         self._whole = {}
         for shard, path in self.folder.there().items():
-            status = path.stat()
-            if shard >= len(self.shards) or status.st_size != self._source.file(shard)[2]:
-                path.unlink()
+            status, noted = path.lstat(), self.folder.sums.read(path.name)
+            if (
+                shard >= len(self.shards)
+                or noted is None
+                or status.st_size != self._source.file(shard)[2]
+                or not self._source.recognise(shard, noted.stamp)
+            ):
+                self.folder.drop(path)
                 continue
             self._whole[shard] = self._source.bytes_on_disk(shard) or status.st_blocks * 512
         return lock
@@ -374,7 +381,7 @@ class Fetcher:
                 self._check_step(shard, self._future.epoch(*position), position[1])
             return False
         for each in out:
-            self.path(each).unlink(missing_ok=True)
+            self.folder.drop(self.path(each))
             del self._whole[each]
         return True
 
@@ -400,7 +407,7 @@ class Fetcher:
         used = sum(self._whole.values())
         while used > (self.settings.cache_bytes or used) and self._whole:
             shard, size = self._whole.popitem()
-            self.path(shard).unlink(missing_ok=True)
+            self.folder.drop(self.path(shard))
             used -= size
 
     def _check_step(self, shard: int, now: Epoch, step: int) -> None:
@@ -419,7 +426,9 @@ class Fetcher:
         """Begin to fetch a shard, or to find out how many bytes it takes."""
         assert self._source is not None  # noqa: S101 (of the one that fetches)
         path = None if size is None else self.path(shard)
-        attempt = partial(Attempt, shard, path, self._source, self._count, self._wake)
+        attempt = partial(
+            Attempt, shard, path, self._source, self.folder.sums, self._count, self._wake
+        )
         self._fetches[shard] = Fetch(shard, size, attempt, self._source, self.settings)
 
     def _count(self, shard: int, num_bytes: int) -> None:

@@ -1,7 +1,8 @@
 """The folder that a node's processes share: whole shards, how far ranks are, who waits for what.
 
-CACHE_DIR/DIGEST/           one for each dataset, so that shards of others are never taken
+CACHE_DIR/DIGEST-USER/      one for each dataset and user: shards of others are never taken
     shards/00000012.parquet     a whole shard; `.TOKEN.tmp` while an attempt fetches it
+    sums/00000012.parquet       the digest of its bytes
     ranks/PLAN-3-PID-TOKEN      held by rank 3; how far its loop has come
     wanted/12-PID-TOKEN         held by a process that waits for shard 12
     fetcher                     held by the one process that fetches and drops; how far that is
@@ -21,6 +22,8 @@ from io import FileIO
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+import numpy as np
+
 from indexplan import IndexPlanError, Shards
 from indexplan_torch.shards.locks import (
     hold_new,
@@ -31,6 +34,8 @@ from indexplan_torch.shards.locks import (
     sweep,
     write_note,
 )
+from indexplan_torch.shards.owned import check_own, make_base, make_own, open_own
+from indexplan_torch.shards.sums import Sums, version
 
 NOTE = 512  # bytes of a rank's note
 FAILURES, FAILURE = 8, 1500  # that are told, and characters of each
@@ -72,20 +77,33 @@ class Folder:
         self.place = shards.path if "://" in shards.path else str(Path(shards.path).resolve())
         identity = json.dumps([self.place, shards.identity.to_dict()], sort_keys=True)
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-        self.path = Path(cache_dir).absolute() / digest
+        self.base = Path(cache_dir).absolute()
+        self.path = self.base / f"{digest}-{os.geteuid()}"
         self.shards = self.path / "shards"
         self.ranks = self.path / "ranks"
         self.wanted = self.path / "wanted"
+        self.sums = Sums(self.path / "sums")
+        self._stamps, self._stops = shards.stamps, np.cumsum(shards.parts)
         self.fetcher = self.path / "fetcher"
         self.failed = self.path / "failed"
 
     def make(self) -> None:
         """Make the folder, if it is not there."""
         with writable(self.path):
-            for each in (self.shards, self.ranks, self.wanted):
-                each.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError), self.failed.open("xb", buffering=0) as file:
+            make_base(self.base)
+            for each in (self.path, self.shards, self.sums.folder, self.ranks, self.wanted):
+                make_own(each)
+            with (
+                suppress(FileExistsError),
+                open_own(self.failed, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file,
+            ):
                 make_room_for_notes(file, FAILURES * 4 * FAILURE)
+
+    def check(self) -> None:
+        """Raise if shards may be there that somebody else has put there."""
+        for each in (self.path, self.shards, self.sums.folder):
+            with writable(self.path), suppress(FileNotFoundError):
+                check_own(each)
 
     def shard(self, number: int, name: str) -> Path:
         """Return the path of a shard once it is whole; it has the same ending as its file."""
@@ -105,7 +123,22 @@ class Folder:
                 path.unlink(missing_ok=True)
             elif match:
                 found[int(match[1])] = path
+        names = {path.name for path in found.values()}
+        for path in self.sums.folder.iterdir():
+            if path.name not in names:
+                path.unlink(missing_ok=True)
         return found
+
+    def drop(self, path: Path, of: os.stat_result | None = None) -> None:
+        """Remove a shard; if a status is given, only while it is the file of that."""
+        with suppress(FileNotFoundError):
+            if of is None or version(path.lstat()) == version(of):
+                path.unlink()
+                self.sums.remove(path.name)
+
+    def stamp(self, shard: int) -> str:
+        """Return what shards says of the content of a shard's file."""
+        return self._stamps[int(np.searchsorted(self._stops, shard, "right"))]
 
     def waits(self) -> dict[str, int]:
         """Return the shards that live processes wait for, by the names of their notes."""
@@ -154,7 +187,7 @@ class Folder:
     def tell_failures(self, failures: list[Failure]) -> None:
         """Write for processes that wait why some shards could not be fetched."""
         cut = [each._replace(message=each.message[:FAILURE]) for each in failures[-FAILURES:]]
-        with FileIO(self.failed, "r+") as file:
+        with open_own(self.failed, os.O_RDWR) as file:
             write_note(file, cut, FAILURES * 4 * FAILURE)
 
 

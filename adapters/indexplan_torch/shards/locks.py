@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from indexplan_torch.shards.owned import open_own
+
 _HEAD = struct.Struct("<II")  # bytes of JSON that follow, and their CRC
 
 _held: WeakSet[FileIO] = WeakSet()
@@ -33,7 +35,7 @@ def hold(path: Path) -> FileIO | None:
     import fcntl  # not on Windows
 
     while True:
-        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
+        file = open_own(path, os.O_RDWR | os.O_CREAT)
         _held.add(file)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,7 +63,7 @@ def hold_new(folder: Path, name: str) -> tuple[FileIO, Path]:
 def is_at(file: FileIO, path: Path) -> bool:
     """Return whether a path still names the file that is open."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False
 
@@ -71,7 +73,7 @@ def is_held(path: Path) -> bool:
     import fcntl
 
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_own(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -88,7 +90,7 @@ def sweep(path: Path) -> bool:
     import fcntl
 
     try:
-        with path.open("rb+", buffering=0) as file:
+        with open_own(path, os.O_RDWR) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink(missing_ok=True)
     except BlockingIOError:
@@ -120,7 +122,8 @@ def write_note(file: FileIO, value: Any, size: int) -> None:
 def read_note(path: Path) -> Any:
     """Return the JSON of a file; None if there is none, or it is being written."""
     try:
-        data = path.read_bytes()
+        with open_own(path) as file:
+            data = file.readall()
     except FileNotFoundError:
         return None
     if len(data) < _HEAD.size:

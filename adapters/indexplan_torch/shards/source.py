@@ -18,6 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from indexplan import IndexPlanError, Shards, shard_sizes
 from indexplan_torch.arguments import number_of
+from indexplan_torch.shards.sums import same_stamp
 
 BLOCK = 4096  # bytes that file systems give a file at a time
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
@@ -55,7 +56,7 @@ class Footer(NamedTuple):
     """Of the file, before its footer was read."""
 
 
-class Fetched(NamedTuple):
+class Came(NamedTuple):
     """What a fetch has written to a file."""
 
     num_bytes: int
@@ -63,11 +64,8 @@ class Fetched(NamedTuple):
     before: str
     after: str
     """Stamps of the file that they came from, before and after they came."""
-
-
-def same_stamp(one: str, other: str) -> bool:
-    """Return whether two stamps may be those of one file; those of two kinds tell nothing."""
-    return one == other or one.partition(":")[0] != other.partition(":")[0]
+    spans: list[tuple[int, int]]
+    """Where they are, and what was written with them."""
 
 
 class Source:
@@ -149,7 +147,7 @@ class Source:
             raise AnswerError(f"{len(data)} bytes instead of the {stop - start} asked for")
         return data
 
-    def fetch(self, shard: int, path: Path, tell: Callable[[int], None]) -> Fetched:
+    def fetch(self, shard: int, path: Path, tell: Callable[[int], None]) -> Came:
         """Write a shard to a file, calling tell(num_bytes) as they come."""
         name, number, num_bytes = self.file(shard)
         source = f"{self.root}/{name}"
@@ -161,7 +159,8 @@ class Source:
                 AbstractFileSystem.get_file(self.store, source, str(path), callback=watch)
             else:
                 self.store.get_file(source, str(path), callback=watch)
-            return Fetched(path.stat().st_size, stamp, self._stamped.stamp(number))
+            size = path.stat().st_size
+            return Came(size, stamp, self._stamped.stamp(number), [(0, size)])
         footer, fetched = self._look(shard)
         _, part = self.shards.part(shard)
         start, stop = footer.parts[part]
@@ -175,11 +174,17 @@ class Source:
                 file.write(data)
             file.seek(num_bytes - len(footer.data))
             file.write(footer.data)
-        return Fetched(fetched, footer.stamp, self._stamped.stamp(number))
+        spans = [(0, 4), (start, stop), (num_bytes - len(footer.data), num_bytes)]
+        return Came(fetched, footer.stamp, self._stamped.stamp(number), spans)
 
-    def problem(self, shard: int, path: Path, came: Fetched) -> str | None:
+    def recognise(self, shard: int, stamp: str) -> bool:
+        """Return whether a shard that was fetched before is of the file as it is known to be."""
+        with self._noting:  # one for all shards of a file, some of which may come just now
+            return same_stamp(self._stamps.setdefault(self.file(shard)[1], stamp), stamp)
+
+    def problem(self, shard: int, path: Path, came: Came) -> str | None:
         """Return what is wrong with a file that was fetched; None if it is what it should be."""
-        name, number, num_bytes = self.file(shard)
+        name, _, num_bytes = self.file(shard)
         where = f"{self.shards.path}/{name}"
         if (size := path.stat().st_size) != num_bytes:
             return f"{where} must hold {num_bytes} bytes, as shards says; got {size}; {RESTORE}"
@@ -187,10 +192,8 @@ class Source:
             problem = self._problem_inside(shard, path, where)
             if problem is not None:
                 return problem
-        if same_stamp(came.before, came.after):
-            with self._noting:  # one for all shards of a file, some of which may come just now
-                if same_stamp(self._stamps.setdefault(number, came.before), came.before):
-                    return None
+        if same_stamp(came.before, came.after) and self.recognise(shard, came.before):
+            return None
         self._footers.pop(name, None)  # read again
         return (
             f"{where} must be the file that shards was made from; got one that was written since; "

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
-from tests.errors.catalogue.made import Case
+from indexplan_torch.shards.sums import Sum, Sums
+from tests.errors.catalogue.made import Case, written
 
 RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
 
@@ -54,6 +56,51 @@ def changed(change: Callable[[Path], Any]) -> Any:
     data = dataset()
     change(Path("b.npy"))
     return read(data)
+
+
+def stored(**changes: Any) -> ShardedDataset:
+    """Make a dataset of two arrays in a store."""
+    data = dataset(in_memory(), **changes)
+    store = fsspec.filesystem("memory")
+    for name in ("a", "b"):
+        store.pipe_file(f"/shards/{name}.npy", Path(f"{name}.npy").read_bytes())
+    return data
+
+
+class Spoiling(Sums):
+    """Notes other digests than those of the shards."""
+
+    def write(self, name: str, value: Sum) -> None:
+        """Note a digest."""
+        super().write(name, value._replace(sha256="0" * 64))
+
+
+def spoilt() -> ShardedDataset:
+    """Read arrays of a store on a disk that changes what is written."""
+    data = stored()
+    data.folder.sums = Spoiling(data.folder.sums.folder)
+    return data
+
+
+def written_again(path: Path) -> None:
+    """Write other values, at another time."""
+    np.save(path, np.arange(1000)[::-1])
+    os.utime(path, (0, 0))
+
+
+def open_to_all(name: str) -> str:
+    """Make a folder in which everybody may do everything."""
+    Path(name).mkdir()
+    Path(name).chmod(0o777)
+    return name
+
+
+def planted() -> str:
+    """Make a folder that somebody else may write to, in the place of a cache."""
+    folder = dataset(in_memory(), cache_dir="x").folder.path
+    written(str(folder / "y"))
+    folder.chmod(0o777)
+    return "x"
 
 
 def of_four_ranks() -> Any:
@@ -132,8 +179,8 @@ CASES: list[Case] = [
     (
         "a file for a cache",
         lambda: read(dataset(in_memory(), cache_dir="a.npy")),
-        "cache_dir must be writable: {here}/a.npy/c25b7189dba2f7e1; got 'Not a directory'; "
-        "check its permissions and its file system",
+        f"cache_dir must be writable: {{here}}/a.npy/c25b7189dba2f7e1-{os.geteuid()}; got 'Not a "
+        "directory'; check its permissions and its file system",
     ),
     (
         "ranks of unknown nodes",
@@ -171,9 +218,7 @@ CASES: list[Case] = [
     ),
     (
         "a shard that was written again",
-        lambda: changed(
-            lambda path: (np.save(path, np.arange(1000)[::-1]), os.utime(path, (0, 0)))
-        ),
+        lambda: changed(written_again),
         "./b.npy must be the file that shards was made from; got one that was written since; "
         + RESTORE,
     ),
@@ -181,6 +226,34 @@ CASES: list[Case] = [
         "a damaged shard",
         lambda: changed(lambda path: path.write_bytes(bytes(8128))),
         f"./b.npy must be a npy file, as shards says; got one that is damaged; {RESTORE}",
+    ),
+    (
+        "a shard that cannot be opened",
+        lambda: read(stored(open_shard=lambda file: np.load(file.path)["x"])),
+        "shard 1, memory://shards/b.npy, must be a file that open_shard opens; got "
+        "IndexError('only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+        "integer or boolean arrays are valid indices') of {here}/cache/"
+        f"c25b7189dba2f7e1-{os.geteuid()}/shards/00000001.npy, twice; check the file in its place, "
+        "and what open_shard does with it",
+    ),
+    (
+        "a shard on a bad disk",
+        lambda: read(spoilt()),
+        "shard 1, memory://shards/b.npy, must be as it was fetched; got other bytes in "
+        f"{{here}}/cache/c25b7189dba2f7e1-{os.geteuid()}/shards/00000001.npy, twice; check the "
+        "disk and the memory of this machine, or pass another cache_dir",
+    ),
+    (
+        "a folder that somebody else could write to",
+        lambda: read(dataset(in_memory(), cache_dir=planted())),
+        f"{{here}}/x/c25b7189dba2f7e1-{os.geteuid()} must be a folder that only you, user "
+        f"{os.geteuid()}, can write to; got one of mode 777; delete it, or pass another cache_dir",
+    ),
+    (
+        "a folder in which anybody replaces others",
+        lambda: read(dataset(cache_dir=open_to_all("x"))),
+        "cache_dir must be a folder in which other users cannot replace yours; got {here}/x, of "
+        "mode 777; run chmod +t on it, or pass a folder of your own",
     ),
     (
         "a shard that does not fit",

@@ -1,0 +1,264 @@
+"""What lies in cache_dir: shards that were damaged there, and what other users have put there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan_torch import ShardedDataset, ShardFile
+from tests.support.children import NOBODY, become_nobody, in_child
+
+ROWS = 500  # in each of two files
+LEVELS = ["", "shards", "sums", "ranks", "wanted"]
+
+
+def rows_of(file: ShardFile) -> Any:
+    """Return the rows of a file."""
+    return np.load(file.path)
+
+
+def made(data: Path, cache: Path) -> ShardedDataset:
+    """Make a dataset of the arrays in a folder, whose values count through them all."""
+    shards = ip.shard_sizes(data / "*.npy")
+    options: dict[str, Any] = {"cache_dir": cache, "cache_bytes": 10**7, "tries": 1}
+    return ShardedDataset(shards, rows_of, **options)
+
+
+def end(dataset: ShardedDataset) -> None:
+    """End the thread that fetches, as the process does at its end."""
+    if dataset._fetcher is not None:
+        dataset._fetcher.stop()
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """An empty folder that other users may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def data(place: Path) -> Path:
+    """Two files in a folder that everybody may read."""
+    (place / "data").mkdir()
+    for number in range(2):
+        np.save(place / f"data/{number}.npy", np.arange(number * ROWS, (number + 1) * ROWS))
+    return place / "data"
+
+
+@pytest.fixture
+def cache(place: Path) -> Path:
+    """A folder like /tmp, where everybody has folders of their own."""
+    (place / "cache").mkdir()
+    (place / "cache").chmod(0o1777)
+    return place / "cache"
+
+
+@pytest.fixture
+def dataset(data: Path, cache: Path) -> Iterator[ShardedDataset]:
+    """A dataset of which nothing is there yet."""
+    dataset = made(data, cache)
+    yield dataset
+    end(dataset)
+
+
+def refused(dataset: ShardedDataset, index: int = 0) -> str:
+    """The message with which a sample is refused."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        dataset[index]
+    return str(error.value)
+
+
+def own(path: Path, what: str, got: str) -> str:
+    """The message about something that somebody else could write to."""
+    return (
+        f"{path} must be a {what} that only you, user {os.geteuid()}, can write to; got {got}; "
+        "delete it, or pass another cache_dir"
+    )
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "no digest", "other digest", "empty digest"])
+def test_damaged_shard(
+    dataset: ShardedDataset, data: Path, cache: Path, damage: str, again: bool
+) -> None:
+    """A shard whose bytes have changed is dropped, and fetched again; in the next run, too."""
+    assert 3 == dataset[3]
+    (shard,), (digest,) = cache.glob("*/shards/*"), cache.glob("*/sums/*")
+    whole = shard.read_bytes()
+    if damage == "flipped":
+        with shard.open("rb+") as file:
+            file.seek(-4, os.SEEK_END)
+            file.write(b"\xff" * 4)
+    elif damage == "cut":
+        os.truncate(shard, 1000)
+    elif damage == "no digest":
+        digest.unlink()
+    else:
+        digest.write_bytes(b"" if damage == "empty digest" else digest.read_bytes()[::-1])
+    if again:
+        end(dataset)
+        dataset = made(data, cache)
+    else:
+        dataset._forget()  # as in another process of the node
+        dataset.folder.sums._whole.clear()
+    last = dataset[ROWS - 1]
+    end(dataset)
+    assert ROWS - 1 == last
+    assert whole == shard.read_bytes()
+
+
+def test_read_once(dataset: ShardedDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a shard are read for their digest once in a process, however often it opens."""
+    from indexplan_torch.shards import sums
+
+    asked: list[Any] = []
+
+    def noting(*of: Any, real: Any = sums._digest) -> Any:
+        asked.append(of)
+        return real(*of)
+
+    monkeypatch.setattr(sums, "_digest", noting)
+    for _ in range(3):
+        assert 3 == dataset[3]
+        dataset._rows.close(0)
+    assert 2 == len(asked)  # by who fetched it, and by who read it
+
+
+def broken(_: ShardFile) -> Any:
+    """Open no file."""
+    raise OSError("Couldn't deserialize thrift")
+
+
+def test_shard_that_cannot_be_opened(data: Path, cache: Path) -> None:
+    """It is fetched again once; then the error names shard, file and cure."""
+    dataset = made(data, cache)
+    dataset.open_shard = broken
+    message = refused(dataset, ROWS)
+    end(dataset)
+    (shard,) = cache.glob("*/shards/*")
+    assert message == (
+        f"shard 1, {data}/1.npy, must be a file that open_shard opens; got "
+        f'OSError("Couldn\'t deserialize thrift") of {shard}, twice; check the file in its place, '
+        "and what open_shard does with it"
+    )
+    assert 2 == dataset.report().num_fetches
+
+
+def test_what_is_made(dataset: ShardedDataset, cache: Path) -> None:
+    """Folders and files are the user's alone, whatever the umask is."""
+    before = os.umask(0)
+    try:
+        assert 3 == dataset[3]
+    finally:
+        os.umask(before)
+    paths = [*cache.rglob("*")]
+    assert len(paths) > 7
+    for path in paths:
+        assert (0o700 if path.is_dir() else 0o600) == path.stat().st_mode & 0o777
+
+
+@pytest.fixture
+def precious(place: Path) -> Iterator[Path]:
+    """A file of the user's, which nothing may be written to."""
+    (place / "mine").mkdir()
+    path = place / "mine/file"
+    path.write_bytes(b"precious" * 600)
+    yield path
+    assert [path] == [*path.parent.iterdir()]
+    assert b"precious" * 600 == path.read_bytes()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("planted", ["a link", "a file", "one of mode 777", "one of user"])
+def test_planted_folders(
+    dataset: ShardedDataset,
+    precious: Path,
+    level: str,
+    planted: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A folder that somebody else may have made, or can write to, is refused."""
+    path, got = dataset.folder.path / level, planted
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if planted == "a link":
+        path.symlink_to(precious.parent)
+    elif planted == "a file":
+        path.touch()
+    elif planted == "one of mode 777":
+        path.mkdir()
+        path.chmod(0o777)
+    else:
+        path.mkdir(mode=0o700)
+        got = f"one of user {NOBODY}"
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+        else:  # who cannot give files away: whoever asks is another one, to whom nothing belongs
+            path, got = dataset.folder.path, f"one of user {os.geteuid()}"
+            monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    assert own(path, "folder", got) == refused(dataset)
+
+
+@pytest.mark.parametrize("name", ["shards/00000000.npy", "fetcher", "failed"])
+def test_planted_links(dataset: ShardedDataset, precious: Path, name: str) -> None:
+    """No link inside is followed, to read or to write."""
+    dataset.folder.make()
+    path = dataset.folder.path / name
+    path.unlink(missing_ok=True)
+    path.symlink_to(precious)
+    assert own(path, "file", "a link") == refused(dataset)
+    path.unlink()
+    assert 3 == dataset[3]
+
+
+def plant(folder: Path) -> None:
+    """Make another user's folder before that user does, with a shard of zeros."""
+    become_nobody()
+    os.umask(0)
+    (folder / "shards").mkdir(parents=True)
+    np.save(folder / "shards/00000000.npy", np.zeros(ROWS, np.int64))
+
+
+def test_planted_by_another_user(dataset: ShardedDataset) -> None:
+    """A folder that another user has made before, with a shard of the right size, is refused."""
+    path = dataset.folder.path
+    in_child(plant, path)
+    got = f"one of user {NOBODY}" if os.geteuid() == 0 else "one of mode 777"
+    assert own(path, "folder", got) == refused(dataset)
+
+
+def read_as_nobody(data: Path, cache: Path) -> tuple[int, str]:
+    """Read a sample as another user; return it, and the folder."""
+    become_nobody()
+    dataset = made(data, cache)
+    found = int(dataset[3])
+    end(dataset)
+    return found, dataset.folder.path.name
+
+
+def test_users_who_share_a_place(dataset: ShardedDataset, data: Path, cache: Path) -> None:
+    """Each user has a folder of their own there, and fetches for it."""
+    assert 3 == dataset[3]
+    end(dataset)
+    found, name = in_child(read_as_nobody, data, cache)
+    assert 3 == found
+    if os.geteuid() == 0:
+        assert name == dataset.folder.path.name.replace("-0", f"-{NOBODY}")
+        assert NOBODY == (cache / name).stat().st_uid
+
+
+def test_place_where_folders_can_be_replaced(dataset: ShardedDataset, cache: Path) -> None:
+    """Where everybody can rename a folder, none is safe."""
+    cache.chmod(0o777)
+    assert refused(dataset) == (
+        f"cache_dir must be a folder in which other users cannot replace yours; got {cache}, of "
+        "mode 777; run chmod +t on it, or pass a folder of your own"
+    )
