@@ -222,6 +222,22 @@ class Order(HasFields, abc.ABC):
         rule = f"{type(self).__name__} must write _group_shares, as it names groups"
         raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
 
+    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
+        """Return the group of each sample of a valid interval; -1 where it belongs to none.
+
+        Of each unit, where `shares_of` counts those. An order that knows the groups without drawing
+        the samples may override this.
+        """
+        starts, stops = np.array([start]), np.array([stop])
+        samples = self._take(epoch, starts, stops)
+        if self.shares_of == "samples":
+            return self._group_of(samples)
+        offsets = self._offsets(epoch, starts, stops)
+        groups = np.full(stop - start, -1)
+        filled = offsets[1:] > offsets[:-1]
+        groups[filled] = self._group_of(samples[offsets[:-1][filled]])
+        return groups
+
     @property
     def _no_groups(self) -> IndexPlanError:
         cure = "ask an order whose group_names are not empty"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -134,10 +134,10 @@ class ClassBalanced(ByClass):
     def _row_size(self) -> int:
         return int(self._firsts[-1])
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def _deal(self, units: Int64) -> Iterator[tuple[slice, Int64, Int64]]:
+        """Yield some units of the stream at a time: which, the class of each, and its number."""
         from indexplan.kernels import classes as kernels  # which imports numba
 
-        units = expand(starts, stops) + self._begin(epoch)
         firsts = self._firsts
         for at in range(0, len(units), CHUNK):
             numbers = units[at : at + CHUNK]
@@ -147,7 +147,17 @@ class ClassBalanced(ByClass):
                 slots = classes
                 classes = np.searchsorted(firsts[1:], slots, "right")
                 rows = rows * self._shares[classes] + slots - firsts[classes]
-            self._members_of(classes, rows, out[at : at + CHUNK])
+            yield slice(at, at + CHUNK), classes, rows
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        for some, classes, numbers in self._deal(expand(starts, stops) + self._begin(epoch)):
+            self._members_of(classes, numbers, out[some])
+
+    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
+        out = np.empty(stop - start, np.int64)
+        for some, classes, _ in self._deal(np.arange(start, stop) + self._begin(epoch)):
+            out[some] = classes
+        return out
 
     def _dealt(self, unit: int, classes: Int64) -> Int64:
         row, within = divmod(unit, self._row_size)

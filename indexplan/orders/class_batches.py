@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -159,11 +160,14 @@ class ClassBatches(ByClass):
         before: Int64 = (rows * (num % self.classes) - things + num - 1) // num
         return before
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def _deal(self, units: Int64) -> Iterator[tuple[slice, Int64, Int64]]:
+        """Yield the tuples of some units of the stream at a time.
+
+        That is: which samples they are, the class of each tuple, and its number.
+        """
         from indexplan.kernels import classes as kernels  # which imports numba
         from indexplan.kernels import permutation
 
-        units = expand(starts, stops) + self._begin(epoch)
         num, reads = len(self._table.labels), self._unit_size
         step = max(1, CHUNK // reads)
         for at in range(0, len(units), step):
@@ -174,9 +178,18 @@ class ClassBatches(ByClass):
             tuples = rows - self._left_out(rows, things)
             classes = np.empty_like(things)
             permutation.permute_runs(num, self._class_words, things, things + 1, classes)
+            yield slice(at * reads, (at + step) * reads), classes, tuples
+
+    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        for some, classes, tuples in self._deal(expand(starts, stops) + self._begin(epoch)):
             members = (tuples[:, None] * self.per_class + np.arange(self.per_class)).ravel()
-            part = out[at * reads : (at + step) * reads]
-            self._members_of(np.repeat(classes, self.per_class), members, part)
+            self._members_of(np.repeat(classes, self.per_class), members, out[some])
+
+    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
+        out = np.empty((stop - start) * self._unit_size, np.int64)
+        for some, classes, _ in self._deal(np.arange(start, stop) + self._begin(epoch)):
+            out[some] = np.repeat(classes, self.per_class)
+        return out
 
     def _things(self, classes: Int64) -> Int64:
         """Return the thing that a row deals in place of each class."""

@@ -295,6 +295,12 @@ class Mixture(Order):
     def _group_of(self, indices: Int64) -> Int64:
         return np.searchsorted(self._begins, indices, "right") - 1
 
+    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
+        if self.deals_bins:  # one that is empty belongs to no source
+            return super()._groups_read(epoch, start, stop)
+        starts, stops = np.array([start]), np.array([stop])
+        return self._phases.deal(self._begin(epoch), starts, stops)[0].astype(np.int64)
+
     def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
         begin = self._begin(epoch)
         return self._phases.shares(begin + start, begin + stop)

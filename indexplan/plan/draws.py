@@ -166,7 +166,6 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
     count, aim = np.zeros(len(names), np.int64), np.zeros(len(names))
     block = BINS if order.deals_bins else BLOCK
     most = max(1, MOST // _bin_size(order, epoch))
-    groups_of = _of_units if order.shares_of == "units" else _of_samples
     done = units = 0
     for steps in parts:
         step = steps.first_step
@@ -179,7 +178,7 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
             for of_epoch, start, end in steps.pieces(low, low + steps.valid(low, high)):
                 for begin in range(start, end, block):
                     until = min(begin + block, end)
-                    groups = groups_of(order, of_epoch, begin, until)
+                    groups = order._groups_read(of_epoch, begin, until)  # noqa: SLF001
                     count += np.bincount(groups[groups >= 0], minlength=len(names))
                     aim += order.group_shares(of_epoch, begin, until) * len(groups)
             done, units, step = done + stop - step, units + high - low, stop
@@ -206,20 +205,6 @@ def _bin_size(order: Order, epoch: int) -> int:
         return 1
     num = min(BINS, order.num_units(epoch))
     return max(1, -(-int(order.offsets(epoch, 0, num)[-1]) // num))
-
-
-def _of_samples(order: Order, epoch: int, start: int, stop: int) -> Int64:
-    """Return the group of each sample in an interval of positions."""
-    return order.group_of(order.take(epoch, start, stop))
-
-
-def _of_units(order: Order, epoch: int, start: int, stop: int) -> Int64:
-    """Return the group of each unit in an interval, which is that of its samples; -1 if none."""
-    offsets = order.offsets(epoch, start, stop)
-    groups = np.full(stop - start, -1)
-    filled = offsets[1:] > offsets[:-1]
-    groups[filled] = order.group_of(order.take(epoch, start, stop)[offsets[:-1][filled]])
-    return groups
 
 
 def _rows(drawn: Int64) -> tuple[list[int], int]:

@@ -49,6 +49,52 @@ def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
     assert found.to_dict()["counts"] == found.counts.tolist()
 
 
+LABELS = np.arange(3 * 17**2) ** 2 % 17
+MIXED = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(90, seed=2), "none": ip.Shuffle(5)}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.Mixture(MIXED, {"web": 5, "code": 3, "none": 0}, epoch_size=5000),
+        ip.Mixture(MIXED, [(0, {"web": 5, "code": 3, "none": 1}), (5001, dict.fromkeys(MIXED, 1))]),
+        ip.ClassBalanced(LABELS, epoch_size=40000),
+        ip.ClassBalanced(LABELS, epoch_size=40000, weights=np.arange(9)),
+        ip.ClassBatches(LABELS, classes=4, per_class=3, epoch_size=4000),
+        ip.ClassBatches(LABELS, classes=4, per_class=40, short="leave_out"),
+        ip.Grouped(LABELS, 7),
+        ip.Repeat(ip.ClassBalanced(LABELS), 2),
+    ],
+    ids=repr,
+)
+def test_groups_are_those_of_the_samples(order: ip.Order) -> None:
+    """Also where an order tells them without drawing the samples."""
+    for epoch in (0, 6):
+        num = order.num_units(epoch)
+        for start, stop in ((0, num), (num // 3, num // 2 + 2), (num - 1, num)):
+            expected = order.group_of(order.take(epoch, [start], [stop]))
+            assert expected.tolist() == order._groups_read(epoch, start, stop).tolist()
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ip.Mixture(MIXED, dict.fromkeys(MIXED, 1)),
+        ip.ClassBalanced(LABELS),
+        ip.ClassBatches(LABELS, classes=4, per_class=3),
+    ],
+    ids=lambda order: type(order).__name__,
+)
+def test_no_sample_is_drawn_whose_group_is_known(
+    order: ip.Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As drawing them takes most of the time."""
+    plan = ip.Plan(order, world_size=1, batch_size=5, remainder="spread")
+    expected = ip.draws(plan).counts.tolist()
+    monkeypatch.setattr(type(order), "_fill", None)
+    assert expected == ip.draws(plan).counts.tolist()
+
+
 def test_samples_of_two_groups_are_not_counted() -> None:
     """Nobody knows as which of the two they are read; what shows a plan says so, or leaves it."""
     sources = {"all": ip.Sequential(2), "hard": ip.Shuffle(2)}
