@@ -84,11 +84,29 @@ class Phases:
         self._held: tuple[int, Pattern] | None = None  # of the phase that was used last
 
     @once
-    def bases(self) -> list[Int64]:
-        """How many units of each source come before each phase; int64 (k,) for each."""
-        bases = [np.zeros(len(self.phases[0][1]), np.int64)]
-        for number, (place, stop) in enumerate(pairwise(self.places)):
-            bases.append(self._count(number, bases[number], stop - place))
+    def _bases(self) -> dict[int, Int64]:
+        """What is known of `_base`: of phase 0, and as many after it as were asked for."""
+        return {0: np.zeros(len(self.phases[0][1]), np.int64)}
+
+    def _base(self, number: int) -> Int64:
+        """Return how many units of each source come before a phase; int64 (k,).
+
+        Of thousands of phases, each takes the time of a pattern, and a run needs the next few.
+        """
+        bases = self._bases
+        for before in range(len(bases) - 1, number):  # threads may do the same at once
+            length = self.places[before + 1] - self.places[before]
+            bases[before + 1] = self._count(before, bases[before], length)
+        return bases[number]
+
+    def _bases_of(self, source: int, most: int) -> list[int]:
+        """Return how many units of a source come before each phase, until they are above `most`.
+
+        That is up to the last phase, if they never are.
+        """
+        bases = [0]
+        while bases[-1] <= most and len(bases) < len(self.phases):
+            bases.append(int(self._base(len(bases))[source]))
         return bases
 
     def _count(self, number: int, base: Int64, place: int) -> Int64:
@@ -118,7 +136,7 @@ class Phases:
     def count(self, place: int) -> Int64:
         """Return how many units of each source come before a place of the stream; int64 (k,)."""
         number = self.phase_at(place)
-        return self._count(number, self.bases[number], place - self.places[number])
+        return self._count(number, self._base(number), place - self.places[number])
 
     def deal(self, begin: int, starts: Int64, stops: Int64) -> tuple[Int32, Int64]:
         """Return the sources and units read at runs of positions, counted from place `begin`."""
@@ -143,7 +161,7 @@ class Phases:
     ) -> None:
         from indexplan.kernels import mixture
 
-        place, base, pattern = self.places[number], self.bases[number], self._pattern(number)
+        place, base, pattern = self.places[number], self._base(number), self._pattern(number)
         mixture.deal(
             begin - place, number, self.key, base, *pattern, starts, stops, sources, numbers
         )
@@ -168,7 +186,7 @@ class Phases:
         """Return the places, int64, at which some units of a source are read, as all must be."""
         from indexplan.kernels import mixture
 
-        bases = np.array([base[source] for base in self.bases])
+        bases = np.array(self._bases_of(source, int(numbers.max(initial=0))))
         phase = np.searchsorted(bases, numbers, "right") - 1
         places = np.empty(len(numbers), np.int64)
         for number in np.unique(phase).tolist():
@@ -181,7 +199,7 @@ class Phases:
 
     def place_of(self, source: int, number: int) -> int | None:
         """Return the place at which a unit of a source is read; None if that is 2**63 or later."""
-        bases = [int(base[source]) for base in self.bases]
+        bases = self._bases_of(source, number)
         phase = bisect_right(bases, number) - 1
         place, shares = self.phases[phase]
         if not shares[source]:

@@ -491,3 +491,21 @@ def test_nothing_is_written_of_an_epoch_that_cannot_be_read_whole(tmp_path: Path
         with pytest.raises(ip.IndexPlanError, match="the epochs of the source 'a' must be below"):
             ip.save(plan, tmp_path / "plan", epochs=[epoch])
         assert not (tmp_path / "plan").exists()
+
+
+def test_phases_are_worked_out_as_far_as_they_are_read() -> None:
+    """Whatever is asked for first, each answer is that of a new mixture."""
+    sources = {name: ip.Shuffle(50 + i, seed=i) for i, name in enumerate("abc")}
+    phases = [(7 * i, {"a": 1, "b": i % 5, "c": 10 - i % 3}) for i in range(30)]
+    order = ip.Mixture(sources, phases, epoch_size=40, seed=1)
+    located = ip.Mixture(sources, phases, epoch_size=40, seed=1)
+    for epoch, known in ((0, 6), (3, 23), (1, 23), (7, 30), (2, 30)):
+        alone = ip.Mixture(sources, phases, epoch_size=40, seed=1)
+        row = order.take(epoch, 0, 40)
+        assert alone.take(epoch, 0, 40).tolist() == row.tolist()
+        assert known == len(order._phases._bases)
+        positions, offsets = located.locate_all(epoch, np.arange(order.num_samples))
+        expected = [np.flatnonzero(row == index).tolist() for index in range(order.num_samples)]
+        assert sum(expected, []) == positions.tolist()
+        assert [0, *np.cumsum([len(each) for each in expected])] == offsets.tolist()
+        assert known <= len(located._phases._bases) <= known + 1
