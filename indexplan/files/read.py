@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from indexplan.dataset import Dataset, Identified, dataset_of
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.columns import finder, identities
-from indexplan.files.format import INDICES, OFFSETS, SPANS
+from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.files.stores.open import store_of
 from indexplan.files.table import check_digest, read_manifest
@@ -271,11 +271,9 @@ class Stored(Order):
         if not self.deals_bins:
             return super()._offsets(epoch, starts, stops)
         sizes = [
-            np.diff(self._read(epoch, number, OFFSETS, start, stop + 1))
+            np.diff(self._ends(epoch, number, start, stop))
             for number, start, stop in self._cut(starts, stops)
         ]
-        if any((units < 0).any() for units in sizes):
-            raise self._impossible(epoch)
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
@@ -321,10 +319,18 @@ class Stored(Order):
 
     def _held(self, epoch: int, number: int, start: int, stop: int) -> tuple[int, int]:
         """Return where the samples of the bins [start, stop) of a chunk begin and end in it."""
-        low, high = self._read(epoch, number, OFFSETS, start, stop + 1)[[0, -1]].tolist()
-        if not 0 <= low <= high <= len(self._chunks.numbers(epoch, number, INDICES)):
-            raise self._impossible(epoch)
+        low, high = self._ends(epoch, number, start, stop)[[0, -1]].tolist()
         return low, high
+
+    def _ends(self, epoch: int, number: int, start: int, stop: int) -> Int64:
+        """Return where each of the bins [start, stop) of a chunk starts in it, and the last end."""
+        ends = self._read(epoch, number, OFFSETS, start, stop + 1)
+        size = self._chunks.sizes[epoch, number, INDICES] - HEADER_BYTES
+        # callers make arrays of these sizes, which a flipped bit could make those of petabytes
+        inside = ends[0] >= 0 and ends[-1] <= size // self.manifest.build.itemsize
+        if not inside or (ends[1:] < ends[:-1]).any():
+            raise self._impossible(epoch)
+        return ends
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if epoch not in self._units:
