@@ -121,6 +121,10 @@ class Shards(Answer):
             if len(getattr(self, name)) != len(self.files):
                 rule, got = f"as many as its files, {len(self.files)}", len(getattr(self, name))
                 raise wrong(f"{name} of shards", rule, got, CURE)
+        # else names of shards could be made without end, by parts that add up all the same
+        for name in ("parts", "num_bytes"):
+            for each in getattr(self, name):
+                integer(f"each of {name} of shards", each, 0, 2**63, CURE)
         if len(sizes) != sum(self.parts):
             rule = f"as many as its files have shards, {sum(self.parts)}"
             raise wrong("sizes of shards", rule, len(sizes), CURE)
