@@ -89,13 +89,14 @@ class Column:
             path = path_text("a column's path", values, WRITTEN)
             self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
             self._status, values = _mapped(self.path)
-        self.array = _as_column(what, values, kind, self.path)
+        self._array = _as_column(what, values, kind, self.path)
 
     @classmethod
     def of(cls, values: Any, kind: str | None = None, what: str = "a column") -> Column:
         """Return a column of some values, which messages call `what`; a column as it is."""
         if isinstance(values, Column):
-            if kind is None or values.array.dtype.str in TYPES.get(kind, ()):
+            own = values._array.dtype.str  # noqa: SLF001 (of a column)
+            if kind is None or own in TYPES.get(kind, ()):
                 return values
             values = values.array if _IN_JSON.get() else values.path or values.array
         column = cls.__new__(cls)
@@ -117,6 +118,16 @@ class Column:
             raise wrong(path, rule, got, "restore the file, which has changed since it was hashed")
         vars(column)["identity"] = dict(identity)
         return column
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The numbers, read-only; those of a file are mapped, and refused once it has changed.
+
+        Reading a mapped file that was cut short would kill the process (SIGBUS), so that whoever
+        reads numbers has to ask for them again after a while.
+        """
+        self.check_file(gone=True)  # 4 us for a file
+        return self._array
 
     @once
     def identity(self) -> dict[str, Any]:
@@ -158,11 +169,11 @@ class Column:
         return dict(self.identity)
 
     def __len__(self) -> int:
-        return len(self.array)
+        return len(self._array)
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", of {self.path}"
-        return f"<Column of {len(self)} numbers, {self.array.dtype.str}{where}>"
+        return f"<Column of {len(self)} numbers, {self._array.dtype.str}{where}>"
 
     def __eq__(self, other: object) -> bool:
         return self.identity == other.identity if isinstance(other, Column) else NotImplemented

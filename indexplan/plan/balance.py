@@ -99,7 +99,6 @@ class Balance:
     def cost(self, lengths: Int64) -> Int64:
         """Return what samples, or parts of samples, of some lengths cost: int64, of their shape."""
         if (most := int(lengths.max(initial=0))) > self.longest:
-            self.lengths.check_file(gone=True)
             rule = f"at most {self.longest}, the longest of balance's lengths"
             raise wrong("a part of a sample", rule, most, "pass lengths in the order's own unit")
         return (self.linear + self.quadratic * lengths) * lengths

@@ -1,4 +1,4 @@
-"""A column whose file is written over: every answer is that of the old numbers, or a refusal."""
+"""A column whose file is written over or cut: answers are of the old numbers, or refusals."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from tests.support.children import in_child
 
-N = 12
-SMALL = np.array([3, 1, 2, 3, 1, 2, 4, 4, 1, 2, 3, 4])
-LABELS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 1, 2])
-OTHER_LABELS = np.array([2, 1, 0, 2, 1, 0, 2, 1, 0, 0, 1, 2])
-GROUPS = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])
-OTHER_GROUPS = np.array([5, 4, 3, 2, 1, 0, 5, 4, 3, 2, 1, 0])
+TIMES = 100  # so that a column has more than a page
+N = 12 * TIMES
+SMALL = np.tile([3, 1, 2, 3, 1, 2, 4, 4, 1, 2, 3, 4], TIMES)
+LABELS = np.tile([0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 1, 2], TIMES)
+OTHER_LABELS = np.tile([2, 1, 0, 2, 1, 0, 2, 1, 0, 0, 1, 2], TIMES)
+GROUPS = np.arange(N) // 2
+OTHER_GROUPS = np.arange(N)[::-1] // 2 * 7 % (N // 2)
 REVERSED = SMALL[::-1]
 PARTS = {"train": 0.5, "val": 0.5}
 
@@ -79,7 +81,7 @@ def of_numbers(ask: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
 
 Asks = Callable[[Any], dict[str, Callable[[], Any]]]
 OF_N = ip.Plan(ip.Shuffle(N), world_size=1, batch_size=5)
-PLAN = ip.Plan(ip.Sequential(30), world_size=1, batch_size=7)
+PLAN = ip.Plan(ip.Sequential(int(SMALL.sum())), world_size=1, batch_size=7)
 # what takes a column, its numbers, and what they become
 TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
     "ClassBalanced": (ip.ClassBalanced, of_order, LABELS, OTHER_LABELS),
@@ -113,9 +115,9 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
         OTHER_GROUPS,
     ),
     "folds": (lambda c: ip.folds(N, 3, groups=c)[1][0], of_order, GROUPS, OTHER_GROUPS),
-    "Part": (lambda c: ip.Part(N, [3, 3], [1], groups=c), of_order, GROUPS, OTHER_GROUPS),
+    "Part": (lambda c: ip.Part(N, [N // 4, N // 4], [1], groups=c), of_order, GROUPS, OTHER_GROUPS),
     "Subset": (
-        lambda c: ip.Subset(ip.Shuffle(N), c, 20),
+        lambda c: ip.Subset(ip.Shuffle(N), c, N + 8),
         of_order,
         np.arange(N, 0, -1),
         np.array([9] * N),
@@ -159,6 +161,9 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
 }
 
 
+MOMENTS = ["before it is made", "before it is read", "after a read"]
+
+
 def write_over(path: Path, numbers: Any) -> None:
     """Write other numbers into a `.npy` file in place, which who has it mapped sees."""
     with path.open("r+b") as stream:
@@ -167,23 +172,30 @@ def write_over(path: Path, numbers: Any) -> None:
     os.utime(path, ns=(1, 1))  # as clocks of file systems are coarse
 
 
+def plain(answer: Any) -> Any:
+    """Return an answer with lists for arrays, whose text is cut."""
+    if isinstance(answer, np.ndarray):
+        return answer.tolist()
+    return [*map(plain, answer)] if isinstance(answer, tuple) else answer
+
+
 def asked(ask: Callable[[], Any]) -> str:
     """Return an answer as text; an empty one if it is refused."""
     try:
-        return repr(ask())
+        return repr(plain(ask()))
     except ip.IndexPlanError as error:
         # other numbers may break rules too, as a part that is empty then
         return "" if "opened" in str(error) or "sha256" in str(error) else f"refused: {error}"
 
 
-@pytest.mark.parametrize("moment", ["before it is made", "before it is read", "after a read"])
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("taker", TAKERS)
 def test_written_over(taker: str, moment: str, tmp_path: Path) -> None:
     """No answer is of the new numbers, or of both, whenever the file was written over."""
     make, asks_of, numbers, others = TAKERS[taker]
     right = {name: asked(ask) for name, ask in asks_of(make(ip.Column(numbers))).items()}
     assert "" not in right.values()
-    for first in right:
+    for first in list(right)[: None if moment == "after a read" else 1]:
         path = tmp_path / f"{first}.npy"
         np.save(path, numbers)
         column = ip.Column(path)
@@ -201,3 +213,36 @@ def test_written_over(taker: str, moment: str, tmp_path: Path) -> None:
         answers = {name: asked(ask) for name, ask in asks.items()}
         wrong = {name: said for name, said in answers.items() if said not in ("", right[name])}
         assert not wrong, f"after {first}"
+
+
+def cut_all(folder: str, moment: str) -> str:
+    """Cut each column's file short, and ask; return how many were asked."""
+    log = Path(folder) / "log"
+    for taker, (make, asks_of, numbers, _) in TAKERS.items():
+        path = Path(folder) / f"{taker}.npy"
+        np.save(path, numbers)
+        column = ip.Column(path)
+        if moment == "before it is made":
+            os.truncate(path, 128)
+        try:
+            made = make(column)
+        except ip.IndexPlanError:
+            continue
+        asks = asks_of(made)
+        if moment == "after a read":
+            asked(next(iter(asks.values())))
+        os.truncate(path, 128)
+        for name, ask in asks.items():
+            log.write_text(f"{taker}: {name}")
+            asked(ask)
+    return "all"
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_cut_short(moment: str, tmp_path: Path) -> None:
+    """A file that was cut short kills nobody: pages past its end are not touched."""
+    try:
+        answer = in_child(cut_all, str(tmp_path), moment)
+    except EOFError:
+        answer = f"killed at {(tmp_path / 'log').read_text()}"
+    assert "all" == answer
