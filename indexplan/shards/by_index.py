@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tarfile
 from collections.abc import Mapping
@@ -25,8 +26,8 @@ class Entry(NamedTuple):
     stamp: str = ""
 
 
-def shards_of(kind: str, place: Place, entries: list[Entry]) -> Shards:
-    """Return the shards that an index lists."""
+def shards_of(kind: str, place: Place | None, entries: list[Entry]) -> Shards:
+    """Return the shards that an index lists; without a place, they are in none that is known."""
     return Shards(
         kind=kind,
         whole_files=True,
@@ -36,7 +37,7 @@ def shards_of(kind: str, place: Place, entries: list[Entry]) -> Shards:
         parts=(1,) * len(entries),
         sizes=[each.size for each in entries],
         stamps=tuple(each.stamp for each in entries),
-        path=place.path,
+        path="" if place is None else place.path,
     )
 
 
@@ -106,7 +107,7 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
         raise _index_error(place, name, rule, index.get("wids_version"))
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise _index_error(place, name, "have a shardlist", listed)
-    there, entries = None, []
+    there, entries, elsewhere = None, [], False
     for each in listed:
         url = each.get("url")
         if not isinstance(url, str):
@@ -114,7 +115,9 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
         size = _count(place, name, f"the samples of {url}", each.get("nsamples"))
         num_bytes, stamp = each.get("filesize"), ""
         # for shards that are elsewhere, the index is trusted
-        if "base" not in index and not re.match(r"/|[a-z][a-z0-9+.-]*:", url):
+        here = "base" not in index and not re.match(r"/|[a-z][a-z0-9+.-]*:", url)
+        elsewhere = elsewhere or not here
+        if here:
             there = place.find() if there is None else there
             path = str(Path(url).as_posix())
             if path not in there:
@@ -128,7 +131,12 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
         elif num_bytes is not None:
             _count(place, name, f"the bytes of {url}", num_bytes)
         entries.append(Entry(url, num_bytes or 0, size, each, stamp))
-    return shards_of("wids", place, entries)
+    if not elsewhere:
+        return shards_of("wids", place, entries)
+    # named by URLs or paths: which place that is, the user has to say, not the index
+    names = [each.name for each in entries]
+    start = os.path.commonprefix(names).rfind("/") + 1  # noqa: RUF071 (cut at a slash)
+    return shards_of("wids", None, [each._replace(name=each.name[start:]) for each in entries])
 
 
 def _in_tar(place: Local, name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ SHARDS = "shards"  # the last word of their identity's kind
 DIGEST = 32  # hexadecimal digits of a file's digest
 NAMED = 3  # files that an error names
 CURE = "pass what Shards.to_json returned, or read the sizes again with shard_sizes"
+INSIDE = "read the sizes of the folder that holds all files, or restore the JSON"
 
 _LISTS: dict[str, type] = {"files": str, "num_bytes": int, "digests": str, "parts": int}
 _FIELDS = ("format", "version", "kind", "whole_files", *_LISTS, "sizes")
@@ -68,7 +70,8 @@ class Shards(Answer):
     Raises
     ------
     IndexPlanError
-        If these have different lengths, a file is named twice, or no shard holds a sample.
+        If these have different lengths, a file is named twice or by a path that leads out of the
+        folder (`..`, an absolute one, a URL), or no shard holds a sample.
 
     Examples
     --------
@@ -131,6 +134,12 @@ class Shards(Answer):
         if len(set(self.files)) < len(self.files):
             ((twice, _),) = Counter(self.files).most_common(1)
             raise wrong("each file of shards", "named once", twice, "name it once in the index")
+        for name in self.files:
+            if not _is_inside(name):
+                rule = (
+                    "a name below the folder that shards are in, without .., / at its start or ://"
+                )
+                raise wrong("each file of shards", rule, name, INSIDE)
 
     @property
     def num_samples(self) -> int:
@@ -375,6 +384,12 @@ def _checked(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
         cure = "pass numbers in that range"
         raise wrong(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
     return array
+
+
+def _is_inside(name: str) -> bool:
+    """Return whether a name leads to something below a folder or a URL, whatever that is."""
+    outside = name.startswith(("/", "\\")) or "://" in name or "::" in name or "\0" in name
+    return bool(name) and not outside and ".." not in re.split(r"[/\\]", name)
 
 
 def _digest_of_place(path: str) -> str:

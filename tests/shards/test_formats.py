@@ -203,6 +203,18 @@ def test_wids(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each["filesize"] for each in listed] == list(found.num_bytes)
 
 
+@pytest.mark.parametrize("start", ["s3://bucket/data/", "/data/", ""])
+def test_wids_elsewhere(start: str) -> None:
+    """Shards elsewhere are named; where they are fetched from is for the user to say."""
+    listed = [{"url": f"{start}{each}.tar", "nsamples": 3, "filesize": 9} for each in ("a", "x/b")]
+    index = {"wids_version": 1, "shardlist": listed, **({} if start else {"base": "s3://b/data"})}
+    Path("index.json").write_text(json.dumps(index))
+    found = ip.shard_sizes("index.json")
+    assert (("a.tar", "x/b.tar"), "") == (found.files, found.path)
+    there = ip.Shards.from_json(found.to_json(), path="s3://mine/data")
+    assert "s3://mine/data" == there.path
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("separator", [".", "/"])
 def test_zarr(zarr_format: Any, separator: Any) -> None:

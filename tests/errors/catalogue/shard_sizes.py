@@ -375,6 +375,41 @@ CASES: list[Case] = [
         lambda: ip.Shards.from_dict(edited().to_dict()).stamp(0),
         "shards must be in a place; got 'no path'; use Shards.from_json(text, path=...)",
     ),
+    *(
+        (
+            f"a shard named {name!r}",
+            lambda name=name: edited(files=[name]),
+            "each file of shards must be a name below the folder that shards are in, without .., / "
+            f"at its start or ://; got {name!r}; read the sizes of the folder that holds all "
+            "files, or restore the JSON",
+        )
+        for name in ("../a.npy", "x/../../a.npy", "/etc/a.npy", "s3://b/a.npy", "", "a::b.npy")
+    ),
+    (
+        "an MDS shard outside its folder",
+        mds(
+            raw_data={"basename": "../b.mds", "bytes": 99},
+            zip_data={"basename": "a.mds", "bytes": 9},
+        ),
+        "each file of shards must be a name below the folder that shards are in, without .., / at "
+        "its start or ://; got '../b.mds'; read the sizes of the folder that holds all files, or "
+        "restore the JSON",
+    ),
+    (
+        "wids shards both here and elsewhere",
+        lambda: index(
+            {
+                "wids_version": 1,
+                "shardlist": [
+                    {"url": "a.mds", "nsamples": 5, "filesize": 9},
+                    {"url": "/etc/b.tar", "nsamples": 5, "filesize": 9},
+                ],
+            }
+        ),
+        "each file of shards must be a name below the folder that shards are in, without .., / at "
+        "its start or ://; got '/etc/b.tar'; read the sizes of the folder that holds all files, or "
+        "restore the JSON",
+    ),
     (
         "a stamp of no file",
         lambda: edited().stamp(1),
