@@ -141,3 +141,36 @@ def test_short_answers(server: str, dataset_of: Made, tmp_path: Path) -> None:
         f"the {num_bytes} asked for, 2 times; check the store and the credentials, then run again: "
         "whole shards are kept"
     )
+
+
+def table_of(file: ShardFile) -> Any:
+    """Return a table of pyarrow, whose own index finds columns."""
+    return pq.read_table(file.path)
+
+
+def batch_of(file: ShardFile) -> Any:
+    """Return a batch of pyarrow."""
+    return pq.read_table(file.path).to_batches()[0]
+
+
+@pytest.mark.parametrize("open_shard", [table_of, batch_of])
+def test_table(dataset_of: Made, tmp_path: Path, open_shard: Any) -> None:
+    """Rows of a table are dicts, though as many columns as rows would have a length that fits."""
+    columns = {str(number): [10 * number, 10 * number + 1] for number in range(2)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    shards = ip.shard_sizes(tmp_path / "a.parquet", whole_files=True)
+    assert {"0": 1, "1": 11} == dataset_of(shards, open_shard)[1]
+
+
+def test_page_checksums(dataset_of: Made, tmp_path: Path) -> None:
+    """A value that was changed in the store is found by its page's checksum, if it has one."""
+    path = tmp_path / "a.parquet"
+    rows = pa.table({"id": np.arange(1000)})
+    options: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+    pq.write_table(rows, path, write_page_checksum=True, **options)
+    data = path.read_bytes()
+    at = data.index(np.int64(555).tobytes())
+    path.write_bytes(data[:at] + b"\0" + data[at + 1 :])
+    message = refused(dataset_of(ip.shard_sizes(path)), 3)
+    assert message.startswith(f"shard 0, {path}, must be a file that open_shard opens; got OSError")
+    assert "CRC checksum verification failed" in message

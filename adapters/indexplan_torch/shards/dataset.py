@@ -26,7 +26,7 @@ from indexplan_torch.shards.folder import Failure, Folder
 from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
 from indexplan_torch.shards.locks import is_held
 from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metrics, Tally, shared
-from indexplan_torch.shards.opening import ShardFile
+from indexplan_torch.shards.opening import ShardFile, by_row
 from indexplan_torch.shards.source import FETCHED
 from indexplan_torch.shards.stalls import warning
 from indexplan_torch.shards.sums import DamagedError
@@ -53,7 +53,8 @@ class ShardedDataset(Dataset[Any]):
         `.npy`, MDS or wids, each one shard, or row groups of Parquet files.
     open_shard : callable
         open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and `rows[i]`;
-        if it has `rows.__getitems__(list)`, that is called instead. Pass `open_parquet`, or a
+        if it has `rows.__getitems__(list)`, that is called instead; of a pyarrow Table or
+        RecordBatch, rows are dicts. Pass `open_parquet`, or a
         function of your own that returns, for example, `numpy.load(file.path, mmap_mode="r")`.
         Spawned workers need one that can be pickled.
     cache_dir : str or path-like
@@ -301,7 +302,7 @@ class ShardedDataset(Dataset[Any]):
                 try:
                     found = path.lstat()
                     self.folder.sums.check(path, self.folder.stamp(shard))
-                    rows = self.open_shard(ShardFile(str(path), shard, part))
+                    rows = by_row(self.open_shard(ShardFile(str(path), shard, part)))
                     break
                 except (IndexPlanError, ImportError, MemoryError):
                     raise
@@ -395,11 +396,18 @@ def _check_shards(shards: Any) -> None:
         raise IndexPlanError(
             f"shards must be Shards; got {shown(shards)}; pass what shard_sizes returned"
         )
-    if shards.kind not in FETCHED or not (shards.whole_files or shards.kind == "parquet"):
-        whole = "files" if shards.whole_files else "parts of files"
+    if shards.kind not in FETCHED:
+        of_lance = shards.kind == "lance"
+        sample = "lance.dataset(path).take([i])" if of_lance else "zarr.open(path)[i]"
         raise IndexPlanError(
             "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; "
-            f"got {whole} of kind {shards.kind}; use shard_sizes(..., whole_files=True)"
+            f"got {shards.kind}, whose shards are no single files; pass PlanLoader a dataset of "
+            f"your own with the same plan, whose sample i is {sample}"
+        )
+    if not (shards.whole_files or shards.kind == "parquet"):
+        raise IndexPlanError(
+            "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; "
+            f"got parts of files of {shards.kind}; use shard_sizes(..., whole_files=True)"
         )
     if not shards.path:
         raise IndexPlanError(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from indexplan import IndexPlanError
+
 
 @dataclass(frozen=True)
 class ShardFile:
@@ -59,6 +61,19 @@ class Rows(Sequence[Any]):
         return found
 
 
+def by_row(rows: Any) -> Any:
+    """Return what open_shard returned so that an index finds a row, not a column."""
+    kind = type(rows)
+    if kind.__module__.partition(".")[0] == "pyarrow" and hasattr(rows, "num_rows"):
+        return Rows(rows)
+    if hasattr(rows, "iloc"):
+        raise IndexPlanError(
+            f"open_shard must return rows that a position finds; got a {kind.__name__} of "
+            f'{kind.__module__.partition(".")[0]}; return frame.to_dict("records"), or a list'
+        )
+    return rows
+
+
 def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows:
     """Read a shard of Parquet, a row group or a whole file: an `open_shard` for `ShardedDataset`.
 
@@ -87,7 +102,8 @@ def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows
     import pyarrow.parquet as pq
 
     names = None if columns is None else list(columns)
-    with pq.ParquetFile(shard.path) as file:
+    # of pages that have one, which pyarrow would not look at by default
+    with pq.ParquetFile(shard.path, page_checksum_verification=True) as file:
         if shard.part is None:
             return Rows(file.read(columns=names))
         return Rows(file.read_row_group(shard.part, columns=names))

@@ -9,6 +9,7 @@ from typing import Any
 
 import fsspec
 import numpy as np
+import pandas as pd
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
@@ -134,7 +135,20 @@ CASES: list[Case] = [
         "shards that are no files",
         lambda: dataset(shards(kind="zarr")),
         "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; got "
-        "files of kind zarr; use shard_sizes(..., whole_files=True)",
+        "zarr, whose shards are no single files; pass PlanLoader a dataset of your own with the "
+        "same plan, whose sample i is zarr.open(path)[i]",
+    ),
+    (
+        "shards that are parts of files",
+        lambda: dataset(shards(kind="arrow", whole_files=False)),
+        "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; got "
+        "parts of files of arrow; use shard_sizes(..., whole_files=True)",
+    ),
+    (
+        "a frame",
+        lambda: read(dataset(open_shard=lambda file: pd.DataFrame({0: np.load(file.path)}))),
+        "open_shard must return rows that a position finds; got a DataFrame of pandas; return "
+        'frame.to_dict("records"), or a list',
     ),
     (
         "shards without a path",
