@@ -19,7 +19,7 @@ from indexplan_torch.arguments import count, flag, integer, shown
 from indexplan_torch.counting import refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form, asked
-from indexplan_torch.ranks import discover, process_group_runs, warn_of_ranks_without_a_group
+from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
 
 Asked = tuple[str, int]  # the method that was called, and the number
 State = dict[str, Any]
@@ -89,7 +89,7 @@ class Feed:
         if mesh is not None:  # only read here: a mesh does not travel to workers
             rank, world_size = discover(rank, world_size, mesh=mesh)
             self._readers = tuple(sorted(mesh.mesh.flatten().tolist()))
-        self._to_compare = flag("compare", compare)
+        self._to_compare, self._looked = flag("compare", compare), False
         self.rank, self.world_size = rank, world_size
         self.number = self._number(plan.start)
         self.current: Pass | None = None
@@ -250,15 +250,15 @@ class Feed:
         return self.number + (read and not self.pinned)
 
     def _compare(self, plan: Plan) -> None:
-        """Compare the plan with that of the other ranks, once, in their main processes.
+        """Look at the ranks, and compare their plans, once, in their main processes.
 
         Ranks that were given explicitly are compared if they are as many as the process group's.
         """
-        if not self._to_compare or get_worker_info() is not None:
+        if self._looked or get_worker_info() is not None:
             return
-        self._to_compare = False
-        if not process_group_runs():
-            warn_of_ranks_without_a_group(given=self.rank is not None)
+        self._looked = True
+        check_found_ranks(given=self.rank is not None)
+        if not self._to_compare or not process_group_runs():
             return
         readers = self._readers or tuple(range(torch.distributed.get_world_size()))
         all_of_them = self.rank is None or self.world_size == len(readers)

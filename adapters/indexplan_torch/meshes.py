@@ -6,7 +6,9 @@ context, pipeline) work on the same batch, so they are one rank to a plan.
 
 from __future__ import annotations
 
+import gc
 import math
+import sys
 from typing import Any
 
 import torch.distributed
@@ -106,6 +108,30 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
             [*sizes.values()],
         )
     )
+
+
+def refuse_peers_of_all_ranks() -> None:
+    """Refuse to deal samples out to ranks that a mesh's only dimension makes peers, all of them.
+
+    That dimension has the default process group, which does not bear its name, and torch keeps no
+    list of meshes. So this looks through all objects of the process, in some 0.1 s for half a
+    million of them. A mesh that was dropped is not seen.
+
+    Raises
+    ------
+    IndexPlanError
+        If there is such a mesh, and no mesh whose groups tell more.
+    """
+    world = torch.distributed.get_world_size()
+    module = sys.modules.get("torch.distributed.device_mesh")
+    if module is None or world == 1 or ranks_of_meshes_that_run() is not None:
+        return
+    for mesh in [each for each in gc.get_objects() if type(each) is module.DeviceMesh]:
+        names = mesh.mesh_dim_names or ("",)
+        if mesh.ndim == 1 and mesh.size() == world and _kind(names[0]) == "peers":
+            rule = "passed to the loader where its only dimension makes all ranks peers"
+            cure = "pass rank=0 and world_size=1, or a mesh with a dp dimension"
+            raise IndexPlanError(f"a mesh must be {rule}; got {names[0]}={world}; {cure}")
 
 
 def _dimensions() -> dict[str, tuple[int, int]]:

@@ -10,7 +10,11 @@ import torch.distributed
 
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import integer, shown
-from indexplan_torch.meshes import ranks_in, ranks_of_meshes_that_run
+from indexplan_torch.meshes import (
+    ranks_in,
+    ranks_of_meshes_that_run,
+    refuse_peers_of_all_ranks,
+)
 
 
 def discover(
@@ -78,22 +82,30 @@ def process_group_runs() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
-def warn_of_ranks_without_a_group(*, given: bool) -> None:
-    """Warn if ranks are known from the environment alone, so that none can wait for another.
+def check_found_ranks(*, given: bool) -> None:
+    """Check, at the first pass of a feed, what nobody can see earlier of the ranks that were found.
 
     Without a process group a rank may train, save and end before another has begun, which then
-    loads the end of the run and reads nothing.
+    loads the end of the run and reads nothing: a warning.
+
+    Raises
+    ------
+    IndexPlanError
+        If a mesh says that all ranks are peers, which read the same samples.
     """
     running = int(os.environ.get("WORLD_SIZE", "1"))
-    if given or running == 1:
+    if given:
         return
-    warnings.warn(
-        f"a process group must run where WORLD_SIZE={running} processes read a plan, or one of "
-        "them may load what another has saved at the end; got none; add "
-        "torch.distributed.init_process_group() before the checkpoint is looked for, or pass rank= "
-        "and world_size=",
-        stacklevel=5,  # the loop that begins a pass
-    )
+    if process_group_runs():
+        refuse_peers_of_all_ranks()
+    elif running > 1:
+        warnings.warn(
+            f"a process group must run where WORLD_SIZE={running} processes read a plan, or one "
+            "of them may load what another has saved at the end; got none; add "
+            "torch.distributed.init_process_group() before the checkpoint is looked for, or pass "
+            "rank= and world_size=",
+            stacklevel=5,  # the loop that begins a pass
+        )
 
 
 def given(rank: Any, world_size: Any) -> tuple[int, int]:

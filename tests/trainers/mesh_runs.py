@@ -189,10 +189,24 @@ def trainers(folder: str) -> dict[str, Any]:  # noqa: ARG001 (which all runs get
     return told
 
 
+def all_peers(folder: str) -> list[Any]:
+    """Read without mesh= beside a mesh of one dimension of peers, then without that mesh."""
+    started(folder, "all peers")
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
+    made = ({}, {"compare": False}, {"rank": 0, "world_size": 1})
+    told = [
+        said(lambda each=each: read(PlanLoader(range(103), given.PLAN, **each))) for each in made
+    ]
+    sampler = GlobalPlanBatchSampler(given.PLAN)
+    told.append(said(lambda: read(sampler)))
+    del mesh
+    return [*told, said(lambda: read(PlanLoader(range(103), given.PLAN)))]
+
+
 def everything(folder: str) -> dict[str, Any]:
     """Run all that four ranks run, in one launch."""
     told: dict[str, Any] = {"meshes": meshes(folder)}
-    for each in (sharded, refused):
+    for each in (all_peers, sharded, refused):
         told[each.__name__] = each(folder)
         ended()
     return {**told, "trainers": trainers(folder)}

@@ -124,6 +124,18 @@ def test_refuses(told: dict[int, list[Any]], name: str) -> None:
         assert REFUSED[name] == answers["refused"][name]
 
 
+def test_peers_of_all_ranks_are_refused(told: dict[int, list[Any]]) -> None:
+    """A mesh named "tp" over all ranks: none may read its own batches, unless it is told to."""
+    refused = (
+        "a mesh must be passed to the loader where its only dimension makes all ranks peers; got "
+        "tp=4; pass rank=0 and world_size=1, or a mesh with a dp dimension"
+    )
+    for rank, answers in enumerate(told[4]):
+        peers = batches(PLAN, 0, 1)
+        expected = [refused, refused, peers, refused, batches(PLAN, rank, 4)]
+        assert expected == answers["all_peers"]
+
+
 def test_a_rank_outside_the_mesh_is_refused(told: dict[int, list[Any]]) -> None:
     """A mesh of some ranks tells nothing to the others."""
     for rank, answers in enumerate(told[4]):
