@@ -16,6 +16,7 @@ from typing import Any
 from indexplan import IndexPlanError
 
 _DEPTH = 8  # frames from a sampler's method, through loader, torch and callback, to the trainer
+_FABRIC = {"lightning.fabric.wrappers", "lightning_fabric.wrappers"}
 _TRAINERS = {
     "transformers.trainer": "indexplan_torch.transformers",
     "composer.trainer.trainer": "indexplan_torch.composer",
@@ -91,3 +92,12 @@ def refuse_counting_bins(feed: Any) -> None:
     if frame.f_globals.get("__name__", "").startswith("composer."):
         module = importlib.import_module("indexplan_torch.composer")
         module.refuse_counting_bins(frame)
+
+
+def counts_iterations() -> bool:
+    """Return whether Fabric's loader names a pass: it counts how often it was asked for batches."""
+    # this, Feed.set_epoch_from_trainer, PlanView.set_epoch, _set_sampler_epoch, Fabric's __iter__
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 (there is no other way)
+    for _ in range(4):
+        frame = None if frame is None else frame.f_back
+    return frame is not None and frame.f_globals.get("__name__") in _FABRIC

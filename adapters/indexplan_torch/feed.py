@@ -16,7 +16,7 @@ from torch.utils.data import get_worker_info
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import count, flag, integer, shown
-from indexplan_torch.counting import refuse_counting, refuse_fetched_ahead
+from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form, asked
 from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
@@ -97,11 +97,6 @@ class Feed:
         self.opened: Callable[[], Any] | None = None  # the newest iterator of a sampler, if alive
         self.pinned = False
         self.cuts = Cuts(flag("partial", partial))
-        self._shift = 0  # the run's number of a pass minus the trainer's
-        self._lag = 0  # what the number named last would add to that, once it is read
-        self._named: int | None = None
-        self._named_read: int | None = None  # the last that was read
-        self._named_before_load: int | None = None
         self._asked: Asked | None = None  # which pass, since the last one was begun
         self._overruled: Asked | None = None  # the same, if a state was loaded since
         self._once_more = False  # torchdata may begin what it has just loaded once more
@@ -177,7 +172,6 @@ class Feed:
         self._asked, self._overruled = ("set_epoch", number), None
         self._once_more = False
         self.cuts.named = True
-        self._lag = 0
         if not self.pinned:
             self.number = number
             if self.current is not None and self.current.finished:
@@ -186,17 +180,14 @@ class Feed:
     def set_epoch_from_trainer(self, number: int) -> None:
         """Set the pass that comes next, by the number that a trainer gives it.
 
-        A trainer that goes on counting after a resume never reads a pass from before it, though
-        Lightning may name one, to end it. A trainer that does read one counts the passes of its
-        process, as Fabric does: from then on its numbers count from the resume.
+        Fabric's number is only how often its loader was asked for batches, by whomever, so it is
+        not taken: passes follow each other, or are those that the user names.
         """
-        self._named = count("epoch", number)
-        resumed = self._number(self.plan.start)
-        number = self._named + self._shift
-        goes_on = self._named_before_load is not None and self._named == self._named_before_load + 1
-        lag = resumed - number if number < resumed or goes_on else 0
-        self.set_epoch(number + lag)
-        self._asked, self._lag = ("set_epoch_from_trainer", self._named), lag
+        number = count("epoch", number)
+        if counts_iterations():
+            return
+        self.set_epoch(number)
+        self._asked = ("set_epoch_from_trainer", number)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the pass that comes next; `sub_epoch` is taken modulo the plan's sub_epochs."""
@@ -222,8 +213,6 @@ class Feed:
         self.number = self.coming if number is None else number
         left_at = None if left is None else self._place(left.number)
         self.cuts.begin(left, left_at, self.number, self._place(self.number))
-        self._shift, self._lag = self._shift + self._lag, 0
-        self._named_read, self._named_before_load = self._named, None
         self._asked = self._overruled = None
         if self.over(self.number):
             self.current = Pass(self.number, 0, 0)
@@ -396,8 +385,6 @@ class Feed:
         self.current = None
         self._saved_in = saved_in
         self._once_more = False
-        self._shift = self._lag = 0
-        self._named_before_load = self._named_read
         self._asked, self._overruled = None, self._asked or self._overruled
 
     def load_at_iter(self, state: State) -> None:
@@ -434,6 +421,10 @@ class Feed:
                 "torchdata drops batches to get from its last snapshot to where the loop was; got "
                 f"{self.number}; start the loop with that pass, or use snapshot_every_n_steps=1"
             )
+
+    def forget(self) -> None:
+        """Forget the pass that the loop is in, of which a trainer has only looked at batches."""
+        self.current = None
 
     def pin(self) -> Feed:
         """Return another feed, which reads the pass that is set now in every epoch."""
