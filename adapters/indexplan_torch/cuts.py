@@ -14,6 +14,12 @@ from typing import Any
 
 from indexplan import IndexPlanError
 
+_CURE = "under Lightning use RefreshStepCounts()"
+_REFRESHED = (
+    "under Lightning combine loaders by mode 'max_size', which reads the longest whole, and go on "
+    "with a training that max_steps ended by ckpt_path"
+)
+
 
 class Cuts:
     """What a feed knows of the passes that its loop has left.
@@ -27,6 +33,7 @@ class Cuts:
     def __init__(self, partial: bool) -> None:
         self.partial = partial
         self.limited = False  # whether a trainer was told to leave them
+        self.refreshed = False  # whether Lightning counts the steps of every pass
         self.named = False  # whether a pass was named since the last one began
         self._warned = False
 
@@ -47,8 +54,8 @@ class Cuts:
                 "a pass must be read whole before a later one begins; got "
                 f"{self._received(left)} of {left.stop - left.first} steps of epoch "
                 f"{left_at[0]}, sub-epoch {left_at[1]}, and then epoch {at[0]}, sub-epoch {at[1]}; "
-                "under Lightning use RefreshStepCounts(), or pass partial=True if passes are left "
-                "on purpose"
+                f"{_REFRESHED if self.refreshed else _CURE}, or pass partial=True if passes are "
+                "left on purpose"
             )
 
     def begin(self, left: Any, left_at: Any, number: int, at: Any) -> None:

@@ -74,14 +74,23 @@ class RefreshStepCounts(Callback):
         fitting = trainer.state.fn == "fit"
         loop = trainer.fit_loop.epoch_loop.val_loop if fitting else trainer.validate_loop
         _tell_feeds(trainer, loop, trainer.limit_val_batches)
+        _check_whole(loop)
+
+    def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Forget the passes that Lightning has looked into before it trains."""
+        for loader in _loaders(trainer.fit_loop.epoch_loop.val_loop):
+            if (feed := _feed(loader)) is not None:
+                feed.forget()
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Tell loaders whether a limit cuts their passes on purpose."""
         _tell_feeds(trainer, trainer.test_loop, trainer.limit_test_batches)
+        _check_whole(trainer.test_loop)
 
     def on_predict_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Tell loaders whether a limit cuts their passes on purpose."""
         _tell_feeds(trainer, trainer.predict_loop, trainer.limit_predict_batches)
+        _check_whole(trainer.predict_loop)
 
     def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
         """Count the steps of an epoch that began without `on_train_epoch_start`."""
@@ -114,6 +123,7 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
     feeds = [feed for loader in _loaders(loop) if (feed := _feed(loader)) is not None]
     given = trainer.distributed_sampler_kwargs or {}
     for feed in feeds:
+        feed.cuts.refreshed = True
         feed.cuts.limited = isinstance(limit, int) or limit < 1
         if feed.rank is None and given:
             plan, rank = feed.running()
@@ -124,6 +134,18 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
                     "rank= and world_size= to the loader"
                 )
     return bool(feeds)
+
+
+def _check_whole(loop: Any) -> None:
+    """Raise if an evaluation would read only a part of the data."""
+    for loader in _loaders(loop):
+        feed = _feed(loader)
+        if feed is not None and feed.plan.sub_epochs > 1:
+            raise IndexPlanError(
+                "an evaluation's plan must have sub_epochs=1 under Lightning, as each evaluation "
+                f"is one pass; got sub_epochs={feed.plan.sub_epochs}; use "
+                "plan.replace(sub_epochs=1)"
+            )
 
 
 def _load(loop: Any) -> None:

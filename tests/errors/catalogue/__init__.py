@@ -118,6 +118,11 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         'raise IndexPlanError(f"rank and world_size must be the strat',
     ): "takes a trainer of several ranks: tests/trainers/test_lightning.py",
     (
+        "adapters/indexplan_torch/lightning.py",
+        "_check_whole",
+        "raise IndexPlanError(f\"an evaluation's plan must have sub_ep",
+    ): "takes a trainer: tests/trainers/test_lightning_passes.py",
+    (
         "adapters/indexplan_torch/accelerate.py",
         "prepare",
         "raise lacking('accelerate', 'a prepare that leaves prepared ",

@@ -1,0 +1,110 @@
+"""Which passes Lightning reads, in one process: its looks, what it cuts, and evaluations."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import lightning.pytorch as pl
+import pytest
+import torch
+from lightning.pytorch.utilities import CombinedLoader
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from indexplan_torch.lightning import RefreshStepCounts
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own
+
+PLAN = ip.Plan(ip.Shuffle(12, seed=1), batch_size=3)
+HALVES = PLAN.replace(sub_epochs=2)
+
+
+def loader_of(plan: ip.Plan, **options: Any) -> PlanLoader:
+    """A loader whose samples are their indices."""
+    return PlanLoader(range(plan.order.num_samples), plan, **options)
+
+
+def of_plan(plan: ip.Plan, *numbers: int) -> list[list[list[int]]]:
+    """The batches of passes."""
+    whole = plan.replace(world_size=1)
+    where = [divmod(number, plan.sub_epochs) for number in numbers]
+    return [[b.tolist() for b in whole.batches(*each, rank=0)] for each in where]
+
+
+class Model(pl.LightningModule):
+    """A model that keeps what it is validated with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+        self.looks: list[Any] = []
+        self.validated: list[Any] = []
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        batch = batch[0] if isinstance(batch, list | tuple) else batch
+        return self.layer(batch[:, None].float()).mean()
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        (self.looks if self.trainer.sanity_checking else self.validated).append(batch.tolist())
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def trainer(**options: Any) -> Any:
+    """A quiet Trainer."""
+    off = ("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing")
+    quiet = dict.fromkeys(off, False)
+    where = {"accelerator": "cpu", "devices": 1, "callbacks": [RefreshStepCounts()]}
+    return pl.Trainer(**{**quiet, **where, **options})
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_sanity_looks_are_looks(num_workers: int) -> None:
+    """What Lightning looks at before it trains is read whole later, in whichever epoch."""
+    model, valid = Model(), loader_of(PLAN, num_workers=num_workers)
+    trainer(max_epochs=4, check_val_every_n_epoch=2).fit(model, loader_of(PLAN), valid)
+    assert of_plan(PLAN, 0)[0][:2] == model.looks
+    assert sum(of_plan(PLAN, 1, 3), []) == model.validated
+
+
+def test_a_validation_of_half_the_data_is_refused() -> None:
+    """A plan with sub-epochs would validate on another part each time."""
+    message = (
+        "an evaluation's plan must have sub_epochs=1 under Lightning, as each evaluation is one "
+        "pass; got sub_epochs=2; use plan.replace(sub_epochs=1)"
+    )
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        trainer(max_epochs=2).fit(Model(), loader_of(PLAN), loader_of(HALVES))
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        trainer().validate(Model(), loader_of(HALVES))
+
+
+CUT = (
+    "a pass must be read whole before a later one begins; got 2 of 4 steps of epoch 0, sub-epoch "
+    "0, and then epoch 1, sub-epoch 0; under Lightning combine loaders by mode 'max_size', which "
+    "reads the longest whole, and go on with a training that max_steps ended by ckpt_path, or pass "
+    "partial=True if passes are left on purpose"
+)
+
+
+def test_a_shorter_loader_that_cuts_a_longer_one_is_told_of() -> None:
+    """The error names the cure for combined loaders; with it, all of both is read."""
+    few = ip.Plan(ip.Shuffle(6), batch_size=3)
+    both = CombinedLoader([loader_of(PLAN), loader_of(few)], "min_size")
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT)}$"):
+        trainer(max_epochs=2).fit(Model(), both)
+    both = CombinedLoader([loader_of(PLAN), loader_of(few)], "max_size")
+    fit = trainer(max_epochs=2)
+    fit.fit(Model(), both)
+    assert 8 == fit.global_step
+
+
+def test_a_second_fit_after_max_steps_is_told_of() -> None:
+    """Lightning would go on with the next epoch; with the checkpoint it goes on in this one."""
+    model, loader, fit = Model(), loader_of(PLAN), trainer(max_steps=2)
+    fit.fit(model, loader)
+    fit.fit_loop.epoch_loop.max_steps = 6
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT)}$"):
+        fit.fit(model, loader)
