@@ -102,11 +102,21 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
             elif plan.partition.policy.shrinks:
                 why = "spread's steps are smaller than the global batch, and drift"
                 cure = 'use remainder="drop" or "pad", or "carry" and grid="stream"'
+                cure += _fewer(plan)
             else:
                 why = "a phase begins in the middle of a step"
                 cure = "begin it where one ends"
             return (f"epoch {epoch}: {why}, so that nodes change lanes; {cure}",)
     return ()
+
+
+def _fewer(plan: Plan) -> str:
+    """Return how many samples would fill all steps of an epoch."""
+    num, size = plan.order.num_samples, plan.partition.sizes[0]
+    if len(plan.partition.sizes) > 1 or num < size:
+        return ""
+    rest = num % size
+    return f", or {num - rest:,} samples, {rest:,} fewer, whose steps are full"
 
 
 def _aligned(plan: Plan, steps: Steps, shift: int) -> bool:

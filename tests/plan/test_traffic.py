@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -210,7 +211,8 @@ ADVICE: dict[str, tuple[Callable[[], tuple[str, ...]], str]] = {
     "spread": (
         lambda: asked(remainder="spread"),
         f"epoch 0: spread's steps are smaller than the global batch, and drift{CHANGE}use "
-        'remainder="drop" or "pad", or "carry" and grid="stream"',
+        'remainder="drop" or "pad", or "carry" and grid="stream", or 6,592 samples, 2 fewer, '
+        "whose steps are full",
     ),
     "sub-epochs": (
         lambda: asked(sub_epochs=3),
@@ -274,3 +276,21 @@ def test_what_fits(lanes: int, stripe: int, sizes: list[int], nodes: int, expect
     if found is not None:
         assert fits(*found, sizes, nodes)
         assert not expected or found == (lanes, stripe)
+
+
+def test_samples_that_spread_takes() -> None:
+    """With as many samples as the advice says, nodes keep their lanes under spread, too."""
+    sizes = [20] * 1000
+    lanes: dict[str, int] = {"lanes": 16, "stripe": 256}
+    plan = ip.Plan(ip.ShardShuffle([*sizes, 1], **lanes), global_batch_size=128, world_size=16)
+    plan = plan.replace(remainder="spread")
+    found = ip.traffic(plan, ranks_per_node=4)
+    said = re.search(r"or ([\d,]+) samples, 33 fewer, whose steps are full$", found.advice[0])
+    assert said is not None
+    num = int(said[1].replace(",", ""))
+    assert 20_000 - 32 == num
+    fewer = ip.ShardShuffle([*sizes[:-2], num - 998 * 20], **lanes)
+    full = ip.traffic(plan.replace(order=fewer), ranks_per_node=4)
+    assert () == full.advice
+    assert found.times[0] > 1.25
+    assert full.times[0] < 1.1
