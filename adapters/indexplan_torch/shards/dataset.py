@@ -20,6 +20,7 @@ from torch.utils.data import Dataset, get_worker_info
 from indexplan import IndexPlanError, Plan, Shards
 from indexplan_torch.arguments import integer, shown
 from indexplan_torch.feed import Feed
+from indexplan_torch.shards.columns import columns_of
 from indexplan_torch.shards.fetch import Clock, Settings
 from indexplan_torch.shards.fetcher import ALL, Fetcher
 from indexplan_torch.shards.folder import Failure, Folder
@@ -27,7 +28,7 @@ from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
 from indexplan_torch.shards.locks import is_held
 from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metrics, Tally, shared
 from indexplan_torch.shards.opening import ShardFile, by_row
-from indexplan_torch.shards.source import FETCHED
+from indexplan_torch.shards.source import FETCHED, Source
 from indexplan_torch.shards.stalls import warning
 from indexplan_torch.shards.sums import DamagedError
 
@@ -56,7 +57,8 @@ class ShardedDataset(Dataset[Any]):
         if it has `rows.__getitems__(list)`, that is called instead; of a pyarrow Table or
         RecordBatch, rows are dicts. Pass `open_parquet`, or a
         function of your own that returns, for example, `numpy.load(file.path, mmap_mode="r")`.
-        Spawned workers need one that can be pickled.
+        Spawned workers need one that can be pickled. Only the columns are fetched of
+        `functools.partial(open_parquet, columns=["text"])`, or of a function with a `columns`.
     cache_dir : str or path-like
         A folder on a disk of this node, for all of its ranks and for later runs. Each user gets a
         folder of their own in it, which nobody else can write to, so that it may be in `/tmp`.
@@ -142,7 +144,10 @@ class ShardedDataset(Dataset[Any]):
                 "open_parquet, or one that returns the rows of a file"
             )
         self.shards, self.open_shard = shards, open_shard
-        self.folder = Folder(_path(cache_dir), shards)
+        columns = columns_of(open_shard, shards)
+        self.folder = Folder(_path(cache_dir), shards, columns)
+        if columns is not None:
+            Source(shards, self.folder.place, columns).check_columns()
         self.settings = Settings(
             cache_bytes=None if cache_bytes is None else _count("cache_bytes", cache_bytes),
             ahead=_count("ahead", ahead),

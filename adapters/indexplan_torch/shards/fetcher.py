@@ -187,7 +187,7 @@ class Fetcher:
         with suppress(OSError):  # of a full disk: then processes that wait are told less
             make_room_for_notes(lock, NOTE)
         self._beat(lock, first=True)
-        self._source = Source(self.shards, self.folder.place)
+        self._source = Source(self.shards, self.folder.place, self.folder.columns)
         self._whole = {}
         for shard, path in self.folder.there().items():
             status, noted = path.lstat(), self.folder.sums.read(path.name)
@@ -357,7 +357,7 @@ class Fetcher:
             return False
         ids = np.array(sorted(self._whole.keys() - wanted), np.int64)
         urgent = position is None or use <= position[1]
-        again = 0  # shards whose next use is before this step are read again in this epoch
+        again = np.zeros(len(ids), np.bool_)  # whether it is read again in this epoch
         if position is None or self._future is None:
             uses = np.full(len(ids), NEVER, np.int64)
         else:
@@ -367,12 +367,13 @@ class Fetcher:
             while not now.complete and not self._stop.is_set() and self._lock is not None:
                 now.look()
                 self._beat(self._lock)
-            uses, again = self._uses(ids, now, position[1], exact=urgent), now.stop
+            uses = self._uses(ids, now, position[1], exact=urgent)
+            again = now.last[ids] >= position[1]
         out, freed = [], 0
         for at in np.argsort(-uses, kind="stable").tolist():
             if freed >= short or uses[at] <= use:
                 break
-            if uses[at] < again and used + size - freed <= limit:
+            if again[at] and used + size - freed <= limit:
                 break  # rather take more than the plan seemed to need
             out.append(int(ids[at]))
             freed += self._whole[out[-1]]

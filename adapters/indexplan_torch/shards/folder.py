@@ -72,10 +72,17 @@ def disk_message(path: Path, error: OSError) -> str:
 class Folder:
     """Paths and notes of a folder; it keeps no file open."""
 
-    def __init__(self, cache_dir: str | os.PathLike[str], shards: Shards) -> None:
+    def __init__(
+        self,
+        cache_dir: str | os.PathLike[str],
+        shards: Shards,
+        columns: tuple[str, ...] | None = None,
+    ) -> None:
+        self.columns = columns
         # with the place, as files elsewhere may have the same headers and footers
         self.place = shards.path if "://" in shards.path else str(Path(shards.path).resolve())
-        identity = json.dumps([self.place, shards.identity.to_dict()], sort_keys=True)
+        held = [self.place, shards.identity.to_dict(), *([columns] if columns else [])]
+        identity = json.dumps(held, sort_keys=True)
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.base = Path(cache_dir).absolute()
         self.path = self.base / f"{digest}-{os.geteuid()}"

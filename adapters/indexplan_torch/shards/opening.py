@@ -16,7 +16,8 @@ class ShardFile:
     Parameters
     ----------
     path : str
-        Its file. For a row group, a Parquet file in which the other row groups are missing.
+        Its file. For a row group, a Parquet file in which the other row groups are missing; where
+        only some columns are fetched, so are the others.
     number : int
         Its number in the `Shards`.
     part : int or None
@@ -84,7 +85,8 @@ def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows
     shard : ShardFile
     columns : sequence of str, optional
         The columns to read; by default all. To choose some, pass
-        `functools.partial(open_parquet, columns=["text"])` to `ShardedDataset`.
+        `functools.partial(open_parquet, columns=["text"])` to `ShardedDataset`, which fetches only
+        these. A nested column by its name, or a part of it as "image.bytes".
 
     Returns
     -------

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fsspec import AbstractFileSystem
 from fsspec.callbacks import Callback
@@ -18,6 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from indexplan import IndexPlanError, Shards, shard_sizes
 from indexplan_torch.arguments import number_of
+from indexplan_torch.shards.columns import Spans, merged, missing, spans_of
 from indexplan_torch.shards.sums import same_stamp
 
 BLOCK = 4096  # bytes that file systems give a file at a time
@@ -47,11 +48,15 @@ class WrongFileError(Exception):
     """A file that is not the one that it should be; the message says why, and what to do."""
 
 
+class ColumnError(WrongFileError):
+    """A file without a column that is to be read."""
+
+
 class Footer(NamedTuple):
-    """The end of a Parquet file, and where its row groups start and stop."""
+    """The end of a Parquet file, and where the columns to fetch of its row groups are."""
 
     data: bytes
-    parts: list[tuple[int, int]]
+    parts: list[Spans]
     stamp: str
     """Of the file, before its footer was read."""
 
@@ -76,10 +81,13 @@ class Source:
     shards : Shards
     place : str
         The URL or absolute path that they are in.
+    columns : tuple of str, optional
+        Of Parquet files, fetch these only.
     """
 
-    def __init__(self, shards: Shards, place: str) -> None:
-        self.shards = shards
+    def __init__(self, shards: Shards, place: str, columns: tuple[str, ...] | None = None) -> None:
+        self.shards, self.columns = shards, columns
+        self._as_a_whole = shards.whole_files and columns is None
         self._stamped = replace(shards, path=place)  # wherever this process goes
         self.store, self.root = url_to_fs(place)
         self._files = {name: number for number, name in enumerate(shards.files)}
@@ -97,7 +105,7 @@ class Source:
 
     def bytes_on_disk(self, shard: int) -> int | None:
         """Return how many bytes a shard takes on this disk; None before its footer was read."""
-        if not self.shards.whole_files:
+        if not self._as_a_whole:
             return self._on_disk.get(shard)
         return -(-self.file(shard)[2] // BLOCK) * BLOCK
 
@@ -119,10 +127,25 @@ class Source:
             self._footers[name] = footer
             while sum(len(each.data) for each in [*self._footers.values()]) > FOOTERS:
                 self._footers.popitem(last=False)
-        _, part = self.shards.part(shard)
-        start, stop = footer.parts[part]
-        self._on_disk[shard] = stop - start + len(footer.data) + 3 * BLOCK  # where blocks are cut
+        spans = self._spans(shard, footer)
+        taken = sum(stop - start for start, stop in spans) + len(footer.data)
+        self._on_disk[shard] = taken + (1 + 2 * len(spans)) * BLOCK  # where blocks are cut
         return footer, fetched
+
+    def _spans(self, shard: int, footer: Footer) -> Spans:
+        """Return where in its file the bytes of a shard are."""
+        if self.shards.whole_files:
+            return merged([span for part in footer.parts for span in part])
+        return footer.parts[self.shards.part(shard)[1]]
+
+    def check_columns(self) -> None:
+        """Refuse columns that the first file does not have; if it cannot be read, fetches tell."""
+        try:
+            self.look(0)
+        except ColumnError as error:
+            raise IndexPlanError(str(error)) from None
+        except Exception:  # whatever a store raises
+            return
 
     def _read_footer(self, name: str, number: int, num_bytes: int) -> Footer:
         import pyarrow as pa
@@ -137,7 +160,12 @@ class Source:
         if hashlib.sha256(footer).hexdigest()[:DIGEST] != self.shards.digests[number]:
             raise WrongFileError(_other_footer(f"{self.shards.path}/{name}"))
         found = pq.read_metadata(pa.BufferReader(footer))
-        parts = [_extent(found.row_group(i)) for i in range(found.num_row_groups)]
+        if (lost := missing(found, self.columns)) is not None:
+            raise ColumnError(
+                f"columns must be in each file of shards; got {lost!r}, which "
+                f"{self.shards.path}/{name} does not have; it has {', '.join(found.schema.names)}"
+            )
+        parts = [spans_of(found, i, self.columns) for i in range(found.num_row_groups)]
         return Footer(footer, parts, stamp)
 
     def piece(self, name: str, start: int, stop: int) -> bytes:
@@ -151,7 +179,7 @@ class Source:
         """Write a shard to a file, calling tell(num_bytes) as they come."""
         name, number, num_bytes = self.file(shard)
         source = f"{self.root}/{name}"
-        if self.shards.whole_files:
+        if self._as_a_whole:
             # stop at the expected size: a file that has grown would fill the disk
             watch = _Watch(tell, num_bytes)
             stamp = self._stamps.get(number) or self._stamped.stamp(number)
@@ -162,19 +190,21 @@ class Source:
             size = path.stat().st_size
             return Came(size, stamp, self._stamped.stamp(number), [(0, size)])
         footer, fetched = self._look(shard)
-        _, part = self.shards.part(shard)
-        start, stop = footer.parts[part]
-        with path.open("wb") as file:  # with holes where the other row groups are
+        found = self._spans(shard, footer)
+        pieces = [
+            (at, min(at + PIECE, stop)) for start, stop in found for at in range(start, stop, PIECE)
+        ]
+        with path.open("wb") as file:  # with holes where all else is
             file.write(b"PAR1")
-            for at in range(start, stop, PIECE):
-                data = self.piece(name, at, min(at + PIECE, stop))
+            for start, stop in pieces:
+                data = self.piece(name, start, stop)
                 tell(len(data))
                 fetched += len(data)
-                file.seek(at)
+                file.seek(start)
                 file.write(data)
             file.seek(num_bytes - len(footer.data))
             file.write(footer.data)
-        spans = [(0, 4), (start, stop), (num_bytes - len(footer.data), num_bytes)]
+        spans = [(0, 4), *found, (num_bytes - len(footer.data), num_bytes)]
         return Came(fetched, footer.stamp, self._stamped.stamp(number), spans)
 
     def recognise(self, shard: int, stamp: str) -> bool:
@@ -259,16 +289,3 @@ def _other_footer(where: str) -> str:
         f"{where} must be the file that shards was made from; got one with as many bytes, but "
         f"another footer or header; {RESTORE}"
     )
-
-
-def _extent(group: Any) -> tuple[int, int]:
-    """Return where the bytes of a row group begin and end."""
-    columns = [group.column(i) for i in range(group.num_columns)]
-    starts = [
-        min(each.data_page_offset, each.dictionary_page_offset or each.data_page_offset)
-        for each in columns
-    ]
-    stops = [
-        start + each.total_compressed_size for start, each in zip(starts, columns, strict=True)
-    ]
-    return min(starts, default=0), max(stops, default=0)

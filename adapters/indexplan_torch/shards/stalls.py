@@ -60,7 +60,7 @@ def _why(folder: Folder, shards: Shards, shard: int) -> str:
     idle = 0.0
     for each in (Coming(*fields) for fields in coming):
         if each.shard == shard:
-            return f"{who} fetches it: {_how_far(shards, each)}"
+            return f"{who} fetches it: {_how_far(folder, shards, each)}"
         idle = max(idle, each.idle)
     if full:
         return (
@@ -75,9 +75,9 @@ def _why(folder: Folder, shards: Shards, shard: int) -> str:
     )
 
 
-def _how_far(shards: Shards, fetch: Coming) -> str:
+def _how_far(folder: Folder, shards: Shards, fetch: Coming) -> str:
     come, check = f"{fetch.num_bytes} bytes", "the store and the network"
-    if shards.whole_files:
+    if shards.whole_files and folder.columns is None:
         most = shards.num_bytes[fetch.shard]
         come = f"{fetch.num_bytes} of {most} bytes"
         check = check if fetch.num_bytes < most else "the disk of cache_dir"

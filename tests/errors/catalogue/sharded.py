@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
+from indexplan_torch import PlanLoader, ShardedDataset, ShardFile, open_parquet
 from indexplan_torch.shards.sums import Sum, Sums
 from tests.errors.catalogue.made import Case, written
 
@@ -30,6 +33,12 @@ def shards(**changes: Any) -> ip.Shards:
 def rows_of(file: ShardFile) -> Any:
     """Return the rows of a file."""
     return np.load(file.path)
+
+
+def of_parquet() -> ip.Shards:
+    """Return a file of Parquet."""
+    pq.write_table(pa.table({"id": [1, 2], "size": [3, 4]}), "c.parquet")
+    return ip.shard_sizes("c.parquet")
 
 
 def dataset(of: Any = None, open_shard: Any = rows_of, **changes: Any) -> ShardedDataset:
@@ -172,6 +181,24 @@ CASES: list[Case] = [
         lambda: dataset(cache_bytes=0),
         "cache_bytes must be an integer from 1; got 0; pass a positive number, or leave it out "
         "if it has a default",
+    ),
+    (
+        "columns that are no list",
+        lambda: dataset(of_parquet(), partial(open_parquet, columns="text")),
+        "columns must be a list of names; got 'text'; pass such as ['text'], or leave it out for "
+        "all",
+    ),
+    (
+        "columns of an array",
+        lambda: dataset(open_shard=partial(open_parquet, columns=["text"])),
+        "columns must be left out where shards are not Parquet; got ['text'] for kind npy; read "
+        "all of the file, and use what you need",
+    ),
+    (
+        "a column that is not there",
+        lambda: dataset(of_parquet(), partial(open_parquet, columns=["text", "id"])),
+        "columns must be in each file of shards; got 'text', which ./c.parquet does not have; it "
+        "has id, size",
     ),
     (
         "no seconds",
