@@ -18,8 +18,9 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from indexplan import IndexPlanError, Plan, Shards
-from indexplan_torch.arguments import integer, shown
+from indexplan_torch.arguments import shown
 from indexplan_torch.feed import Feed
+from indexplan_torch.shards.checks import check_shards, count, path_of, seconds
 from indexplan_torch.shards.columns import columns_of
 from indexplan_torch.shards.fetch import Clock, Settings
 from indexplan_torch.shards.fetcher import ALL, Fetcher
@@ -28,7 +29,7 @@ from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
 from indexplan_torch.shards.locks import is_held
 from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metrics, Tally, shared
 from indexplan_torch.shards.opening import ShardFile, by_row
-from indexplan_torch.shards.source import FETCHED, Source
+from indexplan_torch.shards.source import Source
 from indexplan_torch.shards.stalls import warning
 from indexplan_torch.shards.sums import DamagedError
 
@@ -137,7 +138,7 @@ class ShardedDataset(Dataset[Any]):
         keep_open: int | None = None,
         on_metrics: Callable[[Fetched], Any] | None = None,
     ) -> None:
-        _check_shards(shards)
+        check_shards(shards)
         if not callable(open_shard):
             raise IndexPlanError(
                 f"open_shard must be a function of a ShardFile; got {shown(open_shard)}; pass "
@@ -145,21 +146,21 @@ class ShardedDataset(Dataset[Any]):
             )
         self.shards, self.open_shard = shards, open_shard
         columns = columns_of(open_shard, shards)
-        self.folder = Folder(_path(cache_dir), shards, columns)
+        self.folder = Folder(path_of(cache_dir), shards, columns)
         if columns is not None:
             Source(shards, self.folder.place, columns).check_columns()
         self.settings = Settings(
-            cache_bytes=None if cache_bytes is None else _count("cache_bytes", cache_bytes),
-            ahead=_count("ahead", ahead),
-            num_threads=_count("num_threads", num_threads),
-            tries=_count("tries", tries),
-            num_epochs=None if num_epochs is None else _count("num_epochs", num_epochs),
-            leave_after=_seconds("stall_timeout", stall_timeout),
+            cache_bytes=None if cache_bytes is None else count("cache_bytes", cache_bytes),
+            ahead=count("ahead", ahead),
+            num_threads=count("num_threads", num_threads),
+            tries=count("tries", tries),
+            num_epochs=None if num_epochs is None else count("num_epochs", num_epochs),
+            leave_after=seconds("stall_timeout", stall_timeout),
         )
         if ranks_per_node is not None:
-            ranks_per_node = _count("ranks_per_node", ranks_per_node)
+            ranks_per_node = count("ranks_per_node", ranks_per_node)
         self.ranks_per_node = ranks_per_node
-        self.keep_open = None if keep_open is None else _count("keep_open", keep_open)
+        self.keep_open = None if keep_open is None else count("keep_open", keep_open)
         self._limits = shared(limits_of(0, 1), torch.int64)
         if on_metrics is not None and not callable(on_metrics):
             raise IndexPlanError(
@@ -394,65 +395,3 @@ def sharded(dataset: Any) -> ShardedDataset | None:
             break
         dataset = getattr(dataset, "dataset", None)
     return dataset if isinstance(dataset, ShardedDataset) else None
-
-
-def _check_shards(shards: Any) -> None:
-    if not isinstance(shards, Shards):
-        raise IndexPlanError(
-            f"shards must be Shards; got {shown(shards)}; pass what shard_sizes returned"
-        )
-    if shards.kind not in FETCHED:
-        of_lance = shards.kind == "lance"
-        sample = "lance.dataset(path).take([i])" if of_lance else "zarr.open(path)[i]"
-        raise IndexPlanError(
-            "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; "
-            f"got {shards.kind}, whose shards are no single files; pass PlanLoader a dataset of "
-            f"your own with the same plan, whose sample i is {sample}"
-        )
-    if not (shards.whole_files or shards.kind == "parquet"):
-        raise IndexPlanError(
-            "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; "
-            f"got parts of files of {shards.kind}; use shard_sizes(..., whole_files=True)"
-        )
-    if not shards.path:
-        raise IndexPlanError(
-            "shards must have a path; got none; use Shards.from_json(text, path=...)"
-        )
-    if 0 in shards.num_bytes:
-        name = shards.files[shards.num_bytes.index(0)]
-        raise IndexPlanError(
-            f"shards must have the size of each file in bytes; got none for {name}; write the "
-            "index again, with sizes"
-        )
-
-
-def _count(name: str, value: Any) -> int:
-    number = integer(value)
-    if number is None or number < 1:
-        raise IndexPlanError(
-            f"{name} must be an integer from 1; got {shown(value)}; pass a positive number, or "
-            "leave it out if it has a default"
-        )
-    return number
-
-
-def _seconds(name: str, value: Any) -> float:
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
-    if not 0 < number < float("inf"):
-        raise IndexPlanError(
-            f"{name} must be a positive number of seconds; got {shown(value)}; pass such as 60"
-        )
-    return float(number)
-
-
-def _path(cache_dir: Any) -> str:
-    try:
-        path = os.fspath(cache_dir)
-    except TypeError:
-        path = None
-    if not isinstance(path, str) or "\0" in path or "://" in path:
-        raise IndexPlanError(
-            f"cache_dir must be a folder on this machine; got {shown(cache_dir)}; pass a path on "
-            "its fastest disk"
-        )
-    return path
