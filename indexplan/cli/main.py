@@ -79,10 +79,10 @@ def parser_of_verbs() -> tuple[Parser, Any]:
 
 
 def _import(name: str) -> None:
-    """Import a user's module, which may raise anything."""
+    """Import a user's module, which may raise anything, or exit."""
     try:
         import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         got = f"{name!r} ({type(error).__name__}: {error})"
         rule = "--import must name a module that Python can import"
         cure = "set PYTHONPATH to the folder that it is in"

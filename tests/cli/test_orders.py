@@ -323,6 +323,11 @@ def test_what_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "(ModuleNotFoundError: No module named 'not_there'); set PYTHONPATH to the folder that "
         "it is in"
     ) == said
+    (tmp_path / "leaving_orders.py").write_text("raise SystemExit(0)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        said = fails(capsys, 2, "orders", "--import", "leaving_orders")
+    assert "got 'leaving_orders' (SystemExit: 0); " in said
     (tmp_path / "broken_orders.py").write_text("1 / 0")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(tmp_path)
