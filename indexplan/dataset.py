@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,7 +88,7 @@ class Dataset:
             A folder, whose files that match `pattern` are the samples; or a `.npy` file, whose rows
             are the samples. Only names, sizes and the `.npy` header are read, not the contents.
         pattern : str, default "**/*"
-            As for `pathlib.Path.glob`. Hidden files count if it matches them.
+            As for `pathlib.Path.glob`, but without "..". Hidden files count if it matches them.
 
         Raises
         ------
@@ -98,6 +98,9 @@ class Dataset:
         root = Path(path_text("dataset", path, "pass where the folder or the .npy file is"))
         if not isinstance(pattern, str):
             raise wrong("pattern", "a glob", pattern, "write it as '**/*.jpg'")
+        if ".." in PurePath(pattern).parts:
+            rule, cure = "a glob that stays in the folder", "name the folder itself as the dataset"
+            raise wrong("pattern", rule, pattern, cure)
         try:
             if root.is_dir():
                 return cls._scan_folder(root, pattern)

@@ -86,6 +86,18 @@ def test_changes_of_a_folder(folder: Path, tmp_path: Path) -> None:
     assert said("**/*").startswith("its pattern was **/*.txt and is **/*; it had 4 samples, has 5")
 
 
+@pytest.mark.parametrize("pattern", ["../**/*", "*/../*", ".."])
+def test_patterns_that_leave_the_folder(pattern: str, folder: Path) -> None:
+    """A pattern, which may be that of somebody's plan, lists no other folder."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        ip.Dataset.scan(folder, pattern)
+    expected = (
+        f"pattern must be a glob that stays in the folder; got '{pattern}'; name the folder itself "
+        "as the dataset"
+    )
+    assert expected == str(error.value)
+
+
 def test_changes_of_an_array(tmp_path: Path) -> None:
     """A .npy file of another type or shape is refused, naming both."""
     np.save(tmp_path / "rows.npy", np.zeros((7, 3), np.float32))

@@ -160,6 +160,12 @@ CASES: list[Case] = [
         "dataset must be a folder or a .npy file; got 'data.csv'; check the path",
     ),
     (
+        "a pattern that leaves the folder",
+        lambda: scan("../**/*"),
+        "pattern must be a glob that stays in the folder; got '../**/*'; name the folder itself as "
+        "the dataset",
+    ),
+    (
         "an absolute pattern",
         lambda: scan("/data/*"),
         "pattern must be a glob; got '/data/*' (Non-relative patterns are unsupported); write "
