@@ -8,7 +8,7 @@ from typing import Any
 import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli.common import OK, Progress, add_verb, emit, number
-from indexplan.cli.spec_options import add_spec, needs_num_samples, plan_of
+from indexplan.cli.spec_options import add_spec, plan_of, unsized
 from indexplan.errors import IndexPlanError, counted, did_you_mean, wrong
 
 
@@ -22,7 +22,7 @@ def add(verbs: Any) -> None:
         "is expected to take less than 10 seconds. Without a batch size it takes 256, without a "
         "world size 1. Times are medians, for rank 0."
     )
-    words = "how many samples the dataset has, such as 1e9; not needed for --order as in Python"
+    words = "how many samples the dataset has, such as 1e9; not needed where --order tells"
     bench.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_spec(bench)
     words = "also draw the times, to a new .png, .svg or .pdf file"
@@ -33,7 +33,7 @@ def run(options: Any) -> int:
     """Measure, and show."""
     if options.batch_size is None and options.global_batch_size is None:
         options.batch_size = "256"
-    if options.num_samples is None and needs_num_samples(options):
+    if options.num_samples is None and unsized(options):
         raise IndexPlanError("--num-samples must be given; got none; pass len(dataset)")
     plan = plan_of(options, options.num_samples)
     if options.plot is not None:  # checked before seconds are spent

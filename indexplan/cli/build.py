@@ -15,11 +15,13 @@ from indexplan.cli.common import (
     emit,
     number,
     scan_dataset,
+    sizes_named,
 )
 from indexplan.cli.engines import add_engine, engine, part_named
-from indexplan.cli.spec_options import add_spec, needs_num_samples, plan_of
+from indexplan.cli.spec_options import add_spec, plan_of, unsized
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.files.format import UNITS_PER_CHUNK
+from indexplan.orders.shard_shuffle import sizes_of
 
 
 def add(verbs: Any) -> None:
@@ -27,7 +29,7 @@ def add(verbs: Any) -> None:
     words = "write the order of some epochs to a plan directory"
     build = add_verb(verbs, "build", run, words)
     add_plan(build)
-    words = "how many samples the dataset has, such as 1e9; not needed for --order as in Python"
+    words = "how many samples the dataset has, such as 1e9; not needed where --order tells"
     build.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_dataset(build, "count its samples, and remember its identity in the plan")
     add_spec(build)
@@ -43,15 +45,21 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Build the plan directory."""
-    dataset = scan_dataset(options)
-    unsized = options.num_samples is None and dataset is None
-    if (unsized and needs_num_samples(options)) or None not in (options.num_samples, dataset):
-        got = "none" if dataset is None else "two"
+    sizes = sizes_named(options)
+    dataset = scan_dataset(options) if sizes is None else None
+    counted = sizes is not None or dataset is not None
+    given = counted + (options.num_samples is not None)
+    if given > 1 or (not given and unsized(options)):
+        got = "two" if given else "none"
         rule = "exactly one of --num-samples, --dataset and --shards must be given"
         cure = "give --dataset or --shards to have samples counted, or else --num-samples"
         raise IndexPlanError(f"{rule}; got {got}; {cure}")
-    known = {"sizes": dataset.sizes} if isinstance(dataset, ip.Shards) else {}
     num_samples = options.num_samples if dataset is None else dataset.num_samples
+    if isinstance(dataset, ip.Shards):
+        sizes = dataset.sizes
+    known = {} if sizes is None else {"sizes": sizes}
+    if sizes is not None:
+        num_samples = sizes_of(sizes)[1]
     plan = plan_of(options, num_samples, known)
     if not 1 <= options.epochs <= 2**32:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
 from indexplan.cli.terminal import for_terminal
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, integer
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, integer, wrong
 from indexplan.files.format import Manifest
 from indexplan.orders.kinds import integer_in
 from indexplan.seeds import EPOCH_STOP
@@ -100,7 +100,8 @@ def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
     command.add_argument("--pattern", metavar="GLOB", help="which files of the folder (**/*)")
     words = (
         "the same for a dataset in shards: a glob, folder, index or URL, as `indexplan shards` "
-        "takes it, or the .json file that `indexplan shards --output` writes"
+        "takes it, or the .json file that `indexplan shards --output` writes; a .npy file is not a "
+        "shard, but holds the number of samples in each"
     )
     command.add_argument("--shards", metavar="PATH", help=words)
 
@@ -110,6 +111,22 @@ def number(text: str) -> int:
     if (value := integer_in(text)) is not None:
         return value
     raise argparse.ArgumentTypeError(f"must be an integer, such as 1000000 or 1e6; got {text!r}")
+
+
+def sizes_named(options: Any) -> ip.Column | None:
+    """Return the sizes of shards if --shards names a .npy file of them, as in every verb."""
+    path = options.shards
+    if path is None or not (path.endswith(".npy") and Path(path).is_file()):
+        return None
+    if getattr(options, "dataset", None) is not None:
+        raise _both()
+    return ip.Column(path, "integers")
+
+
+def _both() -> IndexPlanError:
+    return IndexPlanError(
+        "one of --dataset and --shards must be left out; got both; leave out --dataset"
+    )
 
 
 def emit(options: Any, answer: Answer) -> None:
@@ -128,9 +145,11 @@ def scan_dataset(
     """Scan the dataset that the command names, with the plan's pattern unless it gives one."""
     if options.shards is not None:
         if options.dataset is not None:
-            raise IndexPlanError(
-                "one of --dataset and --shards must be left out; got both; leave out --dataset"
-            )
+            raise _both()
+        if sizes_named(options) is not None:
+            rule = "shards, or the .json file that `indexplan shards --output` writes"
+            cure = "name the shards that the plan was built for"
+            raise wrong("--shards", rule, f"{options.shards}, which holds sizes alone", cure)
         with Progress("reading shards", "file") as progress:
             return ip.shard_sizes(options.shards, progress=progress)
     if options.dataset is None:

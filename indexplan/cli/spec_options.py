@@ -11,7 +11,7 @@ import indexplan as ip
 from indexplan.cli.common import number
 from indexplan.cli.words import OrderError, in_options
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.orders.kinds import integer_in, order_from_text
+from indexplan.orders.kinds import integer_in, needs_num_samples, order_from_text
 from indexplan.orders.written import is_written, order_as_written
 from indexplan.partition.remainders import REMAINDERS
 
@@ -51,9 +51,9 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     add("--remainder", choices=sorted(REMAINDERS), default="spread", help=words)
 
 
-def needs_num_samples(options: Any) -> bool:
-    """Return whether the number of samples has to be given beside the order."""
-    return not is_written(options.order)
+def unsized(options: Any) -> bool:
+    """Return whether the number of samples has to be given, as the order does not tell it."""
+    return not is_written(options.order) and needs_num_samples(options.order)
 
 
 def plan_of(
@@ -111,7 +111,7 @@ def _order_of(options: Any, num_samples: int | None, known: Mapping[str, Any]) -
     given = {name: getattr(options, name) for name in SHORT}
     more = [f"{name}={value}" for name, value in given.items() if value is not None]
     more += options.column
-    if num_samples is not None and not is_written(options.order):
+    if not is_written(options.order):
         return order_from_text(options.order, num_samples, more, known)
     if more:
         cure = "write them inside it, such as Shuffle(100, seed=1)"

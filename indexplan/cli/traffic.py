@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import indexplan as ip
@@ -15,6 +14,7 @@ from indexplan.cli.common import (
     emit,
     number,
     open_either,
+    sizes_named,
 )
 from indexplan.errors import integer
 from indexplan.seeds import EPOCH_STOP
@@ -49,9 +49,9 @@ def run(options: Any) -> int:
         plan = plan.replace(world_size=options.world_size)
     first = max(manifest.build.epochs[0], plan.start.epoch) if manifest else plan.start.epoch
     epochs = integer("--epochs", options.epochs, 1, EPOCH_STOP - first + 1, "leave it out for 1")
-    shards: Any = options.shards
-    if shards is not None and not (shards.endswith(".npy") and Path(shards).is_file()):
-        shards = ip.shard_sizes(shards)
+    shards: Any = sizes_named(options)
+    if shards is None and options.shards is not None:
+        shards = ip.shard_sizes(options.shards)
     found = ip.traffic(
         plan,
         shards,

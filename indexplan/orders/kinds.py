@@ -121,7 +121,7 @@ def _written() -> list[type[Order]]:
 
 def order_from_text(
     text: str,
-    num_samples: int,
+    num_samples: int | None,
     more: Sequence[str] = (),
     known: Mapping[str, Any] | None = None,
 ) -> Order:
@@ -132,8 +132,8 @@ def order_from_text(
     text : str
         Such as "block-shuffle block_size=4096", split into words as by a shell. The kind is an
         algorithm's name, with its version or without. A column is the path of its `.npy` file.
-    num_samples : int
-        Samples in the dataset.
+    num_samples : int or None
+        Samples in the dataset. None for a kind whose other fields tell, such as its weights.
     more : sequence of str
         Further words, such as "seed=1".
     known : mapping, optional
@@ -177,13 +177,24 @@ def order_from_text(
         if field.required and field.name not in given:
             cure = f"add {field.name}=..., as `indexplan orders` describes it"
             raise wrong(field.name, f"given with {first}", None, cure)
-    if any(field.name == "num_samples" for field in fields(order)):  # type: ignore[arg-type]
+    if _has_num_samples(order):
         given["num_samples"] = num_samples
     made = order(**given)
-    if made.num_samples != num_samples:
-        cure = "change the fields or the number"
-        raise wrong(f"num_samples of {first}", f"{num_samples}", made.num_samples, cure)
+    if num_samples not in (None, made.num_samples):
+        rule = f"{made.num_samples}, as the fields of {first} tell"
+        raise wrong("num_samples", rule, num_samples, "leave it out, or change the fields")
     return made
+
+
+def needs_num_samples(text: str) -> bool:
+    """Return whether a line of text names a kind whose other fields do not tell num_samples."""
+    first = next(iter(text.split()), "")
+    found = [order for order in _written() if first in {order.algorithm, _kind(order)}]
+    return not found or any(map(_has_num_samples, found))
+
+
+def _has_num_samples(order: type[Order]) -> bool:
+    return any(field.name == "num_samples" for field in fields(order))  # type: ignore[arg-type]
 
 
 def integer_in(text: str) -> int | None:

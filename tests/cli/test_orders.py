@@ -173,7 +173,8 @@ def test_a_kind_without_fields(capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_number_of_samples() -> None:
     """An order that counts its samples by itself has to come to the number that was given."""
     ip.register(Many)
-    said = "^num_samples of test-many must be 9; got 10; change the fields or the number$"
+    told = "10, as the fields of test-many tell"
+    said = f"^num_samples must be {told}; got 9; leave it out, or change the fields$"
     with pytest.raises(ip.IndexPlanError, match=said):
         order_from_text("test-many a=1", 9)
 

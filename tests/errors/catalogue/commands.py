@@ -69,6 +69,20 @@ COMMANDS: list[Command] = [
         "indexplan: one of --dataset and --shards must be left out; got both; leave out --dataset",
         nothing,
     ),
+    (
+        "build a.plan --batch-size 2 --dataset data --shards sizes.npy",
+        2,
+        "indexplan: one of --dataset and --shards must be left out; got both; leave out --dataset",
+        lambda: np.save("sizes.npy", [3, 1]),
+    ),
+    (
+        "show a.plan --shards sizes.npy",
+        2,
+        "indexplan: --shards must be shards, or the .json file that `indexplan shards --output` "
+        "writes; got 'sizes.npy, which holds sizes alone'; name the shards that the plan was built "
+        "for",
+        lambda: (np.save("sizes.npy", [3, 1]), saved()),
+    ),
     # shards
     (
         "shards data --output sizes.txt",
@@ -275,7 +289,8 @@ COMMANDS: list[Command] = [
     (
         f"{BUILD} --order test-odd",
         2,
-        "indexplan: --num-samples of test-odd must be 9; got 10; change the fields or the number",
+        "indexplan: --num-samples must be 10, as the fields of test-odd tell; got 9; leave it "
+        "out, or change the fields",
         nothing,
     ),
     (
