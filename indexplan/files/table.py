@@ -100,6 +100,8 @@ def _check_files(root: Store, sizes: dict[str, int]) -> None:
             reason = "No such file or directory"
             raise PlanFileError(f"{path} must be there; got {reason!r}; {cure}")
         if found != size:
+            # builders keep what is there, and refuse it where it is wrong
+            cure = "restore it, or delete it and manifest.json and run the same build again"
             raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {cure}")
 
 

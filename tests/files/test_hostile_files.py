@@ -117,9 +117,32 @@ def test_truncated_chunk(saved: Path) -> None:
     data = (saved / CHUNK).read_bytes()
     (saved / CHUNK).write_bytes(data[:-1])
     assert (
-        f"a.plan/{CHUNK} must hold 1152 bytes; got 1151; restore it, or delete manifest.json and "
-        "run the same build again"
+        f"a.plan/{CHUNK} must hold 1152 bytes; got 1151; restore it, or delete it and "
+        "manifest.json and run the same build again"
     ) == refused(saved)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("name", ["columns/*.npy", "epoch-00000/*-00001.npy"])
+def test_the_cure_of_a_wrong_size(name: str, lost: bool, tmp_path: Path) -> None:
+    """What the message says to do is enough: the same build makes the file again."""
+    plan, path = ip.Plan(ip.Weighted(range(1, 21)), batch_size=2), tmp_path / "a.plan"
+    ip.save(plan, path, units_per_chunk=8)
+    (file,) = path.glob(name)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    if lost:
+        file.unlink()
+    said = refused(path)
+    assert (
+        f"{'delete manifest' if lost else 'delete it and manifest'}.json and run the same" in said
+    )
+    if not lost:
+        file.unlink()
+    (path / "manifest.json").unlink()
+    ip.save(plan, path, units_per_chunk=8)
+    assert whole == file.read_bytes()
+    assert plan == ip.load(path)
 
 
 def test_edited_chunk(saved: Path) -> None:

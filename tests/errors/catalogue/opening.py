@@ -169,7 +169,7 @@ CASES: list[Case] = [
         "a chunk that was cut",
         lambda: after(cut),
         "{here}/a.plan/epoch-00000/chunk-00001.npy must hold 1152 bytes; got 1151; restore it, "
-        "or delete manifest.json and run the same build again",
+        "or delete it and manifest.json and run the same build again",
     ),
     (
         "another check",
