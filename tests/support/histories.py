@@ -184,6 +184,7 @@ class Histories(RuleBasedStateMachine):
         else:
             assert len(self.model) == len(self.loader)
 
+    @precondition(lambda self: not self.eager)  # else a sampler's counts what workers have drawn
     @rule()
     def a_state_is_saved(self) -> None:
         """`loader.state_dict()`, and a checkpoint of it."""
