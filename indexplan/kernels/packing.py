@@ -6,11 +6,19 @@ into its first bins. So the cost depends on the number of moves, not of samples.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from indexplan.kernels.compiling import INT64, READ_INT64, helper, kernel
+from indexplan.kernels.compiling import (
+    INT64,
+    READ_INT64,
+    WRITE_GROUPS,
+    WRITE_INT64,
+    WRITE_TABLE,
+    helper,
+    kernel,
+)
 from indexplan.kernels.strata import BEFORE, BIN, MANY, PLACE, STRATUM
 
 if TYPE_CHECKING:
@@ -23,6 +31,8 @@ if TYPE_CHECKING:
 # group 0 are the empty bins. Columns of the table of groups: the room left in each bin, the samples
 # in each, the first of the bins that are left in the group, and how many these are.
 LEFT, SIZE, FIRST, COUNT = range(4)
+
+FEW = 1024  # moves for which there is room at first
 
 
 @helper
@@ -59,17 +69,33 @@ def _pop(heap: Int64s, groups: Int64s, most: bool) -> None:
     heap[at] = group
 
 
-@helper
-def _twice(numbers: Any) -> Any:
-    """Return an array of twice the length that begins with the given one."""
-    return np.concatenate((numbers, numbers))
-
-
-@kernel(READ_INT64, READ_INT64, INT64, INT64, INT64, INT64)
+@kernel(
+    READ_INT64,
+    READ_INT64,
+    INT64,
+    INT64,
+    INT64,
+    WRITE_INT64,
+    WRITE_TABLE,
+    WRITE_GROUPS,
+    WRITE_INT64,
+    WRITE_INT64,
+)
 def pack(
-    firsts: Int64s, lengths: Int64s, max_length: int, max_samples: int, total: int, tail: int
-) -> tuple[UInt32s, Int64s]:
-    """Return the moves that pack all samples into bins, and the groups after all moves.
+    firsts: Int64s,
+    lengths: Int64s,
+    max_length: int,
+    max_samples: int,
+    tail: int,
+    state: Int64s,
+    moves: UInt32s,
+    groups: Int64s,
+    roomy: Int64s,
+    tight: Int64s,
+) -> bool:
+    """Make moves that pack samples into bins, until all are packed or the tables are full.
+
+    Returns whether all are packed. If not, the next call goes on with longer tables.
 
     Parameters
     ----------
@@ -79,36 +105,34 @@ def pack(
         The length that each sample of a stratum counts as, falling.
     max_length, max_samples : int
         Most tokens and samples in a bin; no length is above max_length.
-    total : int
-        The sum of the lengths of all samples, below 2**63.
     tail : int
         While more than this is left, samples go into the bins with the most room; then into those
         with the least room that suffices.
-
-    Returns
-    -------
-    moves : uint32 (num_moves + 1, 5)
-        As for `fill_bins`, of one stratum after another.
-    groups : int64 (num_moves + 1, 4)
-        The group that each move made.
+    state : int64 (5,)
+        Where the packing stands: see `packed`.
+    moves : uint32 (size, 5)
+        Gets the moves, as for `fill_bins`, of one stratum after another.
+    groups : int64 (size, 4)
+        Gets the group that each move made.
+    roomy, tight : int64 (size + 1,)
+        Heaps of groups.
     """
-    moves, groups = np.empty((1024, 5), np.uint32), np.empty((1024, 4), np.int64)
-    roomy, tight = np.empty(1025, np.int64), np.empty(1025, np.int64)  # heaps of groups
-    made, num_bins, left = 1, (total - 1) // max_length + 1, total
-    moves[0], groups[0] = 0, 0
-    groups[0, LEFT], groups[0, COUNT] = max_length, num_bins
-    roomy[0], roomy[1], tight[0] = 1, 0, 0
-    for c in range(len(lengths)):
-        length, place, num = lengths[c], firsts[c], firsts[c + 1] - firsts[c]
+    begin, place, left, num_bins, made = state[0], state[1], state[2], state[3], state[4]
+    for c in range(begin, len(lengths)):
+        length, num = lengths[c], firsts[c + 1] - place
         spread = left > tail
-        left -= length * num
-        while not spread and roomy[0] > 0 and groups[roomy[1], LEFT] >= length:
+        while (
+            place == firsts[c]
+            and not spread
+            and roomy[0] > 0
+            and groups[roomy[1], LEFT] >= length
+        ):
             _push(tight, roomy[1], groups, False)
             _pop(roomy, groups, True)
         while num > 0:
             if made == len(moves):
-                moves, groups = _twice(moves), _twice(groups)
-                roomy, tight = _twice(roomy), _twice(tight)
+                state[0], state[1], state[2], state[3], state[4] = c, place, left, num_bins, made
+                return False
             heap = roomy if spread else tight
             opened = heap[0] == 0 or groups[heap[1], LEFT] < length
             group = 0 if opened else heap[1]
@@ -135,4 +159,40 @@ def pack(
             place += many * count
             num -= many * count
             made += 1
-    return moves[:made].copy(), groups[:made].copy()
+        left -= length * (firsts[c + 1] - firsts[c])
+    state[4] = made
+    return True
+
+
+def packed(
+    firsts: Int64s, lengths: Int64s, max_length: int, max_samples: int, total: int, tail: int
+) -> tuple[UInt32s, Int64s]:
+    """Return the moves that pack all samples into bins, and the groups after all moves.
+
+    Parameters
+    ----------
+    firsts, lengths, max_length, max_samples, tail
+        As for `pack`.
+    total : int
+        The sum of the lengths of all samples, below 2**63.
+
+    Returns
+    -------
+    moves : uint32 (num_moves + 1, 5)
+        As for `fill_bins`.
+    groups : int64 (num_moves + 1, 4)
+        The group that each move made.
+    """
+    moves, groups = np.zeros((FEW, 5), np.uint32), np.zeros((FEW, 4), np.int64)
+    heaps = np.zeros((2, FEW + 1), np.int64)
+    num_bins = (total - 1) // max_length + 1
+    groups[0, LEFT], groups[0, COUNT] = max_length, num_bins
+    heaps[0, 0] = 1  # of the heap with the empty bins
+    # the stratum, the place in the row of samples, the tokens that are left, bins and moves
+    state = np.array([0, firsts[0], total, num_bins, 1], np.int64)
+    given = firsts, lengths, max_length, max_samples, tail, state
+    while not pack(*given, moves, groups, *heaps):
+        moves, groups = np.concatenate([moves, moves]), np.concatenate([groups, groups])
+        heaps = np.concatenate([heaps, heaps], axis=1)
+    num = int(state[4])
+    return moves[:num].copy(), groups[:num].copy()

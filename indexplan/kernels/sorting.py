@@ -28,8 +28,8 @@ CARRIED_DIGIT = 12  # so that all places that are written to stay in the cache
 LAST_CARRIED = 2**CARRIED_DIGIT - 1
 
 
-@kernel(READ_INT64, INT64, READ_UINT32, WRITE_UINT32)
-def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> Int64s:
+@kernel(READ_INT64, INT64, READ_UINT32, WRITE_UINT32, WRITE_INT64)
+def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s, ends: Int64s) -> None:
     """Write samples sorted by 16 bits of their keys, from bit `shift` on; the sort is stable.
 
     Parameters
@@ -42,38 +42,40 @@ def sort_by_digit(keys: Int64s, shift: int, rows: UInt32s, out: UInt32s) -> Int6
         The samples, in some order.
     out : uint32 (n,)
         Gets the sorted samples.
-
-    Returns
-    -------
     ends : int64 (2**16,)
-        Where the samples of each digit end in `out`.
+        Gets where the samples of each digit end in `out`.
     """
-    ends = np.zeros(LAST + 2, np.int64)
+    ends[:] = 0
     for k in range(len(rows)):
-        ends[(keys[rows[k]] >> shift & LAST) + 1] += 1
-    for digit in range(LAST):
-        ends[digit + 1] += ends[digit]
+        ends[keys[rows[k]] >> shift & LAST] += 1
+    begin = 0
+    for digit in range(len(ends)):
+        num, ends[digit] = ends[digit], begin
+        begin += num
     for k in range(len(rows)):
         digit = keys[rows[k]] >> shift & LAST
         out[ends[digit]] = rows[k]
         ends[digit] += 1
-    return ends[:-1]
 
 
 @kernel(READ_INT64, READ_UINT32)
-def cut_runs(keys: Int64s, rows: UInt32s) -> Int64s:
-    """Return where the samples of each key start in `rows`, which is sorted by key, and its end."""
+def count_runs(keys: Int64s, rows: UInt32s) -> int:
+    """Return how many different keys there are in `rows`, which is sorted by key."""
     num = 1
     for k in range(1, len(rows)):
         num += keys[rows[k]] != keys[rows[k - 1]]
-    places = np.zeros(num + 1, np.int64)
-    places[num] = len(rows)
-    num = 1
+    return num
+
+
+@kernel(READ_INT64, READ_UINT32, WRITE_INT64)
+def cut_runs(keys: Int64s, rows: UInt32s, places: Int64s) -> None:
+    """Write where the samples of each key start in `rows`, which is sorted by key, and its end."""
+    places[0], num = 0, 1
     for k in range(1, len(rows)):
         if keys[rows[k]] != keys[rows[k - 1]]:
             places[num] = k
             num += 1
-    return places
+    places[num] = len(rows)
 
 
 @kernel(READ_INT64, READ_UINT32, INT64, WRITE_INT64, WRITE_UINT32)

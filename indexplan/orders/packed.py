@@ -131,7 +131,7 @@ class Packed(ByLength):
         _check_sum(total)
         most = SIZE_STOP - 1 if self.max_samples is None else self.max_samples
         given = firsts, lengths, self.max_length, most, total
-        moves, groups = _best(lambda tail: packing.pack(*given, total * tail // 100))
+        moves, groups = _best(lambda tail: packing.packed(*given, total * tail // 100))
         lasts = np.flatnonzero(groups[:, packing.COUNT])
         lasts = lasts[np.argsort(groups[lasts, packing.FIRST])]
         bins = np.append(groups[lasts, packing.FIRST], groups[:, packing.COUNT].sum())

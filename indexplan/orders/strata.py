@@ -271,15 +271,20 @@ def each_by_itself(
 
 def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
     """Return samples sorted by key, the different keys, and where each starts and the last ends."""
-    from indexplan.kernels.sorting import DIGIT, cut_runs, sort_by_digit
+    from indexplan.kernels.sorting import DIGIT, LAST, count_runs, cut_runs, sort_by_digit
 
     rows, room = np.arange(len(keys), dtype=np.uint32), np.empty(len(keys), np.uint32)
+    ends = np.empty(LAST + 1, np.int64)
     bits = int(keys.max()).bit_length()
     for shift in range(0, max(bits, 1), DIGIT):
-        ends = sort_by_digit(keys, shift, rows, room)
+        sort_by_digit(keys, shift, rows, room, ends)
         rows, room = room, rows
     # keys of one digit need no second look at each sample
-    places = np.union1d(0, ends) if bits <= DIGIT else cut_runs(keys, rows)
+    if bits <= DIGIT:
+        places = np.union1d(0, ends)
+    else:
+        places = np.empty(count_runs(keys, rows) + 1, np.int64)
+        cut_runs(keys, rows, places)
     return rows, keys[rows[places[:-1]]], places
 
 
