@@ -116,7 +116,10 @@ class Kernel:
     def _plain(self, *values: Any) -> Any:
         """Run the function as plain Python, for debugging with NUMBA_DISABLE_JIT."""
         with np.errstate(over="ignore"):  # 64-bit numbers are meant to wrap around
-            return self.py_func(*values)
+            answer = self.py_func(*values)
+        if isinstance(answer, tuple):
+            return tuple(map(_python_number, answer))
+        return _python_number(answer)
 
     def _dispatcher(self) -> Any:
         jit: Any = numba.njit  # its annotations lack the option
@@ -151,6 +154,11 @@ class Kernel:
         except Exception:  # the folder cannot be read or flushed: do without it
             return dispatcher if dispatcher.overloads else None
         return dispatcher
+
+
+def _python_number(value: Any) -> Any:
+    """Return a number as numba returns it; NumPy's lack methods, and wrap around."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _stamp(cache_file: Any, function: Callable[..., Any]) -> None:
