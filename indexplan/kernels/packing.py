@@ -74,7 +74,6 @@ def _pop(heap: Int64s, groups: Int64s, most: bool) -> None:
     READ_INT64,
     INT64,
     INT64,
-    INT64,
     WRITE_INT64,
     WRITE_TABLE,
     WRITE_GROUPS,
@@ -84,7 +83,6 @@ def _pop(heap: Int64s, groups: Int64s, most: bool) -> None:
 def pack(
     firsts: Int64s,
     lengths: Int64s,
-    max_length: int,
     max_samples: int,
     tail: int,
     state: Int64s,
@@ -103,8 +101,8 @@ def pack(
         The first place of each stratum in the row of all samples, and the number of samples.
     lengths : int64 (num_strata,)
         The length that each sample of a stratum counts as, falling.
-    max_length, max_samples : int
-        Most tokens and samples in a bin; no length is above max_length.
+    max_samples : int
+        Most samples in a bin.
     tail : int
         While more than this is left, samples go into the bins with the most room; then into those
         with the least room that suffices.
@@ -122,10 +120,7 @@ def pack(
         length, num = lengths[c], firsts[c + 1] - place
         spread = left > tail
         while (
-            place == firsts[c]
-            and not spread
-            and roomy[0] > 0
-            and groups[roomy[1], LEFT] >= length
+            place == firsts[c] and not spread and roomy[0] > 0 and groups[roomy[1], LEFT] >= length
         ):
             _push(tight, roomy[1], groups, False)
             _pop(roomy, groups, True)
@@ -171,8 +166,10 @@ def packed(
 
     Parameters
     ----------
-    firsts, lengths, max_length, max_samples, tail
+    firsts, lengths, max_samples, tail
         As for `pack`.
+    max_length : int
+        Most tokens in a bin; no length is above it.
     total : int
         The sum of the lengths of all samples, below 2**63.
 
@@ -190,7 +187,7 @@ def packed(
     heaps[0, 0] = 1  # of the heap with the empty bins
     # the stratum, the place in the row of samples, the tokens that are left, bins and moves
     state = np.array([0, firsts[0], total, num_bins, 1], np.int64)
-    given = firsts, lengths, max_length, max_samples, tail, state
+    given = firsts, lengths, max_samples, tail, state
     while not pack(*given, moves, groups, *heaps):
         moves, groups = np.concatenate([moves, moves]), np.concatenate([groups, groups])
         heaps = np.concatenate([heaps, heaps], axis=1)
