@@ -147,6 +147,8 @@ class Repeat(Layer):
         block, at = np.divmod(positions, self._width)
         held = np.minimum(self._width, self.order.num_units(epoch) - block * self._width)
         first = block * (self._width * self.copies) + at
-        places = first[:, None] + held[:, None] * np.arange(self.copies)
+        # no copies of nothing: who asks only whether the order can tell has no memory for them
+        copies = np.arange(self.copies if len(first) else 0)
+        places = first[:, None] + held[:, None] * copies
         samples = np.repeat(np.arange(len(indices)), np.diff(offsets) * self.copies)
         return sorted_reads(samples, places.ravel(), len(indices))

@@ -19,7 +19,7 @@ from indexplan.answers import Answer
 from indexplan.errors import check_callable, counted
 from indexplan.files.read import Stored
 from indexplan.files.verify import Findings, check_files
-from indexplan.orders.base import not_located
+from indexplan.orders.base import Order, not_located
 from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Int64, Partition, Steps, steps_in
@@ -34,12 +34,15 @@ SHOWN = 8  # problems of a check that are printed
 TILE = "sub-epochs tile the epoch"
 INVERSE = "locate is the inverse of batch"
 COUNTS = "counts of samples add up to the reads"
-MOST_COUNTED = 2**22  # samples whose counts are added up
+SOME_COUNTS = "counts of samples cover the reads of some units"
+MOST_COUNTED = 2**22  # samples whose counts are added up, and units whose reads are
+AT_ONCE = 2**16  # of these; and samples of bins that are drawn at a time, but at least one bin
 FEW = 256  # sub-epochs that are all looked at; of more, as many between the edges
 SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
 MOST_LISTED = 2**12  # reads of a sample that are looked at one by one
 MOST_STEPS = 512  # of an epoch that are looked at
 MOST_BALANCED = 2**20  # units in these steps, if the plan has balance; at least two steps
+MOST_SAMPLES = 2**20  # of a batch that is looked at whole
 MOST_SLOTS = 2**12  # of a batch that are looked at: its first ones, and as many last ones
 
 
@@ -149,7 +152,9 @@ def verify(
     If an epoch has more than 256 sub-epochs, only some are checked: those where size or phase
     change or where the plan was resumed, their neighbours, and some between; the report says how
     many. At most 512 steps of an epoch and 4,096 slots of a batch are looked at, so that a schedule
-    of thousands of phases takes seconds, and a batch of any size takes little memory.
+    of thousands of phases takes seconds, and a batch of any size takes little memory. If an order
+    may repeat samples, its counts are added up for up to 4,194,304 samples and units; of more,
+    some units are drawn, and compared with the counts of their samples, as the report says.
 
     If the algorithm of a stored order is not known here, its files are compared with their hashes
     and its samples are counted, but it cannot be generated again: the report says so, in `skipped`.
@@ -197,6 +202,9 @@ def verify(
     if num_seen < in_all:
         why = f"{num_seen:,} of {in_all:,} were: those where something changes, and some between"
         unchecked.append(Check("all other sub-epochs", 0, skipped=why))
+    if SOME_COUNTS in laws:
+        why = f"an epoch has more than {MOST_COUNTED:,} samples or units; some were compared"
+        unchecked.append(Check(COUNTS, 0, skipped=why))
     checks.extend(unchecked)
     if unlocated:
         checks.append(Check(INVERSE, 0, skipped=unlocated))
@@ -248,8 +256,11 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
             yield "balance deals each unit of a step once", 1, _balanced(plan, steps, step)
         if located:
             yield INVERSE, 1, _inverse(plan, steps, step)
-    if located and plan.order.traits.reads != "once" and plan.order.num_samples <= MOST_COUNTED:
-        yield COUNTS, plan.order.num_samples, _counts(plan, epoch)
+    if located and plan.order.traits.reads != "once":
+        if max(plan.order.num_samples, num_units) <= MOST_COUNTED:
+            yield COUNTS, plan.order.num_samples, _counts(plan, epoch)
+        else:
+            yield SOME_COUNTS, *_some_counts(plan, epoch)
     account = plan.account(epoch)
     total = account.num_read + account.num_dropped + account.num_finished
     said = [f"epoch {epoch}: {account!r}"] if total != num_units else []
@@ -258,16 +269,54 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
 
 def _counts(plan: Plan, epoch: int) -> list[str]:
     """Return what is wrong with how often the order says that it reads each sample."""
-    order = plan.order
-    counts = order.count(epoch, np.arange(order.num_samples))
-    num_units = order.num_units(epoch)
-    total = int(order.offsets(epoch, 0, num_units)[-1]) if order.deals_bins else num_units
-    said = []
-    if counts.sum() != total:
-        said.append(f"epoch {epoch}: counts add up to {counts.sum()}, not to {total} reads")
-    if order.traits.reads == "at most once" and counts.max() > 1:
-        said.append(f"epoch {epoch}: sample {counts.argmax()} is read {counts.max()} times")
+    order, num_units = plan.order, plan.order.num_units(epoch)
+    reads, counted_reads = num_units, 0
+    said: list[str] = []
+    if order.deals_bins:
+        pieces = (order.offsets(epoch, *piece)[-1] for piece in _pieces(num_units))
+        reads = sum(map(int, pieces))
+    for start, stop in _pieces(order.num_samples):
+        counts = order.count(epoch, np.arange(start, stop))
+        counted_reads += int(counts.sum())
+        if order.traits.reads == "at most once" and counts.max() > 1 and not said:
+            sample = start + int(counts.argmax())
+            said.append(f"epoch {epoch}: sample {sample} is read {counts.max()} times")
+    if counted_reads != reads:
+        said.insert(0, f"epoch {epoch}: counts add up to {counted_reads}, not to {reads} reads")
     return said
+
+
+def _some_counts(plan: Plan, epoch: int) -> tuple[int, list[str]]:
+    """Return how many reads were looked at, and which samples have more than their counts."""
+    order, num_units = plan.order, plan.order.num_units(epoch)
+    looked_at = 0
+    said: list[str] = []
+    for i in range(SAMPLED + 1):
+        first = (num_units - 1) * i // SAMPLED
+        positions = np.arange(first, min(first + MOST_SLOTS, num_units))
+        read = order.take(epoch, _few(order, epoch, positions))
+        samples, times = np.unique(read, return_counts=True)
+        counts = order.count(epoch, samples)
+        most = 1 if order.traits.reads == "at most once" else np.iinfo(np.int64).max
+        looked_at += len(read)
+        for at in np.flatnonzero((counts < times) | (counts > most)).tolist():
+            where = f"positions from {first} on read sample {samples[at]} {times[at]} times"
+            said.append(f"epoch {epoch}: {where}, its count is {counts[at]}")
+    return looked_at, said
+
+
+def _few(order: Order, epoch: int, positions: Int64) -> Int64:
+    """Return the first of some positions, which hold few samples together; at least one."""
+    if not order.deals_bins:
+        return positions
+    offsets = order.offsets(epoch, positions)
+    return positions[: max(1, int(np.searchsorted(offsets, AT_ONCE, "right")) - 1)]
+
+
+def _pieces(stop: int) -> Iterator[tuple[int, int]]:
+    """Yield intervals that cover [0, stop)."""
+    for start in range(0, stop, AT_ONCE):
+        yield start, min(start + AT_ONCE, stop)
 
 
 def _where(steps: Steps) -> str:
@@ -400,13 +449,17 @@ def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
         if not len(slots):  # empty, or all in the next epoch
             continue
         start, stop = share(steps, plan.world_size or 1, rank, step)
+        sizes = None
         if stop - start <= MOST_SLOTS:
             sizes = np.diff(plan.offsets(steps.epoch, sub_epoch, **where))
+        if sizes is not None and sizes.sum() <= MOST_SAMPLES:
             of = np.repeat(np.arange(len(sizes)), sizes)
             looked_at = np.isin(of, slots)
             batch = plan.batch(steps.epoch, sub_epoch, **where)[looked_at]
             slots = of[looked_at]
         else:  # the batch, or its padding, may be more than memory holds
+            positions = _few(plan.order, steps.epoch, positions)
+            slots = slots[: len(positions)]
             batch = plan.order.take(steps.epoch, positions)
             if plan.order.deals_bins:
                 slots = np.repeat(slots, np.diff(plan.order.offsets(steps.epoch, positions)))

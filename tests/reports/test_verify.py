@@ -1,5 +1,6 @@
 """Verification: it passes what is right, and cannot pass what is wrong."""
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,43 @@ def test_samples_that_are_read_very_often() -> None:
     """They are verified as far as their reads can be listed."""
     order = ip.Weighted([2**30, 1, 1], epoch_size=2**30)
     assert ip.verify(ip.Plan(order, world_size=2**12, batch_size=2**12), epochs=[0]).ok
+
+
+LABELS = np.arange(1000) % 10
+LARGE = {
+    "class batches": lambda: ip.ClassBatches(LABELS, 2, 2, epoch_size=10**11),
+    "copies of bins": lambda: ip.Repeat(ip.Packed(np.arange(1, 2000), 4096), 2**28),
+    "windows": lambda: ip.DocumentWindows(np.full(1000, 10**12), length=2048),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_little_memory_for_any_number_of_bins(name: str) -> None:
+    """Of more units than are counted some are compared; the report says so."""
+    plan = ip.Plan(LARGE[name](), world_size=64, batch_size=32)
+    tracemalloc.start()
+    try:
+        report = ip.verify(plan)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert report.ok, str(report)
+    assert most < 2**27
+    why = "an epoch has more than 4,194,304 samples or units; some were compared"
+    assert ip.Check("counts of samples add up to the reads", 0, skipped=why) in report.checks
+
+
+def test_wrong_counts_of_many_bins_are_found() -> None:
+    """A sample that is read more often than its count is named."""
+
+    class Miscounted(ip.ClassBatches):
+        def _count(self, epoch: int, indices: Any) -> Any:
+            return super()._count(epoch, indices) * (indices != 7)
+
+    order = Miscounted(LABELS[:20], 2, 2, epoch_size=10**11)
+    num_checked, problems = checks._some_counts(ip.Plan(order, batch_size=32), 0)
+    assert num_checked > 10**5
+    assert problems[0].endswith("times, its count is 0")
 
 
 @settings(max_examples=30)
