@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,9 +116,11 @@ class ClassBalanced(ByClass):
         shares = _rounded(total, exact)
         for label, weight, share in zip(self._table.labels, exact, shares, strict=True):
             if weight and not share:
-                enough = ceil(sum(exact) / min(each for each in exact if each))
+                enough = -(-sum(exact) // min(each for each in exact if each))  # exactly
                 rule = f"large enough to read each class, label {label} too"
                 cure = f"use {enough} or more, or give that label a weight of 0"
+                if enough > STREAM_STOP:
+                    cure = "give that label a weight of 0, or more"
                 raise wrong("epoch_size", rule, total, cure)
         return np.array(shares, np.int64)
 

@@ -17,7 +17,7 @@ from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.orders.layers import sorted_reads
 from indexplan.orders.streams import first_by_reading
-from indexplan.seeds import CLASS_ROWS, MEMBERS, key_words
+from indexplan.seeds import CLASS_ROWS, MEMBERS, check_epoch, key_words
 
 STREAM_STOP = 2**62  # reads of a run
 CHUNK = 2**14  # reads that are computed at a time
@@ -166,7 +166,7 @@ class ByClass(Order):
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
-        self._begin(epoch)  # raises if there is no such epoch
+        self._begin(check_epoch(epoch))  # raises if there is no such epoch
         return self.epoch_size or 0
 
     def _begin(self, epoch: int) -> int:

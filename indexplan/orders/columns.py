@@ -79,7 +79,7 @@ class Column:
 
     def _hold(self, what: str, values: Any, kind: str | None) -> None:
         """Check and keep the values, which messages call `what`."""
-        if kind is not None and kind not in TYPES:
+        if kind is not None and not (isinstance(kind, str) and kind in TYPES):
             raise wrong("kind", f"one of {', '.join(TYPES)}", kind, "leave it out")
         self.path: str | None = None
         self._status: Status | None = None  # of the file, as it was when it was mapped

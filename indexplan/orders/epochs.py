@@ -15,7 +15,7 @@ from indexplan.orders.layers import Layer, sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.streams import count_between, epochs_of, few, first_between, reads_between
 from indexplan.orders.traits import Traits
-from indexplan.seeds import EPOCH_STOP
+from indexplan.seeds import EPOCH_STOP, check_epoch
 
 PLACE_STOP = 2**63
 
@@ -97,7 +97,7 @@ class Epochs(Layer):
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
-        end = self._begin(epoch) + self.epoch_size  # raises if there is no such epoch
+        end = self._begin(check_epoch(epoch)) + self.epoch_size  # raises if there is no such epoch
         self.order.num_units((end - 1) // self._period)  # raises if that cannot be read
         return self.epoch_size
 

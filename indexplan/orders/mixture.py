@@ -26,7 +26,7 @@ from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, first_between, reads_between
 from indexplan.orders.traits import READS, Traits
-from indexplan.seeds import EPOCH_STOP, SHUFFLE, check_seed
+from indexplan.seeds import EPOCH_STOP, SHUFFLE, check_epoch, check_seed
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
 FIRST, ALL = "first_exhausted", "all_exhausted"
@@ -347,7 +347,7 @@ class Mixture(Order):
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
-        self._begin(epoch)  # raises if there is no such epoch
+        self._begin(check_epoch(epoch))  # raises if there is no such epoch
         return self.epoch_size
 
     def _begin(self, epoch: int) -> int:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import wrong
-from indexplan.orders.base import as_int64, check_num_samples
+from indexplan.errors import integer, wrong
+from indexplan.orders.base import as_int64
+from indexplan.orders.columns import LONGEST_RANGE
 
 
 def repeat_factors(
@@ -27,7 +28,7 @@ def repeat_factors(
     threshold : float
         Categories in a smaller fraction of the images than this are rare; LVIS uses 0.001.
     num_samples : int
-        Images in the dataset.
+        Images in the dataset, 1 <= num_samples <= 2**27.
 
     Returns
     -------
@@ -37,8 +38,8 @@ def repeat_factors(
     Raises
     ------
     IndexPlanError
-        If the ids are not integers, or not equally many, an image is not in the dataset, or the
-        threshold is not a number above 0 and up to 1.
+        If num_samples is out of range, the ids are not integers, or not equally many, an image is
+        not in the dataset, or the threshold is not a number above 0 and up to 1.
 
     References
     ----------
@@ -53,7 +54,7 @@ def repeat_factors(
     >>> ip.Weighted(factors, epoch_size=round(factors.sum())).count(0, range(4))
     array([1, 1, 1, 2])
     """
-    num_samples = check_num_samples(num_samples)
+    num_samples = integer("num_samples", num_samples, 1, LONGEST_RANGE + 1, "pass len(dataset)")
     images, categories = as_int64("image_ids", image_ids), as_int64("category_ids", category_ids)
     if images.ndim != 1 or images.shape != categories.shape:
         cure = "pass an image and a category for each annotation"

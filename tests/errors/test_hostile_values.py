@@ -17,6 +17,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.errors import LONGEST_MESSAGE
+from tests.support.every_order import every_order
 
 
 class Wrong:
@@ -46,7 +47,21 @@ def in_itself() -> list[Any]:
 
 VALUES: list[Any] = [
     *(None, True, False, 0, -1, 7, 2**31, 2**63, 2**64, 10**5000, -(10**5000)),
-    *(1.0, 0.5, math.nan, math.inf, 1j, np.float64(2), np.int64(-3), np.uint64(2**63), np.True_),
+    *(
+        1.0,
+        0.5,
+        1e300,
+        1e-300,
+        2**40,
+        2**61,
+        math.nan,
+        math.inf,
+        1j,
+        np.float64(2),
+        np.int64(-3),
+        np.uint64(2**63),
+        np.True_,
+    ),
     *("", "a", "a\0b", "\ud800", "\x1b[2J", "x" * 10**5, b"", b"a", bytearray(b"1"), "1", "4x4"),
     *([], (), {}, set(), [1, 2], (1, 2), (1.5,), [[1], [2, 3]], {1: 2, "a": 3}, {"a": Wrong()}),
     *(nested(900), nested(10**5), in_itself(), [1] * 900, ["\ud800"], [None], [10**5000], range(3)),
@@ -109,8 +124,12 @@ def calls() -> Iterator[Call]:
             )
             yield f"{kind.__name__}.from_dict of an order's {name}", edit, {"value": value}
     arguments = {"image_ids": [0, 1], "category_ids": [3, 3], "threshold": 0.1}
-    factors = lambda **fields: ip.repeat_factors(**fields, num_samples=2)  # noqa: E731
-    yield "repeat_factors", factors, arguments  # whose number of samples is one of floats to make
+    yield "repeat_factors", ip.repeat_factors, {**arguments, "num_samples": 2}
+    yield "Column", ip.Column, {"values": [1, 2], "kind": "integers"}
+    extremes = lambda first, second: ip.ClassBalanced([1, 2], 5, [first, second])  # noqa: E731
+    yield "ClassBalanced of weights", extremes, {"first": 1e300, "second": 1e300}
+    for each in every_order().values():
+        yield from questions(each)
     for order in (ORDER, ip.Shuffle(50), ip.Sequential(50), ip.Stored("right.plan")):
         yield f"{order}.take", order.take, {"epoch": 0, "starts": [1, 2], "stops": [3, 4]}
         yield f"{order}.take at", order.take, {"epoch": 0, "starts": [1, 2]}
@@ -173,6 +192,25 @@ def calls() -> Iterator[Call]:
         yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1}
     yield "plot.schedule", ip.plot.schedule, {"plan": None, "epochs": -1}
     yield "plot.save", ip.plot.save, {"figure": None, "path": None, "dpi": -1}
+
+
+def questions(order: ip.Order) -> Iterator[Call]:
+    """Yield the questions that any order answers."""
+    runs, samples = {"epoch": 0, "starts": 0, "stops": 1}, {"epoch": 0, "indices": [1]}
+    asked: dict[str, dict[str, Any]] = {
+        "num_units": {"epoch": 0},
+        "group_of": {"indices": [1]},
+        "take": runs,
+        "offsets": runs,
+        "spans": runs,
+        "locate": samples,
+        "locate_all": samples,
+        "count": samples,
+        "group_shares": {"epoch": 0, "start": 0, "stop": 1},
+        "continues": {"saved": order.to_dict(), "epoch": 0, "position": 0},
+    }
+    for name, right in asked.items():
+        yield f"{order.algorithm} {name}", getattr(order, name), right
 
 
 @pytest.fixture

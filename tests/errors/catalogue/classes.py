@@ -56,6 +56,12 @@ CASES: list[Case] = [
         "number for each class, by rising label, or a dict of label to number",
     ),
     (
+        "a class that no epoch is large enough for",
+        lambda: ip.ClassBalanced(LABELS, weights=[1e300, 1e-300, 0]),
+        "epoch_size must be large enough to read each class, label 5 too; got 6; give that label a "
+        "weight of 0, or more",
+    ),
+    (
         "an epoch that is too small for a class",
         lambda: ip.ClassBalanced(LABELS, weights=[1, 0.01, 0]),
         "epoch_size must be large enough to read each class, label 5 too; got 6; use 101 or more, "

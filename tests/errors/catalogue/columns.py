@@ -128,6 +128,11 @@ CASES: list[Case] = [
         "kind must be one of integers, floats; got 'strings'; leave it out",
     ),
     (
+        "a column of a list of kinds",
+        lambda: ip.Column([1], kind=[]),  # type: ignore[arg-type]
+        "kind must be one of integers, floats; got []; leave it out",
+    ),
+    (
         "floats for integers",
         lambda: Listed([0.5], 5),
         "a column must be a flat list or array of integers; got [0.5]; pass integers, such as an "

@@ -122,6 +122,11 @@ CASES: list[Case] = [
         "category for each annotation",
     ),
     (
+        "more images than memory holds",
+        lambda: ip.repeat_factors([0, 1], [3, 3], 0.1, 2**40),
+        "num_samples must be an integer from 1 to 134217728; got 1099511627776; pass len(dataset)",
+    ),
+    (
         "annotations of no image",
         lambda: ip.repeat_factors([0, 2], [3, 3], 0.1, 2),
         "image_ids must be from 0 to 1; got 2; number the images as the dataset does",
