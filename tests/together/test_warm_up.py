@@ -55,6 +55,7 @@ NAMES = {
     "pack",
     "fill_cells",
     "sort_by_digit",
+    "carry_by_digit",
     "count_runs",
     "cut_runs",
     "read_windows",
