@@ -90,7 +90,7 @@ def test_rewritten_file(dataset_of: Made, tmp_path: Path, stamped: bool, whole_f
     if whole_files:  # that is here already, as it was
         assert 555 == data[555]["id"]
     else:
-        assert f"{tmp_path}/a.parquet {SINCE}" == refused(data, 555)
+        assert f"shard 5, {tmp_path}/a.parquet, {SINCE}" == refused(data, 555)
     dataset_of.end()
     now = ip.shard_sizes(tmp_path / "*.parquet", **options)
     assert shards == now
@@ -121,9 +121,9 @@ def test_rewritten_in_a_store(server: str, dataset_of: Made, tmp_path: Path) -> 
     data = dataset_of(shards)
     assert 5 == data[5]["id"]
     store().pipe_file(url, after)
-    assert f"{url} {SINCE}" == refused(data, 555)
+    assert f"shard 5, {url}, {SINCE}" == refused(data, 555)
     dataset_of.end()
-    assert f"{url} {SINCE}" == refused(dataset_of(shards), 555)
+    assert f"shard 5, {url}, {SINCE}" == refused(dataset_of(shards), 555)
     store().pipe_file(url, before)
     assert 555 == dataset_of(shards)[555]["id"]
 

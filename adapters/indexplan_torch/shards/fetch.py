@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from indexplan import IndexPlanError, PlanFileError
+from indexplan_torch.shards.answers import AnswerError
 from indexplan_torch.shards.folder import LOCAL, disk_message
 from indexplan_torch.shards.owned import open_own
 from indexplan_torch.shards.source import LeftError, Source, StalledError
@@ -92,6 +93,8 @@ class Attempt:
                 self._fetch(self.path, self.temporary)
         except IndexPlanError as error:
             self.failed, self.final = str(error), not isinstance(error, PlanFileError)
+        except AnswerError as error:
+            self.failed = self.source.replaced(self.shard) or error
         except Exception as error:  # whatever a store raises
             self.failed = error
         finally:

@@ -18,6 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from indexplan import IndexPlanError, Shards, shard_sizes
 from indexplan_torch.arguments import number_of
+from indexplan_torch.shards.answers import AnswerError, watch
 from indexplan_torch.shards.columns import Spans, merged, missing, spans_of
 from indexplan_torch.shards.sums import same_stamp
 
@@ -38,10 +39,6 @@ class LeftError(Exception):
 
 class StalledError(Exception):
     """A fetch that brings no more bytes; the message says for how long."""
-
-
-class AnswerError(Exception):
-    """An answer of more or fewer bytes than were asked for; the message says of how many."""
 
 
 class WrongFileError(Exception):
@@ -89,19 +86,40 @@ class Source:
         self.shards, self.columns = shards, columns
         self._as_a_whole = shards.whole_files and columns is None
         self._stamped = replace(shards, path=place)  # wherever this process goes
-        self.store, self.root = url_to_fs(place)
+        # an instance of its own, as its answers are compared with stamps
+        self.store, self.root = url_to_fs(place, skip_instance_cache=place.startswith("s3"))
         self._files = {name: number for number, name in enumerate(shards.files)}
         self._footers: OrderedDict[str, Footer] = OrderedDict()
         self._on_disk: dict[int, int] = {}  # of row groups
         # of each file once it is known, by shards or by what was fetched of it
         self._stamps = {at: each for at, each in enumerate(shards.stamps) if each}
         self._noting = threading.Lock()
+        watch(self.store, self._etag)
 
     def file(self, shard: int) -> tuple[str, int, int]:
         """Return the file that a shard is in: its name, its number, and its size in bytes."""
         name, _ = self.shards.part(shard)
         number = self._files[name]
         return name, number, self.shards.num_bytes[number]
+
+    def _etag(self, path: str) -> str:
+        """Return the ETag of a file of the store; "" if it is not known."""
+        number = self._files.get(path.removeprefix(f"{self.root}/"))
+        stamp = "" if number is None else self._stamps.get(number, "")
+        return stamp[4:] if stamp.startswith("tag:") else ""
+
+    def replaced(self, shard: int) -> str | None:
+        """Return the message about a file that was replaced, by what its place says of it now."""
+        try:
+            stamp = self._stamped.stamp(self.file(shard)[1])
+        except IndexPlanError:  # it says nothing now
+            return None
+        return None if self.recognise(shard, stamp) else _since(self._where(shard))
+
+    def _where(self, shard: int) -> str:
+        """Return how messages name a shard."""
+        path = f"{self.shards.path}/{self.file(shard)[0]}"
+        return path if self.shards.whole_files else f"shard {shard}, {path},"
 
     def bytes_on_disk(self, shard: int) -> int | None:
         """Return how many bytes a shard takes on this disk; None before its footer was read."""
@@ -122,7 +140,7 @@ class Source:
         name, number, num_bytes = self.file(shard)
         footer, fetched = self._footers.get(name), 0
         if footer is None:
-            footer = self._read_footer(name, number, num_bytes)
+            footer = self._read_footer(shard, name, number, num_bytes)
             fetched = max(len(footer.data), min(TAIL, num_bytes))
             self._footers[name] = footer
             while sum(len(each.data) for each in [*self._footers.values()]) > FOOTERS:
@@ -147,7 +165,7 @@ class Source:
         except Exception:  # whatever a store raises
             return
 
-    def _read_footer(self, name: str, number: int, num_bytes: int) -> Footer:
+    def _read_footer(self, shard: int, name: str, number: int, num_bytes: int) -> Footer:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -158,7 +176,7 @@ class Source:
             tail = self.piece(name, max(0, num_bytes - size), num_bytes)
         footer = bytes(tail[-size:])
         if hashlib.sha256(footer).hexdigest()[:DIGEST] != self.shards.digests[number]:
-            raise WrongFileError(_other_footer(f"{self.shards.path}/{name}"))
+            raise WrongFileError(_other_footer(self._where(shard)))
         found = pq.read_metadata(pa.BufferReader(footer))
         if (lost := missing(found, self.columns)) is not None:
             raise ColumnError(
@@ -215,7 +233,7 @@ class Source:
     def problem(self, shard: int, path: Path, came: Came) -> str | None:
         """Return what is wrong with a file that was fetched; None if it is what it should be."""
         name, _, num_bytes = self.file(shard)
-        where = f"{self.shards.path}/{name}"
+        where = self._where(shard)
         if (size := path.stat().st_size) != num_bytes:
             return f"{where} must hold {num_bytes} bytes, as shards says; got {size}; {RESTORE}"
         if self.shards.whole_files and self.shards.kind in CHECKED:
@@ -225,10 +243,7 @@ class Source:
         if same_stamp(came.before, came.after) and self.recognise(shard, came.before):
             return None
         self._footers.pop(name, None)  # read again
-        return (
-            f"{where} must be the file that shards was made from; got one that was written since; "
-            f"{RESTORE}"
-        )
+        return _since(where)
 
     def _problem_inside(self, shard: int, path: Path, where: str) -> str | None:
         """Return what is wrong with the samples of a whole file, or with its footer or header."""
@@ -253,7 +268,8 @@ class Source:
         name, _, num_bytes = self.file(shard)
         where = f"{self.shards.path}/{name}"
         if isinstance(error, LeftError):
-            return f"{where} must hold {num_bytes} bytes, as shards says; got more; {RESTORE}"
+            rule = f"must hold {num_bytes} bytes, as shards says"
+            return f"{self._where(shard)} {rule}; got more; {RESTORE}"
         if isinstance(error, WrongFileError):
             return str(error)
         said = isinstance(error, StalledError | AnswerError)
@@ -288,4 +304,11 @@ def _other_footer(where: str) -> str:
     return (
         f"{where} must be the file that shards was made from; got one with as many bytes, but "
         f"another footer or header; {RESTORE}"
+    )
+
+
+def _since(where: str) -> str:
+    return (
+        f"{where} must be the file that shards was made from; got one that was written since; "
+        f"{RESTORE}"
     )

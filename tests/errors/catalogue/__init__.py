@@ -133,6 +133,43 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         )
         for file, where in [("fetch", "Attempt._hear"), ("source", "_Watch.relative_update")]
     },
+    **{
+        (f"adapters/indexplan_torch/shards/{file}.py", where, text): (
+            "ends an attempt, which says why: tests/together/test_sharded_answers.py and "
+            "tests/together/test_sharded_replaced.py"
+        )
+        for file, where, text in [
+            (
+                "answers",
+                "watch.check",
+                "raise AnswerError('bytes of another file, as their ETag says",
+            ),
+            (
+                "answers",
+                "watch.check",
+                "raise AnswerError('other bytes of the file than were asked f",
+            ),
+            (
+                "source",
+                "Source.piece",
+                "raise AnswerError(f'{len(data)} bytes instead of the {stop -",
+            ),
+            (
+                "source",
+                "Source._read_footer",
+                "raise WrongFileError(_other_footer(self._where(shard)))",
+            ),
+        ]
+    },
+    **{
+        ("indexplan/shards/place.py", where, text): (
+            "takes a file that goes while it is fetched: reading it says the same"
+        )
+        for where, text in [
+            ("Local.stamp", "explained('readable', self.root / name)"),
+            ("Bucket.stamp", "self._explained('readable', name)"),
+        ]
+    },
     (
         "indexplan/files/stores/publish.py",
         "_write",
