@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -166,6 +167,24 @@ def test_damaged_cache_is_repaired(
         damage(path)
     assert COLD == filled.run()
     assert WARM == filled.run()
+
+
+class Trap:
+    """Something that makes a folder when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (self.path,)
+
+
+def test_a_planted_cache_runs(filled: Folder, tmp_path: Path) -> None:
+    """The cache is trusted, as SECURITY.md says: what is in its place is unpickled."""
+    (path,) = filled.files("nbi")
+    path.write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+    assert COLD == filled.run()
+    assert (tmp_path / "sprung").exists()
 
 
 def test_missing_data_file(filled: Folder) -> None:

@@ -1,0 +1,230 @@
+"""Each sentence of SECURITY.md is shown by a test: a sentence without one fails here."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import indexplan as ip
+from indexplan_torch import PlanLoader, ShardedDataset
+from tests.support.forging import rewritten
+
+ROOT = Path(__file__).parents[1]
+HERE = "tests/test_security.py"
+
+# how a sentence begins: the tests that show it, as FILE::NAME; none for advice to the reader
+SHOWN: dict[str, tuple[str, ...]] = {
+    "**Plan directories, exports, and JSON** of plans": (
+        "tests/files/test_no_code.py::test_plan_directories_run_no_code",
+        "tests/files/test_no_code.py::test_columns_run_no_code",
+        "tests/files/test_no_code.py::test_datasets_run_no_code",
+        f"{HERE}::test_exports_run_no_code",
+    ),
+    "A damaged, edited or hostile one is refused": (
+        "tests/files/test_fuzz_files.py::test_edited_bytes",
+        "tests/files/test_fuzz_files.py::test_forged_json",
+        "tests/laws/test_pathological.py::test_hostile_json_is_refused",
+        "tests/files/test_flipped_bits.py::test_flipped_bits",
+    ),
+    "Links, pipes and devices in the place": (
+        "tests/files/test_hostile_places.py::test_other_things_than_files",
+        "tests/files/test_hostile_places.py::test_links_to_the_right_file",
+        "tests/files/test_hostile_places.py::test_device_in_place_of_a_plan",
+    ),
+    "No module is imported by a name in them": (
+        f"{HERE}::test_names_of_orders_import_nothing",
+        "tests/errors/test_names_in_json.py::test_orders",
+        "tests/errors/test_names_in_json.py::test_plans_cursors_balance_and_shards",
+        "tests/errors/test_names_in_json.py::test_plan_directories",
+        "tests/errors/test_names_in_json.py::test_records_of_parts",
+    ),
+    "Files of shards are only looked for": (
+        f"{HERE}::test_shards_lead_nowhere_else",
+        "tests/errors/test_every_error.py::test_error",
+    ),
+    '**`--order "..."`** on the command line': (f"{HERE}::test_orders_as_text_are_not_evaluated",),
+    "**States of loaders**": (f"{HERE}::test_states_are_read_as_weights",),
+    "**Other users of the machine**": (
+        "tests/files/test_cache.py::test_planted",
+        "tests/files/test_cache.py::test_planted_by_another_user",
+        "tests/together/test_sharded_trust.py::test_planted_folders",
+        "tests/together/test_sharded_trust.py::test_planted_links",
+        "tests/together/test_sharded_trust.py::test_planted_by_another_user",
+    ),
+    "A shard whose bytes have changed": (
+        "tests/together/test_sharded_trust.py::test_damaged_shard",
+    ),
+    "A fingerprint (`indexplan show`)": (
+        "tests/plan/test_values.py::test_fingerprints_are_sha256_of_the_canonical_json",
+    ),
+    "`indexplan verify` compares every byte": (
+        "tests/files/test_hostile_files.py::test_edited_chunk",
+        "tests/files/test_hostile_files.py::test_swapped_chunks",
+    ),
+    "Checksums in a directory find damage": (f"{HERE}::test_whoever_writes_can_forge_checksums",),
+    "**The environment**": ("tests/cli/test_orders.py::test_an_order_of_ones_own",),
+    "`--import MODULE` imports a module": (
+        "tests/cli/test_orders.py::test_what_cannot_be_imported",
+    ),
+    "**numba's cache** holds machine code": (
+        "tests/together/test_compiling.py::test_a_planted_cache_runs",
+    ),
+    "Do not let others write to the folder": (
+        "tests/together/test_compiling.py::test_a_planted_cache_runs",
+    ),
+    "**Your own orders**": ("tests/cli/test_orders.py::test_an_order_of_ones_own",),
+    "**Workers and clusters**": (
+        "tests/plan/test_values.py::test_values_are_frozen_hashable_and_copy",
+        "tests/together/test_executors.py::test_order_that_cannot_be_pickled",
+    ),
+    "Do not join a Dask scheduler": ("tests/files/test_no_code.py::test_the_trap_works",),
+    "**Stores of shards**": (
+        "tests/together/test_sharded_replaced.py::test_rewritten_file",
+        "tests/together/test_sharded_replaced.py::test_short_answers",
+    ),
+    "A store that sends other samples": (f"{HERE}::test_a_store_that_lies_is_believed",),
+    "**Columns and chunks are mapped**": (
+        "tests/orders/test_edited_columns.py::test_cut_short",
+        f"{HERE}::test_a_mapped_file_that_is_cut_off",
+    ),
+    "Files that others can write to should be": (f"{HERE}::test_a_mapped_file_that_is_cut_off",),
+    "**Files that parse**": ("tests/shards/test_damage.py::test_damaged_anywhere",),
+    "The credentials of object stores": (
+        "tests/together/test_remote_access.py::test_secrets_stay_where_they_are",
+    ),
+}
+
+
+def sentences() -> list[str]:
+    """Return the sentences of the page that claim something."""
+    claims = (ROOT / "SECURITY.md").read_text().split("## What may come")[1]
+    claims = re.sub(r"^(.*|## .*)$", r"\1", claims.partition("\n")[2], flags=re.MULTILINE)
+    blocks = re.split(r"\n\n|\n(?=- )", re.sub(r"## .*\n", "\n", claims))
+    texts = [" ".join(block.split()).removeprefix("- ") for block in blocks]
+    return [each for text in texts for each in re.split(r"(?<=\.) (?=[A-Z`*])", text) if each]
+
+
+def test_each_sentence_is_shown() -> None:
+    """Each begins as one that is listed here, and nothing else is listed."""
+    found = [[key for key in SHOWN if each.startswith(key)] for each in sentences()]
+    assert [] == [each for each, keys in zip(sentences(), found, strict=True) if len(keys) != 1]
+    assert sorted(SHOWN) == sorted(key for keys in found for key in keys)
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_the_tests_are_there(shown: str) -> None:
+    """Each is a function of the file that it is said to be in."""
+    for test in SHOWN[shown]:
+        file, _, name = test.partition("::")
+        tree = ast.parse((ROOT / file).read_text())
+        assert name in {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}, test
+
+
+def test_exports_run_no_code(tmp_path: Path) -> None:
+    """What is exported is JSON and arrays without pickles."""
+    ip.export(ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2), tmp_path / "out")
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert {".npy", ".json"} == {path.suffix for path in files}
+    for path in files:
+        if path.suffix == ".npy":
+            np.load(path, allow_pickle=False)
+        else:
+            json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("name", ["../b.npy", "x/../../b.npy", "/etc/passwd", "file:///etc/passwd"])
+def test_shards_lead_nowhere_else(name: str, tmp_path: Path) -> None:
+    """The JSON of shards cannot name a file outside."""
+    np.save(tmp_path / "a.npy", np.arange(100))
+    text = ip.shard_sizes(tmp_path / "*.npy").to_json()
+    with pytest.raises(ip.IndexPlanError):
+        ip.Shards.from_json(text.replace("a.npy", name), path=str(tmp_path))
+
+
+def test_names_of_orders_import_nothing() -> None:
+    """The name of a module, or of something in one, is no name of an order."""
+    text = ip.Plan(ip.Shuffle(10), batch_size=2).to_json()
+    for name in ("antigravity", "os.system", "indexplan.cli:main", "antigravity:x"):
+        with pytest.raises(ip.IndexPlanError):
+            ip.Plan.from_json(text.replace("shuffle-v1", name))
+    assert "antigravity" not in sys.modules
+
+
+def test_orders_as_text_are_not_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python in the place of an order is an error of one line."""
+    from indexplan.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    sizes = ["--num-samples=9", "--batch-size=3", "--world-size=1"]
+    for text in (
+        "__import__('os').mkdir('sprung')",
+        "shuffle seed=__import__('os').mkdir('sprung')",
+    ):
+        assert 2 == main(["build", "a.plan", *sizes, "--order", text])
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_states_are_read_as_weights() -> None:
+    """torch.load reads one that was saved without unpickling classes."""
+    loader = PlanLoader(range(10), ip.Plan(ip.Shuffle(10), batch_size=2))
+    next(iter(loader))
+    saved = io.BytesIO()
+    torch.save(loader.state_dict(), saved)
+    saved.seek(0)
+    assert loader.state_dict() == torch.load(saved, weights_only=True)
+
+
+def test_whoever_writes_can_forge_checksums(tmp_path: Path) -> None:
+    """Chunks of another order, and their hashes, are loaded; only verify finds them."""
+    mine, theirs = tmp_path / "mine.plan", tmp_path / "theirs.plan"
+    for seed, root in enumerate((mine, theirs)):
+        ip.save(ip.Plan(ip.Shuffle(1000, seed=seed), world_size=1, batch_size=4), root)
+    for path in (theirs / "blocks.npy", *theirs.glob("epoch-*/chunk-*.npy")):
+        shutil.copyfile(path, mine / path.relative_to(theirs))
+    blocks = hashlib.sha256((mine / "blocks.npy").read_bytes()).hexdigest()
+    rewritten(mine, lambda manifest: {**manifest, "blocks_sha256": blocks})
+    plan = ip.load(mine)
+    assert plan.batch(0, step=0, rank=0).tolist() != ip.Shuffle(1000, seed=0).take(0, 0, 4).tolist()
+    assert not ip.verify(plan).ok
+
+
+def test_a_store_that_lies_is_believed(tmp_path: Path) -> None:
+    """Values that were changed in place, with the file's time put back, are read."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(100))
+    shards, times = ip.shard_sizes(path), path.stat()
+    np.save(path, np.arange(100) + 7)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    rows = lambda file: np.load(file.path)  # noqa: E731
+    dataset = ShardedDataset(shards, rows, cache_dir=tmp_path / "cache", cache_bytes=10**6)
+    assert 7 == dataset[0]
+
+
+def test_a_mapped_file_that_is_cut_off(tmp_path: Path) -> None:
+    """Nobody can be told: the kernel ends the process; of a copy it is not so."""
+    code = (
+        "import os, sys, numpy as np, indexplan as ip\n"
+        "np.save('a.npy', np.ones(10**6))\n"
+        "column = ip.Column('a.npy')\n"
+        "numbers = column.array if sys.argv[1] == 'mapped' else column.array.copy()\n"
+        "os.truncate('a.npy', 128)\n"
+        "print(numbers[-1])\n"
+    )
+    for how, expected in (("mapped", -signal.SIGBUS), ("copied", 0)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, how], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert expected == done.returncode, done.stderr
