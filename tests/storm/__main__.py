@@ -65,6 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         forks.end()
         store.shutdown()
+        store.server_close()
     say(summary(counts, store.answers, time.monotonic() - start, given.seed, num_wrong))
     return 1 if num_wrong else 0
 

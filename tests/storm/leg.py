@@ -18,7 +18,7 @@ from tests.support.forked import Forked
 if TYPE_CHECKING:
     from tests.storm.history import History
 
-PATIENCE = 60.0  # seconds in which some rank has to make progress
+PATIENCE = 180.0  # seconds in which some rank has to make progress
 KILL_ONE, KILL_FETCHER, KILL_WORKER, KILL_ALL = (
     "a rank",
     "the rank that fetches",

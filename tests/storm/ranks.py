@@ -53,9 +53,10 @@ def _read(job: dict[str, Any]) -> None:
         cache_bytes=job["cache_bytes"],
         ranks_per_node=job["ranks_per_node"],
         num_epochs=job["num_epochs"],
+        stall_timeout=STALL,
         **job["options"],
     )
-    dataset.settings = dataset.settings._replace(pause=PAUSE, leave_after=STALL)
+    dataset.settings = dataset.settings._replace(pause=PAUSE)
     loader = PlanLoader(
         dataset,
         plan_of(shards, job["global_batch"]),
