@@ -38,6 +38,13 @@ class Fetched(NamedTuple):
         How often a shard was opened that was there already.
     num_retries : int
         Attempts to fetch a shard that failed, or brought nothing, and were made again.
+
+    Examples
+    --------
+    >>> from indexplan_torch import Fetched
+    >>> found = Fetched(2, 200, 8192, waited_seconds=0.5, num_stalls=1, num_hits=6, num_retries=0)
+    >>> {name: number for name, number in found._asdict().items() if "stall" in name}  # to a logger
+    {'num_stalls': 1}
     """
 
     num_fetches: int

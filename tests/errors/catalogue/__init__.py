@@ -100,7 +100,10 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "ranks_of_meshes_that_run",
                 'raise IndexPlanError(_rule_of("passed to the loader where it',
             ),
-            ("refuse_peers_of_all_ranks", "raise IndexPlanError(f'a mesh must be {rule}; got {n"),
+            (
+                "refuse_peers_of_all_ranks",
+                "raise IndexPlanError(f'a mesh must be {rule}; got {names[0]}",
+            ),
         ]
     },
     **{
