@@ -15,6 +15,10 @@ from typing import Any
 
 from indexplan import IndexPlanError
 
+UNPREPARED = (
+    "return the PlanLoader itself from get_train_dataloader, and use "
+    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+)
 _DEPTH = 8  # frames from a sampler's method, through loader, torch and callback, to the trainer
 _FABRIC = {"lightning.fabric.wrappers", "lightning_fabric.wrappers"}
 _TRAINERS = {
@@ -59,6 +63,14 @@ def refuse_fetched_ahead(feed: Any) -> None:
             importlib.import_module(_TRAINERS["transformers.trainer"]).refuse_ahead(feed, frame)
             return
         frame = frame.f_back
+
+
+def under_transformers() -> bool:
+    """Return whether Hugging Face Trainer is calling, through whatever it calls."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (only the words of an error depend on it)
+    while frame is not None and frame.f_globals.get("__name__") != "transformers.trainer":
+        frame = frame.f_back
+    return frame is not None
 
 
 def refuse_rows_without_a_batch() -> None:

@@ -11,7 +11,12 @@ from torch.utils.data import DataLoader
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.arguments import check_by_index, number_of, shown
 from indexplan_torch.bins import Bins, join
-from indexplan_torch.counting import refuse_counting_bins, refuse_rows_without_a_batch
+from indexplan_torch.counting import (
+    UNPREPARED,
+    refuse_counting_bins,
+    refuse_rows_without_a_batch,
+    under_transformers,
+)
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Feed
@@ -181,10 +186,11 @@ class PlanLoader(DataLoader[Any]):
     @property
     def _is_accelerate_prepared(self) -> bool:
         """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
+        cure = "use indexplan_torch.accelerate.prepare(accelerator, loader)"
         raise IndexPlanError(
             "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches "
             "are this rank's already; got accelerator.prepare, which would deal them out to the "
-            "ranks again; use indexplan_torch.accelerate.prepare(accelerator, loader)"
+            f"ranks again; {UNPREPARED if under_transformers() else cure}"
         )
 
     def __len__(self) -> int:

@@ -21,6 +21,7 @@ INTEGERS, FLOATS = "integers", "floats"
 TYPES = {INTEGERS: ("<u4", "<i8"), FLOATS: ("<f8",)}  # the last one holds every allowed number
 IDENTITY = ("dtype", "length", "sha256")
 EXACT = 2**53  # up to here every integer is a float64
+AS_THEY_ARE = 20  # values that an error shows; of more, their type and number
 LONGEST_RANGE = 2**27  # takes 1 GiB as an array
 BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
 WRITTEN = "write it with np.save"
@@ -233,7 +234,8 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
         row = row.astype(TYPES[kind or INTEGERS][0])
     of = row.dtype.kind
     if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
-        got = values if path is None else f"{row.dtype} of shape {row.shape}"
+        short = path is None and row.size <= AS_THEY_ARE
+        got = values if short else f"{row.dtype} of shape {row.shape}"
         raise wrong(what, rule, got, _cure(row, kind))
     # for other types there is nothing to check, which would read the whole file at each opening
     if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:

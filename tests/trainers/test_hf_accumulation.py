@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from accelerate import Accelerator
 from torch.utils.data import DataLoader
 
 import indexplan as ip
+import indexplan_torch.accelerate
 from indexplan_torch import PlanLoader
 from indexplan_torch.transformers import KeepState
 from tests.trainers.test_hf_trainer import Numbers
@@ -48,7 +50,7 @@ class Trainer(transformers.Trainer):
 
     loader: Any
     train_loader: Any = None
-    asked = tuple(SAID)
+    asked: tuple[str, ...] = tuple(SAID)
 
     def get_train_dataloader(self) -> Any:
         return self.train_loader or self.loader
@@ -135,3 +137,28 @@ def test_another_loader_is_answered(tmp_path: Path) -> None:
     loaders = {"loader": other, "train_loader": PlanLoader(Numbers(), PLAN)}
     for held in seen(tmp_path, 3, keep=False, **loaders):
         assert of_plan(0) == {**held, "batch": of_plan(0)["batch"]}
+
+
+@pytest.mark.parametrize("prepare", [Accelerator.prepare, indexplan_torch.accelerate.prepare])
+def test_prepared_loaders_name_the_cure_of_trainers(tmp_path: Path, prepare: Any) -> None:
+    """Trainer prepares nothing itself: leave the loader as it is, with KeepState."""
+
+    class Prepared(Trainer):
+        def get_train_dataloader(self) -> Any:
+            return prepare(self.accelerator, PlanLoader(Numbers(), PLAN))
+
+    options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
+    options |= {"output_dir": str(tmp_path), "num_train_epochs": 1, "save_steps": 5}
+    trainer = Prepared(model=Line(), args=transformers.TrainingArguments(**options))
+    trainer.asked, trainer.seen = (), []
+    checkpoint = None
+    if prepare is indexplan_torch.accelerate.prepare:
+        trainer.train()
+        checkpoint = f"{tmp_path}/checkpoint-5"
+    with pytest.raises(ip.IndexPlanError) as refused:
+        trainer.train(resume_from_checkpoint=checkpoint)
+    cure = (
+        "; return the PlanLoader itself from get_train_dataloader, and use "
+        "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+    )
+    assert str(refused.value).endswith(cure)

@@ -139,6 +139,14 @@ CASES: list[Case] = [
         "int64 array",
     ),
     (
+        "many floats for integers",
+        lambda: ip.Plan(ip.Shuffle(100), world_size=1, batch_size=2).step_total(
+            [0.5] * 100, epoch=0, step=0
+        ),
+        "a column to sum must be a flat list or array of integers; got 'float64 of shape (100,)'; "
+        "pass integers, such as an int64 array",
+    ),
+    (
         "a column that is no .npy file",
         lambda: ip.Column(written("a.npy", "text")),
         "a column's path must be that of a .npy file of numbers in one dimension; got "
