@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, PlanFileError, counted
 from indexplan.shards.place import Found, Local, Place
-from indexplan.shards.shards import Shards, digest_of
+from indexplan.shards.shards import Shards, Stored, digest_of
 
 
 class Entry(NamedTuple):
@@ -24,6 +25,7 @@ class Entry(NamedTuple):
     size: int
     said: Any
     stamp: str = ""
+    stored: Stored = Stored()
 
 
 def shards_of(kind: str, place: Place | None, entries: list[Entry]) -> Shards:
@@ -37,6 +39,7 @@ def shards_of(kind: str, place: Place | None, entries: list[Entry]) -> Shards:
         parts=(1,) * len(entries),
         sizes=[each.size for each in entries],
         stamps=tuple(each.stamp for each in entries),
+        stored=tuple(each.stored for each in entries),
         path="" if place is None else place.path,
     )
 
@@ -86,8 +89,23 @@ def read_mds(place: Place, name: str, *, count: bool) -> Shards:
                 rule = f"list {found['basename']} with its {counted(held, 'sample')}"
                 raise _index_error(place, name, rule, size)
         num_bytes = _count(place, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
-        entries.append(Entry(names[0], num_bytes, size, each, there[found["basename"]].stamp))
+        stored = Stored(_hash_in(said[0]))
+        if found is not said[0]:
+            zipped = there[found["basename"]].num_bytes
+            stored = Stored(stored.hash, found["basename"], zipped, _hash_in(found))
+        stamp = there[found["basename"]].stamp
+        entries.append(Entry(names[0], num_bytes, size, each, stamp, stored))
     return shards_of("mds", place, entries)
+
+
+def _hash_in(part: Any) -> str:
+    """Return a hash of a file that MDS notes, of those that Python has everywhere."""
+    hashes = part.get("hashes") if isinstance(part, dict) else None
+    for name, value in hashes.items() if isinstance(hashes, dict) else ():
+        fixed = name in hashlib.algorithms_guaranteed and not name.startswith("shake_")
+        if fixed and isinstance(value, str):
+            return f"{name}:{value.lower()}"
+    return ""
 
 
 def _same_bytes(
@@ -130,7 +148,9 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
                 raise _index_error(place, name, rule, size)
         elif num_bytes is not None:
             _count(place, name, f"the bytes of {url}", num_bytes)
-        entries.append(Entry(url, num_bytes or 0, size, each, stamp))
+        md5 = each.get("md5sum")
+        stored = Stored(f"md5:{md5.lower()}" if isinstance(md5, str) else "")
+        entries.append(Entry(url, num_bytes or 0, size, each, stamp, stored))
     if not elsewhere:
         return shards_of("wids", place, entries)
     # named by URLs or paths: which place that is, the user has to say, not the index

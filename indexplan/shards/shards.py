@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,17 @@ INSIDE = "read the sizes of the folder that holds all files, or restore the JSON
 _LISTS: dict[str, type] = {"files": str, "num_bytes": int, "digests": str, "parts": int}
 _FIELDS = ("format", "version", "kind", "whole_files", *_LISTS, "sizes")
 _STAMPED = ("stamps", "stamped_in")  # of a place; optional
+
+
+class Stored(NamedTuple):
+    """What an index says of a file's bytes, and of a compressed file that is there instead."""
+
+    hash: str = ""
+    """Such as "sha1:2fd4e1...", of the file itself; "" if the index has none."""
+    zip_name: str = ""
+    """The name of the compressed file; "" if the file itself is there."""
+    zip_bytes: int = 0
+    zip_hash: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,6 +77,9 @@ class Shards(Answer):
         What that place says of each file's content: a store's ETag, or else the time at which the
         file was written; "" where it says nothing. A file that has another stamp when it is fetched
         was replaced. Not part of the identity, as a copy may have others.
+    stored : sequence of tuple, optional
+        What an index says of each file's bytes: its hash, and the name, bytes and hash of the
+        compressed file that is there instead, if one is.
 
     Raises
     ------
@@ -95,6 +109,7 @@ class Shards(Answer):
     sizes: Column
     path: str = field(default="", repr=False)
     stamps: tuple[str, ...] = field(default=(), repr=False)
+    stored: tuple[Stored, ...] = field(default=(), repr=False)
 
     if TYPE_CHECKING:
 
@@ -110,6 +125,7 @@ class Shards(Answer):
             sizes: Numbers,
             path: str = "",
             stamps: Sequence[str] = (),
+            stored: Sequence[tuple[Any, ...]] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -119,7 +135,9 @@ class Shards(Answer):
             mapped.check_file()
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "stamps", tuple(self.stamps) or ("",) * len(self.files))
-        for name in (*_LISTS, "stamps"):
+        stored = tuple(Stored(*each) for each in self.stored) or (Stored(),) * len(self.files)
+        object.__setattr__(self, "stored", stored)
+        for name in (*_LISTS, "stamps", "stored"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
             if len(getattr(self, name)) != len(self.files):
                 rule, got = f"as many as its files, {len(self.files)}", len(getattr(self, name))
@@ -134,7 +152,7 @@ class Shards(Answer):
         if len(set(self.files)) < len(self.files):
             ((twice, _),) = Counter(self.files).most_common(1)
             raise wrong("each file of shards", "named once", twice, "name it once in the index")
-        for name in self.files:
+        for name in (*self.files, *(each.zip_name for each in stored if each.zip_name)):
             if not _is_inside(name):
                 rule = (
                     "a name below the folder that shards are in, without .., / at its start or ://"
@@ -306,7 +324,7 @@ class Shards(Answer):
         number = integer("file", file, 0, len(self.files), "pass a position in files")
         if not self.path:
             raise wrong("shards", "in a place", "no path", "use Shards.from_json(text, path=...)")
-        return place_at(self.path).stamp(self.files[number])
+        return place_at(self.path).stamp(self.stored[number].zip_name or self.files[number])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the shards as JSON types."""
@@ -315,6 +333,8 @@ class Shards(Answer):
         noted: dict[str, Any] = {}
         if any(self.stamps) and self.path:
             noted = {"stamps": list(self.stamps), "stamped_in": _digest_of_place(self.path)}
+        if any(each != Stored() for each in self.stored):
+            noted["stored"] = [list(each) for each in self.stored]
         sizes = self.sizes.array.tolist()
         return {"format": FORMAT, "version": VERSION, **lists, "sizes": sizes, **noted}
 
@@ -325,7 +345,11 @@ class Shards(Answer):
         if not isinstance(data, Mapping):
             raise wrong(what, "an object", data, CURE)
         noted = _STAMPED if any(name in data for name in _STAMPED) else ()
-        check_fields(what, data, (*_FIELDS, *noted), CURE)
+        stored = data.get("stored", [])
+        check_fields(what, data, (*_FIELDS, *noted, *(["stored"] if stored else [])), CURE)
+        if not isinstance(stored, list) or any(not _is_stored(each) for each in stored):
+            rule = "a list of [hash, zip_name, zip_bytes, zip_hash]"
+            raise wrong("stored of shards", rule, stored, CURE)
         if (data["format"], data["version"]) != (FORMAT, VERSION):
             rule = f"format {FORMAT}, version {VERSION}"
             raise wrong(what, f"of {rule}", [data["format"], data["version"]], CURE)
@@ -341,7 +365,8 @@ class Shards(Answer):
         place = place_of(path)[0].path if path else ""
         # a copy that lies elsewhere has other stamps
         here = noted and place and data["stamped_in"] == _digest_of_place(place)
-        return cls(**fields, path=place, stamps=data["stamps"] if here else ())
+        stamps = data["stamps"] if here else ()
+        return cls(**fields, path=place, stamps=stamps, stored=stored)
 
     def to_json(self) -> str:
         """Return the shards as JSON text, to save instead of reading the files again."""
@@ -384,6 +409,11 @@ def _checked(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
         cure = "pass numbers in that range"
         raise wrong(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
     return array
+
+
+def _is_stored(value: Any) -> bool:
+    kinds = [type(each) for each in value] if isinstance(value, list) else []
+    return kinds == [str, str, int, str] and value[2] >= 0
 
 
 def _is_inside(name: str) -> bool:

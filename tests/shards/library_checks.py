@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import indexplan as ip
+from indexplan_torch import ShardedDataset
 
 # `import streaming` also imports its vision datasets, and with them torchvision
 _package = ModuleType("streaming")
@@ -63,7 +64,22 @@ def test_hugging_face() -> None:
     assert [1000, 1000, 500] == ip.shard_sizes("dict/train").sizes.array.tolist()
 
 
-@pytest.mark.parametrize("compression", [None, "zstd"])
+def check_fetched(shards: ip.Shards, reader: Any, listed: Any) -> None:
+    """Check that compressed shards are fetched, and decompressed for the library's own reader."""
+
+    def open_shard(file: Any) -> Any:
+        raw = {**listed[file.number], "zip_data": None, "compression": None}
+        raw["raw_data"] = {**raw["raw_data"], "basename": Path(file.path).name}
+        rows = reader(Path(file.path), raw)
+        return [rows[row]["id"] for row in range(len(rows))]
+
+    data = ShardedDataset(shards, open_shard, cache_dir="cache", cache_bytes=10**7)
+    assert list(range(shards.num_samples)) == [data[index] for index in range(len(data))]
+    assert data._fetcher is not None
+    data._fetcher.stop()
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "br", "gz", "bz2", "snappy"])
 def test_mds(compression: str | None) -> None:
     """Raw and zipped shards, in the order of the index; a zipped one that was cut is noticed."""
     from streaming.base.format import MDSWriter, reader_from_json
@@ -80,6 +96,10 @@ def test_mds(compression: str | None) -> None:
     assert [reader.samples for reader in readers] == found.sizes.array.tolist()
     if compression is None:
         check_samples(found, lambda shard: [each["id"] for each in readers[shard]])
+    if compression is not None:
+        check_fetched(
+            found, lambda path, each: reader_from_json(str(path.parent), None, each), listed
+        )
     file = max(Path("mds").glob("shard.*"))
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(ip.PlanFileError, match=r"index\.json must list shard\."):

@@ -21,6 +21,7 @@ from indexplan_torch.arguments import number_of
 from indexplan_torch.shards.answers import AnswerError, watch
 from indexplan_torch.shards.columns import Spans, merged, missing, spans_of
 from indexplan_torch.shards.sums import same_stamp
+from indexplan_torch.shards.unzip import has_hash, unzip
 
 BLOCK = 4096  # bytes that file systems give a file at a time
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
@@ -199,14 +200,19 @@ class Source:
         source = f"{self.root}/{name}"
         if self._as_a_whole:
             # stop at the expected size: a file that has grown would fill the disk
-            watch = _Watch(tell, num_bytes)
+            stored = self.shards.stored[number]
+            source = f"{self.root}/{stored.zip_name or name}"
+            watch = _Watch(tell, stored.zip_bytes if stored.zip_name else num_bytes)
             stamp = self._stamps.get(number) or self._stamped.stamp(number)
             if isinstance(self.store, LocalFileSystem):  # its own get_file calls no callback
                 AbstractFileSystem.get_file(self.store, source, str(path), callback=watch)
             else:
                 self.store.get_file(source, str(path), callback=watch)
-            size = path.stat().st_size
-            return Came(size, stamp, self._stamped.stamp(number), [(0, size)])
+            came = path.stat().st_size
+            after = self._stamped.stamp(number)
+            if stored.zip_name:
+                self._unzip(path, stored.zip_name, stored.zip_bytes, stored.zip_hash, num_bytes)
+            return Came(came, stamp, after, [(0, path.stat().st_size)])
         footer, fetched = self._look(shard)
         found = self._spans(shard, footer)
         pieces = [
@@ -225,6 +231,19 @@ class Source:
         spans = [(0, 4), *found, (num_bytes - len(footer.data), num_bytes)]
         return Came(fetched, footer.stamp, self._stamped.stamp(number), spans)
 
+    def _unzip(self, path: Path, name: str, zip_bytes: int, noted: str, num_bytes: int) -> None:
+        """Write over a compressed file what is in it, after checking both."""
+        where = f"{self.shards.path}/{name}"
+        if (size := path.stat().st_size) != zip_bytes:
+            raise AnswerError(f"{size} bytes instead of the {zip_bytes} of its index")
+        if not has_hash(path, noted):
+            raise WrongFileError(_other_hash(where, noted))
+        if not unzip(path, name, num_bytes):
+            raise WrongFileError(
+                f"{where} must hold {num_bytes} bytes in compressed form, as shards says; got "
+                f"others; {RESTORE}"
+            )
+
     def recognise(self, shard: int, stamp: str) -> bool:
         """Return whether a shard that was fetched before is of the file as it is known to be."""
         with self._noting:  # one for all shards of a file, some of which may come just now
@@ -232,10 +251,12 @@ class Source:
 
     def problem(self, shard: int, path: Path, came: Came) -> str | None:
         """Return what is wrong with a file that was fetched; None if it is what it should be."""
-        name, _, num_bytes = self.file(shard)
+        name, number, num_bytes = self.file(shard)
         where = self._where(shard)
         if (size := path.stat().st_size) != num_bytes:
             return f"{where} must hold {num_bytes} bytes, as shards says; got {size}; {RESTORE}"
+        if self.shards.whole_files and not has_hash(path, self.shards.stored[number].hash):
+            return _other_hash(where, self.shards.stored[number].hash)
         if self.shards.whole_files and self.shards.kind in CHECKED:
             problem = self._problem_inside(shard, path, where)
             if problem is not None:
@@ -312,3 +333,8 @@ def _since(where: str) -> str:
         f"{where} must be the file that shards was made from; got one that was written since; "
         f"{RESTORE}"
     )
+
+
+def _other_hash(where: str, noted: str) -> str:
+    kind = noted.partition(":")[0]
+    return f"{where} must have the {kind} that its index says; got another; {RESTORE}"

@@ -411,6 +411,12 @@ CASES: list[Case] = [
         "restore the JSON",
     ),
     (
+        "what an index says, edited",
+        lambda: edited(stored=[["sha1:0", "a.npy.gz", -1, ""]]),
+        "stored of shards must be a list of [hash, zip_name, zip_bytes, zip_hash]; got "
+        f"[['sha1:0', 'a.npy.gz', -1, '']]; {JSON}",
+    ),
+    (
         "a stamp of no file",
         lambda: edited().stamp(1),
         "file must be the integer 0; got 1; pass a position in files",

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, ShardFile, open_parquet
 from indexplan_torch.shards.sums import Sum, Sums
-from tests.errors.catalogue.made import Case, written
+from indexplan_torch.shards.unzip import unzip
+from tests.errors.catalogue.made import Case, without, written
 
 RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
 
@@ -276,6 +277,17 @@ CASES: list[Case] = [
         "integer or boolean arrays are valid indices') of {here}/cache/"
         f"c25b7189dba2f7e1-{os.geteuid()}/shards/00000001.npy, twice; check the file in its place, "
         "and what open_shard does with it",
+    ),
+    (
+        "a shard that is compressed in another way",
+        lambda: unzip(written("a.mds.lz4"), "a.mds.lz4", 9),
+        "a.mds.lz4 must be compressed by zstd, br, gz, snappy or bz2; got another ending; write "
+        "the shards again, or decompress them",
+    ),
+    (
+        "a compressed shard without pyarrow",
+        lambda: without("pyarrow", lambda: unzip(written("a.mds.zstd"), "a.mds.zstd", 9)),
+        "a.mds.zstd needs pyarrow, to be decompressed; pip install 'indexplan[shards]'",
     ),
     (
         "a shard on a bad disk",
