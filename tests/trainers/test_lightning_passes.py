@@ -108,3 +108,11 @@ def test_a_second_fit_after_max_steps_is_told_of() -> None:
     fit.fit_loop.epoch_loop.max_steps = 6
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT)}$"):
         fit.fit(model, loader)
+
+
+def test_the_callback_is_added_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """A Trainer of a run without plans has the callback too, and its log says nothing of it."""
+    with caplog.at_level("INFO"):
+        made = trainer(callbacks=[])
+    assert any(type(each).__name__ == "RefreshStepCounts" for each in made.callbacks)
+    assert "RefreshStepCounts" not in caplog.text
