@@ -63,6 +63,9 @@ def _integers(lengths: Any) -> torch.Tensor | None:
         others = lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool
         return None if others else lengths.to(torch.int64)
     try:
+        kinds = set(map(type, lengths)) if isinstance(lengths, list | tuple) else set()
+        if kinds & {bool, np.bool_}:  # NumPy would take them as 0 and 1
+            return None
         row = np.asarray(lengths)
     except Exception:  # whatever NumPy or a user's class raises
         return None

@@ -15,7 +15,7 @@ from indexplan.answers import html_of_fields
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
-from indexplan.orders.columns import Column
+from indexplan.orders.columns import Column, as_array
 from indexplan.orders.fields import HasFields, field_names
 from indexplan.orders.traits import PLAIN, Traits
 from indexplan.seeds import check_epoch, check_seed
@@ -569,7 +569,7 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
     rule = "an integer below 2**63, or an array of them"
     cure = "pass integers, such as an int64 array"
     try:
-        array = np.asarray(values)
+        array = as_array(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
         raise wrong(what, rule, values, cure) from None
     if array.size == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -223,7 +223,7 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
     smaller = "pass smaller integers" if kind == INTEGERS else "pass smaller integers, or floats"
     try:
-        row = np.asarray(values)
+        row = as_array(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
         raise wrong(what, rule, values, FLAT) from None
     if isinstance(values, np.ma.MaskedArray):
@@ -251,6 +251,26 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     row = np.ascontiguousarray(row)
     row.setflags(write=False)
     return row
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Return what NumPy makes of some values, but booleans where it takes some of a list as 1."""
+    return np.asarray(values, np.bool_ if _holds_boolean(values) else None)
+
+
+def _holds_boolean(values: Any) -> bool:
+    """Return whether a list holds a boolean, alone or in another list or an array."""
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes | range):
+        return False
+    kinds = set(map(type, values))  # 30 ms for a million
+    if any(kind.__name__ in ("bool", "bool_") for kind in kinds):  # Python's and NumPy's
+        return True
+    if all(issubclass(kind, int | float | np.generic) for kind in kinds):
+        return False
+    dtypes = ("bool", "torch.bool")
+    return any(
+        _holds_boolean(each) or str(getattr(each, "dtype", None)) in dtypes for each in values
+    )
 
 
 def _too_large(values: Any, row: NDArray[Any]) -> list[int]:

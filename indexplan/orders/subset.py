@@ -282,7 +282,8 @@ def _kept(indices: Any, num_samples: int) -> Any:
     if mask is not None:
         if mask.shape != (num_samples,) or mask.dtype != np.bool_:
             rule = f"of shape ({num_samples},), a boolean for each sample"
-            raise wrong("indices, a mask,", rule, mask.shape, "make it for the whole dataset")
+            got = mask.shape if mask.dtype == np.bool_ else indices
+            raise wrong("indices, a mask,", rule, got, "make it for the whole dataset")
         return Column(np.flatnonzero(mask))
     return Column.of(indices, INTEGERS, "indices")
 

@@ -105,6 +105,24 @@ CASES: list[Case] = [
         "number the names: numpy.unique(names, return_inverse=True)[1]",
     ),
     (
+        "a boolean among a column's integers",
+        lambda: ip.Column([True, 2, 3]),
+        "a column must be a flat list or array of integers below 2**63, or of floats; got [True, "
+        "2, 3]; pass integers, such as an int64 array",
+    ),
+    (
+        "a boolean among weights",
+        lambda: ip.Weighted([0.5, True]),
+        "weights must be a flat list or array of floats; got [0.5, True]; pass numbers, or keep "
+        "the samples of a mask with indexplan.Subset",
+    ),
+    (
+        "a mask with numbers in it",
+        lambda: ip.Subset(ip.Shuffle(3), [True, 2, 3], 3),
+        "indices, a mask, must be of shape (3,), a boolean for each sample; got [True, 2, 3]; make "
+        "it for the whole dataset",
+    ),
+    (
         "a column of rows",
         lambda: ip.Column([[1], [2, 3]]),
         "a column must be a flat list or array of integers below 2**63, or of floats; got [[1], "

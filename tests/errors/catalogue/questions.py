@@ -49,6 +49,12 @@ CASES: list[Case] = [
         "1073741824; use a global_batch_size that world_size divides, or ask for one sub_epoch",
     ),
     (
+        "a boolean among indices",
+        lambda: ip.Shuffle(5).locate(0, [True, 2, 3]),
+        "index must be an integer below 2**63, or an array of them; got [True, 2, 3]; pass "
+        "integers, such as an int64 array",
+    ),
+    (
         "a rank too many",
         lambda: WHOLE.batch(0, step=0, rank=2),
         "rank must be an integer from 0 to 1; got 2; use plan.replace(world_size=...) to change "

@@ -108,6 +108,12 @@ CASES: list[Case] = [
         "2; tokenize with padding=False",
     ),
     (
+        "a boolean among lengths",
+        lambda: varlen([True, 2]),
+        "lengths must be integers from 0 in one dimension, which add up to less than 2**31; got "
+        "[True, 2]; pass how many tokens each sample has, such as lengths[batch]",
+    ),
+    (
         "lengths in two dimensions",
         lambda: varlen(torch.ones(2, 2, dtype=torch.int64)),
         "lengths must be integers from 0 in one dimension, which add up to less than 2**31; got "
