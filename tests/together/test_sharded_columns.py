@@ -149,3 +149,17 @@ def test_a_column_of_the_first_file_alone(made: list[ShardedDataset], tmp_path: 
         f"columns must be in each file of shards; got 'x', which {tmp_path}/b.parquet does not "
         "have; it has y, z"
     )
+
+
+def test_many_chunks(tmp_path: Path, made: list[ShardedDataset]) -> None:
+    """A file whose columns lie in hundreds of places is fetched, and known again."""
+    table = pa.table({name: np.arange(300) for name in ("a", "b", "c")})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    shards = ip.shard_sizes(tmp_path / "a.parquet", whole_files=True)
+    opened = partial(open_parquet, columns=["a", "c"])
+    for _ in range(2):
+        made.append(ShardedDataset(shards, opened, cache_dir=tmp_path / "cache"))
+        assert {"a": 299, "c": 299} == made[-1][299]
+        if made[-1]._fetcher is not None:
+            made[-1]._fetcher.stop()
+    assert 0 == made[-1].report().num_fetches

@@ -112,10 +112,13 @@ def make_room_for_notes(file: FileIO, size: int) -> None:
     os.pwrite(file.fileno(), bytes(size), 0)
 
 
-def write_note(file: FileIO, value: Any, size: int) -> None:
-    """Write JSON over a file's content; a reader in between sees that it is incomplete."""
+def write_note(file: FileIO, value: Any, size: int | None = None) -> None:
+    """Write JSON over a file's content; a reader in between sees that it is incomplete.
+
+    With `size`, the bytes of the file, it must fit.
+    """
     text = json.dumps(value, ensure_ascii=False).encode()
-    assert len(text) <= size - _HEAD.size  # noqa: S101 (messages are cut before)
+    assert size is None or len(text) <= size - _HEAD.size  # noqa: S101 (messages are cut before)
     os.pwrite(file.fileno(), _HEAD.pack(len(text), zlib.crc32(text)) + text, 0)
 
 

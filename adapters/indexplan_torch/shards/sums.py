@@ -13,7 +13,6 @@ from indexplan_torch.shards.locks import read_note, write_note
 from indexplan_torch.shards.owned import check_own, open_own
 
 PIECE = 2**20  # bytes that are hashed at a time
-NOTE = 4096  # bytes of a digest's file
 
 
 class DamagedError(Exception):
@@ -69,7 +68,7 @@ class Sums:
         """Keep the digest of a shard that is about to get its name."""
         path = self.folder / name
         with open_own(path, os.O_RDWR | os.O_CREAT) as file:
-            write_note(file, value, NOTE)
+            write_note(file, value)
 
     def read(self, name: str) -> Sum | None:
         """Return what is known of a shard; None if that is nothing."""
