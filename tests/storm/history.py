@@ -200,8 +200,15 @@ class History:
         self.say(f"{self.truth.names[number]} is replaced: {version}")
 
     def judge(self, message: str, mood: Mood) -> None:
-        """Judge an error that stopped the run: it has to name the shard, the file and a cure."""
+        """Judge an error that stopped the run: it has to name the shard, the file and a cure.
+
+        One about a room that does not hold a step names the bytes that do, with which it must run.
+        """
         self.say(f"refused: {message[:600]}")
+        self.story.counts["", "refusals"] += 1
+        if room := re.match(r"cache_bytes must be at least (\d+), ", message):
+            self.room = max(self.room, int(room[1]))  # its cure: what is drawn may be too small
+            return
         caches = [str(self.cache(node)) for node in self.planted]
         suspects = self.truth.names if mood.one_in or self.planted else sorted(self.disturbed)
         names = any(name in message for name in suspects)
@@ -212,7 +219,6 @@ class History:
             self.fail(f"the error names no shard and file that is not as it was: {message}")
         elif not CURE.search(message):
             self.fail(f"the error names no cure: {message}")
-        self.story.counts["", "refusals"] += 1
 
     def _count(self, *, finished: bool) -> None:
         found = count(self.truth, self.logs, NUM_EPOCHS, finished=finished)
