@@ -14,7 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan.errors import wrong
 from indexplan.partition.steps import Int64, Steps
+
+MOST_UNITS = 2**27  # units of a rank in a step that are listed: 1 GiB of positions
 
 # The last step may end past 2**63, by less than a global batch, so int64 is too small.
 UInt64 = NDArray[np.uint64]
@@ -127,6 +130,7 @@ def runs(
     """
     ranks = rank, rank + 1 if stop_rank is None else stop_rank
     anchor, (starts, stops) = cuts(steps, world_size, ranks, start_step, stop_step)
+    _check_listed(int((stops - starts).max(initial=0)), ranks[1] - ranks[0])
     # Only the last step can run past the end of its sub-epoch; then it is cut into pieces.
     cut = stop_step == steps.num_steps > start_step and steps.end > steps.stop
     inside = len(starts) - 1 if cut else len(starts)
@@ -144,7 +148,15 @@ def runs(
 
 def batch_runs(steps: Steps, world_size: int, rank: int, step: int) -> Runs:
     """Return the positions that a rank reads in one step, as `runs` does, but faster."""
-    return grouped(steps.pieces(*share(steps, world_size, rank, step)))
+    start, stop = share(steps, world_size, rank, step)
+    _check_listed(stop - start, 1)
+    return grouped(steps.pieces(start, stop))
+
+
+def _check_listed(num_units: int, num_ranks: int) -> None:
+    if num_units > MOST_UNITS * num_ranks:
+        rule, got = f"at most {MOST_UNITS} units of each rank", num_units // num_ranks
+        raise wrong("a step that is listed", rule, got, "use a smaller batch size")
 
 
 def grouped(pieces: list[tuple[int, int, int]]) -> Runs:

@@ -17,12 +17,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
 from indexplan.partition.remainders import REMAINDERS, Policy, Remainder
 from indexplan.partition.schedule import At
 from indexplan.seeds import EPOCH_STOP
 
+MOST_TURNS = 2**20  # readings of an epoch in a step that are listed, each in 1 us
 Int64 = NDArray[np.int64]
 Integer = TypeVar("Integer", np.int64, np.uint64)
 
@@ -189,6 +190,10 @@ class Steps(NamedTuple):
         base, period = (
             (self.first, self.stop - self.first) if self.policy.repeats else (0, self.num_units)
         )
+        turns = -(-(stop - base) // period) - (start - base) // period
+        if turns > MOST_TURNS:
+            rule, cure = f"at most {MOST_TURNS} readings of its units", "use a smaller batch size"
+            raise wrong("a step that is listed", rule, turns, cure)
         pieces = []
         while start < stop:
             turn, offset = divmod(start - base, period)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -237,3 +238,37 @@ def test_arrays_are_the_callers_own(remainder: str) -> None:
             array[:] = -7  # a read-only array would raise
             assert expected[i + 1 :] == [after.tolist() for after in arrays[i + 1 :]]
         assert expected == [array.tolist() for array in answers()]
+
+
+@pytest.mark.parametrize(
+    ("order", "remainder", "size"),
+    [
+        (ip.Sequential(5), "pad", 2**60),
+        (ip.Sequential(5), "pad", 2**27),  # of few units, but of many readings
+        (ip.Sequential(5), "pad", (2**59, 2)),
+        (ip.Sequential(5), "carry", 2**60),
+        (ip.Sequential(2**61), "drop", (2**30, 2**30)),
+        (ip.TokenBudget([5] * 20, 20), "pad", 2**60),
+    ],
+    ids=str,
+)
+def test_a_batch_that_no_memory_holds_is_refused(
+    order: ip.Order, remainder: str, size: Any
+) -> None:
+    """A plan's JSON may hold one; its numbers are told, and its units are not listed for hours."""
+    plan = ip.Plan(order, world_size=1, batch_size=size, remainder=remainder)  # type: ignore[arg-type]
+    listed: list[Callable[[], Any]] = [
+        lambda: plan.batch(0, step=0, rank=0),
+        lambda: plan.micro_batches(0, step=0, rank=0),
+        lambda: plan.offsets(0, step=0, rank=0),
+        lambda: plan.indices(0, rank=0),
+        lambda: plan.indices(0, rank=0, num_threads=2),
+        lambda: next(plan.batches(0, rank=0)),
+        lambda: next(plan.bins(0, rank=0)),
+    ]
+    for ask in listed:
+        with pytest.raises(ip.IndexPlanError, match="a step that is listed must be at most"):
+            ask()
+    assert plan.batch_sizes(0, rank=0)[0] == (2**27 if size == 2**27 else 2**60)
+    assert plan.locate(3, 0).step == 0
+    ip.verify(plan, [0])

@@ -49,6 +49,22 @@ CASES: list[Case] = [
         "1073741824; use a global_batch_size that world_size divides, or ask for one sub_epoch",
     ),
     (
+        "a batch that no memory holds",
+        lambda: ip.Plan(ip.Sequential(2**61), world_size=1, batch_size=2**60).batch(
+            0, step=0, rank=0
+        ),
+        "a step that is listed must be at most 134217728 units of each rank; got "
+        "1152921504606846976; use a smaller batch size",
+    ),
+    (
+        "a batch that repeats an epoch for hours",
+        lambda: ip.Plan(ip.Sequential(5), world_size=1, batch_size=2**27, remainder="pad").batch(
+            0, step=0, rank=0
+        ),
+        "a step that is listed must be at most 1048576 readings of its units; got 26843546; use a "
+        "smaller batch size",
+    ),
+    (
         "a boolean among indices",
         lambda: ip.Shuffle(5).locate(0, [True, 2, 3]),
         "index must be an integer below 2**63, or an array of them; got [True, 2, 3]; pass "
