@@ -260,3 +260,30 @@ def test_known_fingerprints() -> None:
         order.fingerprint[:16],
         later.fingerprint[:16],
     ]
+
+
+# numbers of epochs after which a count deviates most, for one f or another; all were looked at
+WORST = (3, 11, 13, 25, 49, 243, 465, 501, 611, 779, 837, 883, 947, 1015, 1019)
+
+
+def test_no_weights_at_all_deviate_further() -> None:
+    """A count is within 4 of what is expected, or within 10.1 from 2**42 draws an epoch on.
+
+    Whatever its slots, it is how often v lies in an interval of the circle of 2**f integers.
+    """
+    furthest = {}
+    for f in range(1, 62):
+        step = (0x9E3779B97F4A7C15 >> (64 - f)) | 1
+        offsets = np.array([epoch * step % 2**f for epoch in range(1024)], np.uint64)
+        for num_epochs in WORST:
+            at, first, times = np.unique(
+                np.sort(offsets[:num_epochs]), return_index=True, return_counts=True
+            )
+            expected = num_epochs / 2**f
+            before = first - at.astype(float) * expected
+            after = first + times - (at.astype(float) + 1) * expected
+            deviation = max(after.max(), 0) - min(before.min(), 0)
+            furthest[f] = max(furthest.get(f, 0), deviation)
+    assert 4 > max(furthest[f] for f in range(62 - 42, 62))
+    assert 4 < furthest[62 - 43]  # the bound on M is no lower than it has to be
+    assert 10 < max(furthest.values()) < 10.1
