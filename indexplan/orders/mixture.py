@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -177,7 +178,8 @@ class Mixture(Order):
     @once
     def _soonest(self) -> int:
         """Up to which unit of the run no source can have been read in all its epochs."""
-        return int(self._sizes.min()) * EPOCH_STOP
+        sizes = self._sizes.tolist()
+        return min(size * _num_epochs(each) for size, each in zip(sizes, self._whose, strict=True))
 
     @once
     def _phases(self) -> Phases:
@@ -358,10 +360,13 @@ class Mixture(Order):
             raise wrong("epoch", rule, epoch, "use smaller epochs")
         if end > self._soonest:
             counts, sizes = self._phases.count(end), self._sizes.tolist()
-            for name, count, size in zip(self.names, counts.tolist(), sizes, strict=True):
+            each = zip(self.sources, counts.tolist(), sizes, strict=True)
+            for (name, source), count, size in each:
                 if (last := (count - 1) // size) >= EPOCH_STOP:
                     what, cure = f"the epochs of the source {name!r}", "give it less weight"
                     raise wrong(what, "below 2**32", last, f"{cure}, or read fewer epochs")
+                if count:
+                    source.num_units(last)  # raises if that cannot be read
         return begin
 
     def _pieces(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, Int64, Int64]]:
@@ -454,3 +459,18 @@ class Mixture(Order):
         for j, mine, start, stop, samples in self._read_of(epoch, indices):
             counts[mine] = count_between(self._whose[j], start, stop, samples)
         return counts
+
+
+def _num_epochs(source: Order) -> int:
+    """Return how many epochs of an order can be read: of later ones `num_units` raises."""
+    if type(source).num_units is Order.num_units or _is_read(source, EPOCH_STOP - 1):
+        return EPOCH_STOP
+    return bisect_left(range(EPOCH_STOP), True, key=lambda epoch: not _is_read(source, epoch))
+
+
+def _is_read(source: Order, epoch: int) -> bool:
+    try:
+        source.num_units(epoch)
+    except IndexPlanError:
+        return False
+    return True

@@ -509,3 +509,24 @@ def test_phases_are_worked_out_as_far_as_they_are_read() -> None:
         assert sum(expected, []) == positions.tolist()
         assert [0, *np.cumsum([len(each) for each in expected])] == offsets.tolist()
         assert known <= len(located._phases._bases) <= known + 1
+
+
+def test_a_mixture_inside_another_ends_beforehand_too(tmp_path: Path) -> None:
+    """So does one around it: what needs an unreadable epoch is refused before its first unit."""
+    inner = ip.Mixture({"a": ip.Shuffle(2), "b": ip.Shuffle(3)}, {"a": 1, "b": 1}, epoch_size=15)
+    last = 2**34 // 15  # the first epoch of it that cannot be read whole
+    for source in (inner, ip.Subset(inner, range(5), 9), ip.Epochs(inner, 15)):
+        weights = {"inner": 1, "other": 1}
+        outer = ip.Mixture({"inner": source, "other": ip.Shuffle(10**6)}, weights, epoch_size=30)
+        assert 30 == outer.num_units(last - 1)
+        plan = ip.Plan(outer, world_size=2, batch_size=3)
+        for ask in (
+            lambda plan=plan: ip.save(plan, tmp_path / "plan", epochs=[last]),
+            lambda outer=outer: outer.take(last, 0),
+            lambda outer=outer: outer.num_units(last),
+        ):
+            with pytest.raises(
+                ip.IndexPlanError, match="the epochs of the source 'a' must be below"
+            ):
+                ask()
+        assert not (tmp_path / "plan").exists()
