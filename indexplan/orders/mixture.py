@@ -178,7 +178,7 @@ class Mixture(Order):
     @once
     def _soonest(self) -> int:
         """Up to which unit of the run no source can have been read in all its epochs."""
-        sizes = self._sizes.tolist()
+        sizes: list[int] = self._sizes.tolist()
         return min(size * _num_epochs(each) for size, each in zip(sizes, self._whose, strict=True))
 
     @once
