@@ -79,10 +79,14 @@ def refuse_rows_without_a_batch() -> None:
     Raises
     ------
     IndexPlanError
-        If Hugging Face Trainer asks the loader for its first batch.
+        If Hugging Face Trainer asks the loader for its first batch, for a model of transformers.
     """
     asking = sys._getframe(2)  # noqa: SLF001 (there is no other way)
-    if asking.f_globals.get("__name__") == "transformers.trainer":
+    if asking.f_globals.get("__name__") != "transformers.trainer":
+        return
+    models = sys.modules["transformers.modeling_utils"]
+    model = getattr(asking.f_locals.get("self"), "model", None)
+    if model is not None and any(isinstance(e, models.PreTrainedModel) for e in model.modules()):
         raise IndexPlanError(
             "collate_fn must return rows with a batch axis under transformers.Trainer, which "
             "passes them to the model; got join; use collate_fn=indexplan_torch.join_causal, or a "

@@ -114,7 +114,7 @@ def counted_by_steps(resume_from_checkpoint: str = "checkpoint-7") -> None:
     made.set_initial_training_values(made.args, loader())
 
 
-def train(loader: Any, step: Any = None) -> None:
+def train(loader: Any, step: Any = None, model: Any = None) -> None:
     """Train with a loader, two micro-batches in an update."""
     import transformers
 
@@ -128,7 +128,7 @@ def train(loader: Any, step: Any = None) -> None:
     options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
     options |= {"gradient_accumulation_steps": 2, "num_train_epochs": 1}
     arguments = transformers.TrainingArguments(output_dir=".", **options)
-    Trainer(model=torch.nn.Linear(1, 1), args=arguments).train()
+    Trainer(model=model or torch.nn.Linear(1, 1), args=arguments).train()
 
 
 def asked_ahead() -> None:
@@ -138,9 +138,12 @@ def asked_ahead() -> None:
 
 
 def rows_for_trainer() -> None:
-    """Train on rows that have no batch axis."""
+    """Train a model of transformers on rows that have no batch axis."""
+    from transformers import GPT2Config, GPT2Model
+
     plan = ip.Plan(ip.Packed([2, 3], max_length=5), batch_size=1)
-    train(PlanLoader(Bins([[1, 2], [3, 4, 5]]), plan, collate_fn=join))
+    rows = PlanLoader(Bins([[1, 2], [3, 4, 5]]), plan, collate_fn=join)
+    train(rows, model=GPT2Model(GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=1)))
 
 
 def on_ray() -> None:
