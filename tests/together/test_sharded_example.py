@@ -72,4 +72,5 @@ def test_two_nodes_then_one(tmp_path: Path) -> None:
     num_bytes = sum(shards.num_bytes)
     for node in range(2):
         kept = [*(tmp_path / f"node-{node}").glob("*/shards/*")]
-        assert 0 < sum(path.stat().st_size for path in kept) <= num_bytes // 2
+        on_disk = sum(path.stat().st_blocks * 512 for path in kept)  # columns leave holes
+        assert 0 < on_disk <= num_bytes // 2
