@@ -172,7 +172,10 @@ def printed_by_shell(code: str) -> str:
         text=True,
         check=False,
     )
-    assert (0, "") == (done.returncode, done.stderr)
+    # torchrun's agents wait for each other in the store of the first, which may be the first to end.
+    lost = "Error waiting on exit barrier"
+    said = "" if "--nnodes" in code and lost in done.stderr else done.stderr
+    assert (0, "") == (done.returncode, said)
     return done.stdout
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from typing import Any
@@ -52,10 +53,17 @@ def engine(options: Any) -> Iterator[Executor | None]:
         client = stack.enter_context(Client(address, set_as_default=False))
         try:
             yield client.get_executor()
+            if options.dask == "local":
+                client.run(_say_no_more, on_error="ignore")
         except KilledWorker as error:
             rule = "the workers of the Dask cluster must stay alive"
             cure = "give them more memory or time, then run the same build again"
             raise IndexPlanError(f"{rule}; got {_first_line(error)!r}; {cure}") from error
+
+
+def _say_no_more() -> None:
+    """Let a worker end in silence: one whose heart beats just then logs that its scheduler left."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
 def _check_scheduler(address: str) -> None:
