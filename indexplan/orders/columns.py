@@ -216,7 +216,7 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
 def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     """Return numbers as a read-only array with a column's dtype; uncopied if they have one."""
     what = what if path is None else path
-    if isinstance(values, range) and len(values) > LONGEST_RANGE:
+    if isinstance(values, range) and values[LONGEST_RANGE:]:  # its len may raise
         rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
         raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
     flat = "a flat list or array" if path is None else "a flat array"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from math import isqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from indexplan.orders.layers import sorted_reads
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.strata import lengths_of
+from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.seeds import BINS, DOCUMENTS, check_seed, key_words
 
@@ -284,6 +286,23 @@ class DocumentWindows(Order):
     def _count(self, epoch: int, indices: Int64) -> Int64:
         first, stop = self._windows_of(epoch, indices)
         return stop - first
+
+    def _locate(self, epoch: int, indices: Int64) -> Int64:
+        from indexplan.kernels.permutation import invert
+
+        first, stop = self._windows_of(epoch, indices)
+        found = np.full(len(indices), -1, np.int64)
+        # to search for a document that many windows read is faster than to list them
+        often = stop - first > isqrt(self.num_units(epoch))
+        found[often] = first_by_reading(self, epoch, indices[often])
+        some = np.flatnonzero((first < stop) & ~often)
+        windows = expand(first[some], stop[some])
+        positions = np.empty(len(windows), np.int64)
+        invert(*self._shuffle(epoch), windows, positions)
+        if len(some):
+            counts = (stop - first)[some]
+            found[some] = np.minimum.reduceat(positions, np.cumsum(counts) - counts)
+        return found
 
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         from indexplan.kernels.permutation import invert

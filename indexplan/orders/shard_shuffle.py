@@ -131,7 +131,7 @@ class ShardShuffle(Order):
         window = integer("window", self.window, 1, 2**32, "leave it out for 2")
         if not isinstance(self.sticky, bool):
             raise wrong("sticky", "True or False", self.sticky, "leave it out for False")
-        if self.grid not in GRIDS:
+        if not isinstance(self.grid, str) or self.grid not in GRIDS:
             cure = 'leave it out, or use "stream" in a plan with remainder="carry"'
             raise wrong("grid", "epoch or stream", self.grid, cure)
         checked = {

@@ -50,7 +50,7 @@ class Traits:
             if not isinstance(getattr(self, name), bool):
                 cure = f"leave it out for {getattr(Traits, name)}"
                 raise wrong(f"a trait, {name},", "a boolean", getattr(self, name), cure)
-        if self.reads not in READS:
+        if not isinstance(self.reads, str) or self.reads not in READS:
             rule = f"one of {', '.join(READS)}"
             raise wrong("a trait, reads,", rule, self.reads, "leave it out for once")
         if self.cuts_samples and not self.deals_bins:

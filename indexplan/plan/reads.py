@@ -141,7 +141,7 @@ def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
     """Return some ranks as intervals [first, stop) of consecutive ranks."""
     if ranks is None:
         return [(0, world_of(plan))]
-    if isinstance(ranks, range) and ranks.step == 1 and len(ranks):  # without listing them
+    if isinstance(ranks, range) and ranks.step == 1 and ranks:  # without listing them
         return [(rank_of(plan, ranks[0]), rank_of(plan, ranks[-1]) + 1)]
     try:
         each = sorted({rank_of(plan, rank) for rank in ranks})

@@ -53,9 +53,10 @@ class Local:
 
     def kind(self) -> str:
         """Return "a folder", "a file" or "nothing there"."""
-        if self.root.is_dir():
-            return "a folder"
-        return "a file" if self.root.exists() else "nothing there"
+        with explained("readable", self.root):
+            if self.root.is_dir():
+                return "a folder"
+            return "a file" if self.root.exists() else "nothing there"
 
     def names(self) -> list[str]:
         """Return the names of what is in the folder itself."""

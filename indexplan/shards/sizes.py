@@ -78,7 +78,7 @@ def shard_sizes(
     >>> ip.Shards.from_json(shards.to_json()) == shards
     True
     """
-    if kind is not None and kind not in READERS:
+    if kind is not None and not (isinstance(kind, str) and kind in READERS):
         cure = did_you_mean(kind, READERS) + "leave it out if the files' names tell it"
         raise wrong("kind", f"one of {', '.join(READERS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")

@@ -65,6 +65,7 @@ VALUES: list[Any] = [
     *("", "a", "a\0b", "\ud800", "\x1b[2J", "x" * 10**5, b"", b"a", bytearray(b"1"), "1", "4x4"),
     *([], (), {}, set(), [1, 2], (1, 2), (1.5,), [[1], [2, 3]], {1: 2, "a": 3}, {"a": Wrong()}),
     *(nested(900), nested(10**5), in_itself(), [1] * 900, ["\ud800"], [None], [10**5000], range(3)),
+    *(range(2**70), range(-3, 2**62), [2**40, 1, 1], {-1: 1}, [True, 2]),
     *(np.array(3), np.array([1.5]), np.array([]), np.array(["a"]), np.array([None]), np.zeros(3)),
     *(np.zeros((2, 2), np.int64), np.array([2**63], np.uint64), np.array([10**30], object)),
     *(Wrong(), object(), lambda *_: None, ..., iter([1, 2]), Path("nowhere"), ip.Sequential(3)),
@@ -107,6 +108,7 @@ def calls() -> Iterator[Call]:
     arguments = {"labels": [1, 1, 2, 2], "classes": 2, "per_class": 2, "epoch_size": 3, "seed": 1}
     yield "ClassBatches", ip.ClassBatches, {**arguments, "short": "repeat"}
     yield "LocalShuffle", ip.LocalShuffle, {"num_samples": 5, "window": 3, "seed": 1}
+    yield from readings()
     mixed = ip.Plan(mixture, world_size=1, batch_size=2)
     arguments = {"plan": PLAN, "shards": [20, 30], **STEPS, "ranks": [0, 1], "most": 2}
     del arguments["rank"]
@@ -178,6 +180,10 @@ def calls() -> Iterator[Call]:
             {**dataset.to_dict(), name: value}
         )
         yield f"Dataset.from_dict of {name}", edit, {"value": value}
+    given = {"path": "data", "kind": "npy", "whole_files": False, "count": False, "num_threads": 2}
+    yield "shard_sizes", ip.shard_sizes, {**given, "progress": None}
+    traits = {"deals_bins": True, "constant_num_units": True, "reads": "any", "cuts_samples": True}
+    yield "Traits", ip.Traits, traits
     yield "check_same", dataset.check_same, {"built_for": dataset}
     right: dict[str, Any] = {"plan": PLAN, "path": "right.plan", "epochs": [0], "dataset": None}
     right |= {"executor": None, "part": None, "progress": None, "units_per_chunk": 2**26}
@@ -192,6 +198,38 @@ def calls() -> Iterator[Call]:
         yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1}
     yield "plot.schedule", ip.plot.schedule, {"plan": None, "epochs": -1}
     yield "plot.save", ip.plot.save, {"figure": None, "path": None, "dpi": -1}
+
+
+def readings() -> Iterator[Call]:
+    """Yield the orders of lengths, groups, shards and other orders, each made and then read."""
+    lengths, seed = {"lengths": [5, 3, 1]}, {"seed": 1}
+    layer = {"order": ip.Shuffle(3)}
+    made: dict[Callable[..., ip.Order], dict[str, Any]] = {
+        ip.Packed: {**lengths, "max_length": 8, "max_samples": 2, "min_stratum": 1, **seed},
+        ip.TokenBudget: {**lengths, "max_tokens": 8, "max_samples": 2, "num_buckets": 2, **seed},
+        ip.LengthGrouped: {**lengths, "batch_size": 2, "num_buckets": 2, **seed},
+        ip.Grouped: {"groups": [0, 1, 1], "batch_size": 2, **seed},
+        ip.TokenWindows: {"num_tokens": 99, "length": 9, "overlap": 1, "shift": True, **seed},
+        ip.DocumentWindows: {**lengths, "length": 2, "overlap": 1, "block_size": 2, **seed},
+        ip.ShardShuffle: {"sizes": [2, 3], "lanes": 2, "stripe": 4, "window": 2, **seed},
+        ip.Subset: {**layer, "indices": [1, 2, 3], "num_samples": 5},
+        ip.Epochs: {**layer, "epoch_size": 5},
+        ip.Repeat: {**layer, "copies": 2, "span": 2},
+    }
+    made[ip.TokenBudget]["multiple_of"] = 2
+    made[ip.ShardShuffle] |= {"sticky": False, "grid": "epoch"}
+    for kind, right in made.items():
+        yield f"{kind.__name__}, read", lambda kind=kind, **given: look_at(kind(**given)), right
+
+
+def look_at(order: ip.Order) -> None:
+    """Ask of an order what a plan and a report ask."""
+    num = order.num_units(0)
+    order.take(0, 0, min(num, 3))
+    order.offsets(1, num - 1, num)
+    order.locate(0, [0])
+    order.group_of([0])
+    ip.Plan(order, batch_size=2).to_json()
 
 
 def questions(order: ip.Order) -> Iterator[Call]:

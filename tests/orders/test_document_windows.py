@@ -212,6 +212,15 @@ def test_far(fields: Documents) -> None:
             assert p in found
 
 
+def test_a_document_of_more_windows_than_can_be_listed() -> None:
+    """The first of them is found without listing the others."""
+    order = ip.DocumentWindows([2**40, 1, 2**35], 4, seed=1)
+    far, near = order.locate(3, [2, 0]).tolist()
+    found, offsets = order.take(3, 0, far + 1), order.offsets(3, 0, far + 1)
+    assert offsets[near] == np.flatnonzero(found == 0)[0]
+    assert offsets[far] <= np.flatnonzero(found == 2)[0] < offsets[far + 1]
+
+
 def test_a_window_of_many_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn a few pieces at a time, whatever a window has: the same."""
     fields = Documents((1,) * 300 + (90,) * 5 + (1,) * 100, 70, 5, 16, 1)

@@ -118,6 +118,11 @@ CASES: list[Case] = [
         f"path must be that of shards; got '*.parquet'; {NONE}",
     ),
     (
+        "a path that is longer than names may be",
+        lambda: ip.shard_sizes("x" * 300),
+        f"{'x' * 300} must be readable; got 'File name too long'; check the path",
+    ),
+    (
         "a format that cannot be told",
         lambda: (written("a.tar"), ip.shard_sizes("*.tar")),
         "the name of a shard must be one that ends in .parquet, .pq, .parq, .arrow, .arrows, "
