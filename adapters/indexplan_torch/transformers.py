@@ -25,6 +25,7 @@ from indexplan_torch.versions import lacking, private
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
 _STATE = "trainer_state.json"
 _TESTED = "5.23"
+_EVALUATIONS = ("evaluation_loop", "prediction_loop")  # of which versions before 5 have the latter
 # what _Kept changes of a trainer
 _CHANGED = (
     "_inner_training_loop",
@@ -229,7 +230,7 @@ def _of_other_world(args: Any, checkpoint: str) -> bool:
 
 
 def refuse_counting(feed: Feed, frame: FrameType) -> None:
-    """Refuse to resume a training without KeepState where that would read other data.
+    """Refuse what would read other data: some resumes without KeepState, evaluations of a part.
 
     Parameters
     ----------
@@ -241,8 +242,10 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
     trainer: Any = frame.f_locals.get("self")
     counts = "set_initial_training_values"
     asked_by = frame.f_code.co_name
+    if asked_by in _EVALUATIONS:
+        _check_whole(feed)
     if asked_by != counts and hasattr(trainer, counts):
-        return  # an evaluation, say
+        return
     caller: FrameType | None = frame
     while caller is not None and "resume_from_checkpoint" not in caller.f_locals:
         caller = caller.f_back
@@ -253,6 +256,16 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
     if saved is not None and not isinstance(trainer, _Kept):
         private("transformers", trainer, counts)
         _counted(feed, trainer.args, saved, str(checkpoint))
+
+
+def _check_whole(feed: Feed) -> None:
+    """Raise if an evaluation would read only a part of the data."""
+    if feed.plan.sub_epochs > 1:
+        raise IndexPlanError(
+            "an evaluation's plan must have sub_epochs=1 under transformers.Trainer, as each "
+            f"evaluation is one pass; got sub_epochs={feed.plan.sub_epochs}; use "
+            "plan.replace(sub_epochs=1)"
+        )
 
 
 def refuse_ahead(feed: Feed, frame: FrameType) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
@@ -91,6 +93,33 @@ def runs(folder: str, num_workers: int) -> dict[str, Any]:
     metrics = [fit.evaluate() for _ in range(2)]
     seen["evaluated"] = [[each["eval_read"], each["eval_labels"]] for each in metrics]
     return seen
+
+
+def test_an_evaluation_of_a_part_is_refused(tmp_path: Any) -> None:
+    """A plan of several sub-epochs would evaluate another part of the data each time."""
+    import torch
+    import transformers
+
+    from indexplan_torch import PlanLoader
+
+    class Trainer(transformers.Trainer):
+        """Evaluates what it is given as it is."""
+
+        def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+            return eval_dataset
+
+        get_test_dataloader = get_eval_dataloader
+
+    arguments = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    trainer = Trainer(model=torch.nn.Linear(1, 1), args=arguments)
+    loader = PlanLoader(Numbers(), PLAN.replace(sub_epochs=2))
+    for ask in (trainer.evaluate, trainer.predict):
+        with pytest.raises(ip.IndexPlanError) as error:
+            ask(loader)
+        assert str(error.value) == (
+            "an evaluation's plan must have sub_epochs=1 under transformers.Trainer, as each "
+            "evaluation is one pass; got sub_epochs=2; use plan.replace(sub_epochs=1)"
+        )
 
 
 def every(folder: str) -> dict[str, Any]:

@@ -146,6 +146,12 @@ def rows_for_trainer() -> None:
     train(rows, model=GPT2Model(GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=1)))
 
 
+def evaluated_by_halves() -> None:
+    """Evaluate with a plan of two sub-epochs."""
+    halves = OPEN.replace(sub_epochs=2)
+    trainer().evaluation_loop(PlanLoader(range(10), halves, rank=0, world_size=1), "Evaluation")
+
+
 def on_ray() -> None:
     """Prepare a loader of another kind."""
     import indexplan_torch.ray
@@ -224,6 +230,12 @@ CASES: list[Case] = [
         "collate_fn must return rows with a batch axis under transformers.Trainer, which passes "
         "them to the model; got join; use collate_fn=indexplan_torch.join_causal, or a function "
         "of your own",
+    ),
+    (
+        "an evaluation of a part of the data under Trainer",
+        evaluated_by_halves,
+        "an evaluation's plan must have sub_epochs=1 under transformers.Trainer, as each "
+        "evaluation is one pass; got sub_epochs=2; use plan.replace(sub_epochs=1)",
     ),
     (
         "another loader for Ray",
