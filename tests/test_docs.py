@@ -172,7 +172,7 @@ def printed_by_shell(code: str) -> str:
         text=True,
         check=False,
     )
-    # torchrun's agents wait for each other in the store of the first, which may be the first to end.
+    # torchrun's agents wait for each other in the store of the first, which may end first.
     lost = "Error waiting on exit barrier"
     said = "" if "--nnodes" in code and lost in done.stderr else done.stderr
     assert (0, "") == (done.returncode, said)
