@@ -1,10 +1,10 @@
 """Passes that the loop leaves in the middle, so that no trainer cuts one in silence.
 
-If a later pass follows, the rest of the pass that was left is never read: an error. If the same
-pass starts again, nothing is lost, but some samples are read twice: a warning, unless `set_epoch`
-named the pass. A single batch may be drawn to look at the data, as trainers and people do: no more
-than a warning, and only if a later pass follows. `partial=True` says that passes are left on
-purpose, and turns all of this off.
+If a later pass follows, the rest of the pass that was left is never read: an error, after a resume
+in the middle of that pass too. If the same pass starts again, nothing is lost, but some samples are
+read twice: a warning, unless `set_epoch` named the pass. A single batch may be drawn to look at the
+data, as trainers and people do: no more than a warning, and only if a later pass follows.
+`partial=True` says that passes are left on purpose, and turns all of this off.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 from indexplan import IndexPlanError
 
 _CURE = "under Lightning use RefreshStepCounts()"
-_REFRESHED = (
-    "under Lightning combine loaders by mode 'max_size', which reads the longest whole, and go on "
-    "with a training that max_steps ended by ckpt_path"
+_INSIDE = (
+    "resume from a checkpoint that ModelCheckpoint(every_n_train_steps=...) saved in that epoch"
 )
+_WHOLE = "combine loaders by mode 'max_size', which reads the longest whole"
+_REFRESHED = f"under Lightning {_WHOLE}, or {_INSIDE}"
 
 
 class Cuts:
@@ -37,54 +38,70 @@ class Cuts:
         self.named = False  # whether a pass was named since the last one began
         self._warned = False
 
-    def check(self, left: Any, left_at: Any, number: int, at: Any) -> None:
+    def check(self, left: Any, number: int, sub_epochs: int) -> None:
         """Refuse to go on with pass `number` if the pass that the loop has left would lose samples.
 
         Parameters
         ----------
         left : Pass or None
             The pass that the loop was in.
-        left_at, at : (int, int)
-            (epoch, sub_epoch) of that pass, and of the one that comes.
         number : int
             Of the pass that comes.
+        sub_epochs : int
+            The plan's.
         """
-        if left is not None and number > left.number and self._received(left) > 1:
-            raise IndexPlanError(
-                "a pass must be read whole before a later one begins; got "
-                f"{self._received(left)} of {left.stop - left.first} steps of epoch "
-                f"{left_at[0]}, sub-epoch {left_at[1]}, and then epoch {at[0]}, sub-epoch {at[1]}; "
-                f"{_REFRESHED if self.refreshed else _CURE}, or pass partial=True if passes are "
-                "left on purpose"
-            )
+        if left is None or number <= left.number or self._received(left, before=True) <= 1:
+            return
+        got, cure = "", _REFRESHED if self.refreshed else _CURE
+        if left.step == left.first:  # all of it before a resume
+            got, cure = "a resume after ", f"read that pass first, by set_epoch({left.number})"
+            if self.refreshed:  # Lightning says itself which pass it goes on with
+                cure = f"under Lightning {_INSIDE}"
+        raise IndexPlanError(
+            f"a pass must be read whole before a later one begins; got {got}{left.step} of "
+            f"{left.stop} steps of {place_of(left.number, sub_epochs)}, and then "
+            f"{place_of(number, sub_epochs)}; {cure}, or pass partial=True if passes are left on "
+            "purpose"
+        )
 
-    def begin(self, left: Any, left_at: Any, number: int, at: Any) -> None:
+    def begin(self, left: Any, number: int, sub_epochs: int) -> None:
         """Check that pass `number` may begin, and warn if it starts again."""
-        self.check(left, left_at, number, at)
+        self.check(left, number, sub_epochs)
         named, self.named = self.named, False
-        if left is None or self._warned or not self._received(left):
+        if left is None or self._warned:
             return
         again = number == left.number and not named and self._received(left) > 1
-        if again or number > left.number:
+        if again or (number > left.number and self._received(left, before=True)):
             self._warned = True  # one warning is enough
+            steps = f"{left.step} of {left.stop}"
             what, cure = "and the rest is never read", "read each pass to its end"
             if again:
+                steps = f"{left.step - left.first} of {left.stop - left.first}"
                 what = "and starts again from the first"
                 cure = "name the pass that comes next with set_epoch"
             warnings.warn(
-                f"epoch {left_at[0]}, sub-epoch {left_at[1]}: the loop received "
-                f"{self._received(left)} of {left.stop - left.first} steps, {what}; {cure}, or "
-                "pass partial=True if this is intended",
+                f"{place_of(left.number, sub_epochs)}: the loop received {steps} steps, {what}; "
+                f"{cure}, or pass partial=True if this is intended",
                 stacklevel=4,
             )
 
-    def _received(self, left: Any) -> int:
+    def _received(self, left: Any, *, before: bool = False) -> int:
         """Return how many steps were received of a pass that was left in the middle; else 0.
+
+        With `before`, those that the run received before a resume count too.
 
         A sampler only knows what was drawn: a pass drawn to its end counts as read.
         """
         meant = self.partial or self.limited
-        return 0 if meant or left.step + left.ahead >= left.stop else left.step - left.first
+        if meant or left.step + left.ahead >= left.stop:
+            return 0
+        return int(left.step if before else left.step - left.first)
+
+
+def place_of(number: int, sub_epochs: int) -> str:
+    """Return a pass's epoch and sub-epoch in words."""
+    epoch, sub_epoch = divmod(number, sub_epochs)
+    return f"epoch {epoch}, sub-epoch {sub_epoch}"
 
 
 def check_received(begun: Any, step: int, *, ended: bool = False) -> None:

@@ -17,7 +17,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import count, flag, integer, shown
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
-from indexplan_torch.cuts import Cuts
+from indexplan_torch.cuts import Cuts, place_of
 from indexplan_torch.items import Form, asked
 from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
 
@@ -93,6 +93,7 @@ class Feed:
         self.rank, self.world_size = rank, world_size
         self.number = self._number(plan.start)
         self.current: Pass | None = None
+        self._resumes = bool(plan.start.step)  # in the middle of a pass that is not yet read on
         self.handed: Pass | None = None  # begun and counted by a loader, for its sampler to draw
         self.opened: Callable[[], Any] | None = None  # the newest iterator of a sampler, if alive
         self.pinned = False
@@ -175,6 +176,7 @@ class Feed:
         if not self.pinned:
             self.number = number
             if self.current is not None and self.current.finished:
+                self._resumes &= self.over(self.current.number)
                 self.current = None  # a finished pass that is asked for again is read again
 
     def set_epoch_from_trainer(self, number: int) -> None:
@@ -205,14 +207,13 @@ class Feed:
             If a rank would get an empty batch in it, which datasets and models do not take; if an
             earlier pass was left in the middle; or if ranks have different plans.
         """
-        left = self.current
         if self._once_more and self.coming > self.number:
             self._once_more = False
             self.current = Pass(self.number, 0, 0)
             return self.current
         self.number = self.coming if number is None else number
-        left_at = None if left is None else self._place(left.number)
-        self.cuts.begin(left, left_at, self.number, self._place(self.number))
+        self.cuts.begin(self._left(), self.number, self.plan.sub_epochs)
+        self._resumes &= self.number <= self._number(self.plan.start)
         self._asked = self._overruled = None
         if self.over(self.number):
             self.current = Pass(self.number, 0, 0)
@@ -221,15 +222,22 @@ class Feed:
         self._compare(plan)
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
-            epoch, sub_epoch = self.where
             raise IndexPlanError(
                 f"each step must hold a unit for every rank; got steps of fewer than world_size="
-                f"{plan.world_size} units in epoch {epoch}, sub-epoch {sub_epoch}, under "
+                f"{plan.world_size} units in {place_of(self.number, plan.sub_epochs)}, under "
                 f"remainder={plan.remainder!r}; use a larger batch size, remainder='carry', 'pad' "
                 "or 'drop', or fewer ranks"
             )
         self.current = Pass(self.number, plan.first_step(*self.where), plan.num_steps(*self.where))
         return self.current
+
+    def _left(self) -> Pass | None:
+        """Return the pass that the loop is in, or goes on with after a resume."""
+        current, start = self.current, self.plan.start
+        if not self._resumes or (current is not None and not self.over(current.number)):
+            return current
+        stop = self.running()[0].num_steps(start.epoch, start.sub_epoch)
+        return Pass(self._number(start), start.step, stop)
 
     @property
     def coming(self) -> int:
@@ -328,12 +336,10 @@ class Feed:
         IndexPlanError
             If an earlier pass was left in the middle, so that its rest would never be read.
         """
-        left = self.current
-        if left is not None and standing is None:
-            places = self._place(left.number), self._place(self.number)
-            self.cuts.check(left, places[0], self.number, places[1])
-        if standing is None and drawn:
-            standing = self._unbegun()
+        if standing is None:
+            standing = self._unbegun() if drawn else None
+            number = self.number if standing is None else standing
+            self.cuts.check(self._left(), number, self.plan.sub_epochs)
         if standing is None:
             standing = self._standing()
             if not drawn:
@@ -383,6 +389,7 @@ class Feed:
         self.plan = self.given.resume(cursor)
         self.number = self._number(cursor)
         self.current = None
+        self._resumes = bool(cursor.step)
         self._saved_in = saved_in
         self._once_more = False
         self._asked, self._overruled = None, self._asked or self._overruled
@@ -391,9 +398,9 @@ class Feed:
         """Load a state when the loop begins, as torchdata does; a pass set before stays set."""
         asked = self._asked or self._overruled
         self.load_state_dict(state)
+        self._resumes = False  # first_after_load says what is read first
         if asked is not None:
-            method, number = asked
-            getattr(self, method)(number)
+            getattr(self, asked[0])(asked[1])
 
     def first_after_load(self) -> int | None:
         """Return the pass that torchdata has to read to its end before the one that is set.

@@ -90,6 +90,48 @@ def test_a_state_after_a_cut_is_an_error(make: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("make", [loader_of, sampler_of])
+@pytest.mark.parametrize("resume", ["state", "plan"])
+def test_a_pass_that_a_resume_skips_is_an_error(make: Callable[..., Any], resume: str) -> None:
+    """What is left of the pass that a run was saved in is read before a later one begins."""
+    saved = make(PLAN)
+    saved.set_epoch(1)
+    read(saved, 2)
+    if resume == "plan":
+        samples = make(PLAN.resume(ip.Cursor.from_dict(saved.state_dict()["cursor"])))
+    else:
+        samples = make(PLAN)
+        samples.load_state_dict(saved.state_dict())
+    samples.set_epoch(2)
+    message = (
+        "a pass must be read whole before a later one begins; got a resume after 2 of 4 steps of "
+        "epoch 0, sub-epoch 1, and then epoch 0, sub-epoch 2; read that pass first, by "
+        "set_epoch(1), or pass partial=True if passes are left on purpose"
+    )
+    for go_on in (samples.state_dict, lambda: read(samples)):
+        with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+            go_on()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number, start in ((0, 4), (1, 2), (2, 0)):  # the first is read already
+            samples.set_epoch(number)
+            assert of_plan(PLAN, number)[start:] == read(samples)
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+def test_a_pass_that_is_left_after_a_resume_is_an_error(make: Callable[..., Any]) -> None:
+    """The steps before a resume and those after it are of one pass, which is left all the same."""
+    saved = make(PLAN)
+    saved.set_epoch(1)
+    read(saved, 1)
+    samples = make(PLAN)
+    samples.load_state_dict(saved.state_dict())
+    read(samples, 1)
+    samples.set_epoch(2)
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4))}$"):
+        read(samples)
+
+
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
 def test_passes_that_are_left_on_purpose_say_so(make: Callable[..., Any]) -> None:
     """With partial=True passes may be left, begun again and followed by others, without a word."""
     samples = make(PLAN, partial=True)

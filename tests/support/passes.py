@@ -29,7 +29,7 @@ class Reading:
 
     @property
     def received(self) -> int:
-        """How many steps the loop has received."""
+        """How many steps the loop has received since it began."""
         return self.step - self.first
 
 
@@ -37,12 +37,11 @@ class Reading:
 class Saved:
     """What a state has to hold: a cursor, and the pass that the loop stood in.
 
-    torchdata's also knows whether the loop had `received` all of that pass, and `seen_its_end`.
+    torchdata's also knows whether the loop had `seen_its_end`.
     """
 
     cursor: ip.Cursor
     number: int
-    received: bool = False
     seen_its_end: bool = False
 
 
@@ -61,6 +60,7 @@ class Loop:
         self.rank = rank
         self.set = 0
         self.now: Reading | None = None
+        self.stood: Reading | None = None  # in a pass when a state was saved, until it is read on
         self.read_before = range(0)  # passes of which nothing is left
         self.named = False  # whether a pass was named since the last began
         self.warned = False
@@ -71,6 +71,8 @@ class Loop:
         """A pass is named."""
         self.set, self.named = number, True
         if self.now is not None and self.now.whole:
+            if self.now.number not in self.read_before:
+                self.stood = None
             self.now = None
 
     def load(self, saved: Saved) -> None:
@@ -80,7 +82,9 @@ class Loop:
         stood_in = start if saved.cursor.step else min(saved.number, start - 1)
         first = stood_in - stood_in % self.plan.sub_epochs
         self.read_before = range(first, start)
-        self.set, self.now = start, None
+        self.set, self.now, self.stood = start, None, None
+        if step := self.plan.start.step:
+            self.stood = Reading(start, step, step, self.plan.num_steps(*self.place(start)))
 
     def forget(self) -> None:
         """What was received was only looked at."""
@@ -129,18 +133,25 @@ class Loop:
         past = self.now is not None and self.now.number == self.set and self.now.whole
         return self.set + past
 
+    @property
+    def left(self) -> Reading | None:
+        """The pass that the loop is in, or stands in since a state was loaded."""
+        if self.now is None or self.now.number in self.read_before:
+            return self.stood
+        return self.now
+
     def loses(self, number: int) -> bool:
         """Whether the rest of the pass that the loop is in would never be read."""
-        now = self.now
-        return now is not None and not now.whole and now.received > 1 and number > now.number
+        left = self.left
+        return left is not None and not left.whole and left.step > 1 and number > left.number
 
     def warns(self, number: int) -> bool:
         """Whether to warn at a pass, as samples are read twice, or lost after a look at one."""
-        now = self.now
-        if now is None or now.whole or not now.received or self.warned:
+        left = self.left
+        if left is None or left.whole or self.warned:
             return False
-        again = number == now.number and not self.named and now.received > 1
-        return again or number > now.number
+        again = number == left.number and not self.named and left.received > 1
+        return again or (number > left.number and left.step > 0)
 
     def begin(self) -> list[Any] | None:
         """Begin the next pass, and return what it gives; None where that has to be refused."""
@@ -150,6 +161,8 @@ class Loop:
         self.warned |= self.warns(number)
         self.named = False
         self.set = number
+        if self.stood is not None and number > self.stood.number:
+            self.stood = None
         if self.gone(number) or self.leaves_a_rank_out(number):
             return None
         batches = self.batches(number)
@@ -208,10 +221,15 @@ class LoopOverTorchdata(Loop):
         self.pending = saved
         self.now, self.opened = None, False
 
+    def load_now(self, saved: Saved) -> None:
+        """A state is loaded, the rest of which is read before another pass."""
+        super().load(saved)
+        self.stood = None
+
     def open(self) -> None:
         """An iterator is asked for; that of a loaded state may be thrown away for it."""
         if self.opened and self.pending is not None:
-            super().load(self.pending)
+            self.load_now(self.pending)
             self.pending = None
             if self.asked is not None:
                 self.set = self.asked
@@ -223,11 +241,14 @@ class LoopOverTorchdata(Loop):
         self.pending = self.asked = self.then = None
         self.opened = self.seen_its_end = False
         if saved is None:
+            if self.loses(self.next):
+                self.asked = asked
             return super().begin()
-        super().load(saved)
-        if saved.received and not saved.seen_its_end and asked is None:
-            return []  # of that pass, of which nothing is left
-        if asked is not None and (saved.received or asked <= self.set):
+        self.load_now(saved)
+        nothing_left = saved.number < self.start  # of the pass that the loop stood in
+        if nothing_left and not saved.seen_its_end and asked is None:
+            return []
+        if asked is not None and (nothing_left or asked <= self.set):
             self.set = asked
         elif asked is not None:
             self.then = asked  # in the same loop, after what is left of the other
@@ -237,16 +258,25 @@ class LoopOverTorchdata(Loop):
     def receive(self, num_steps: int) -> None:
         """The loop has received steps, of one pass and perhaps of another after it."""
         for _ in range(num_steps):
-            if self.then is not None and self.now is not None and self.now.whole:
-                number, self.then = self.then, None
-                self.now = Reading(number, 0, 0, len(self.batches(number)))
-                self.set = number if self.asked is None else self.asked
+            self.go_on()
             super().receive(1)
+
+    def go_on(self) -> None:
+        """Go on with the pass that follows in the same loop, if the one before it is read."""
+        if self.then is not None and self.now is not None and self.now.whole:
+            number, self.then = self.then, None
+            self.now = Reading(number, 0, 0, len(self.batches(number)))
+            self.set = number if self.asked is None else self.asked
+            self.stood = None
+
+    def end(self) -> None:
+        """The loop has seen its end."""
+        self.go_on()
+        self.seen_its_end = True
 
     def saved(self, *, opened: bool = False) -> Saved | None:
         """Where the loop stands; None where that has to be refused."""
         if self.pending is not None:
             return self.pending
         saved = super().saved(opened=opened)
-        received = self.now is not None and self.now.whole and not opened
-        return saved and replace(saved, received=received, seen_its_end=self.seen_its_end)
+        return saved and replace(saved, seen_its_end=self.seen_its_end and not opened)

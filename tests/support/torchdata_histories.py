@@ -39,7 +39,7 @@ class TorchdataHistories(Histories):
     def at_end(self) -> None:
         """The loop has seen the end of its pass."""
         super().at_end()
-        self.model.seen_its_end = True
+        self.model.end()
 
     @rule()
     def it_is_asked_for_batches(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
@@ -33,16 +34,18 @@ def of_plan(plan: ip.Plan, *numbers: int) -> list[list[list[int]]]:
 
 
 class Model(pl.LightningModule):
-    """A model that keeps what it is validated with."""
+    """A model that keeps what it is trained and validated with."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(1, 1)
+        self.trained: list[Any] = []
         self.looks: list[Any] = []
         self.validated: list[Any] = []
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         batch = batch[0] if isinstance(batch, list | tuple) else batch
+        self.trained.append(batch.tolist())
         return self.layer(batch[:, None].float()).mean()
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
@@ -84,8 +87,9 @@ def test_a_validation_of_half_the_data_is_refused() -> None:
 CUT = (
     "a pass must be read whole before a later one begins; got 2 of 4 steps of epoch 0, sub-epoch "
     "0, and then epoch 1, sub-epoch 0; under Lightning combine loaders by mode 'max_size', which "
-    "reads the longest whole, and go on with a training that max_steps ended by ckpt_path, or pass "
-    "partial=True if passes are left on purpose"
+    "reads the longest whole, or resume from a checkpoint that "
+    "ModelCheckpoint(every_n_train_steps=...) saved in that epoch, or pass partial=True if passes "
+    "are left on purpose"
 )
 
 
@@ -102,12 +106,43 @@ def test_a_shorter_loader_that_cuts_a_longer_one_is_told_of() -> None:
 
 
 def test_a_second_fit_after_max_steps_is_told_of() -> None:
-    """Lightning would go on with the next epoch; with the checkpoint it goes on in this one."""
+    """Lightning would go on with the next epoch."""
     model, loader, fit = Model(), loader_of(PLAN), trainer(max_steps=2)
     fit.fit(model, loader)
     fit.fit_loop.epoch_loop.max_steps = 6
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT)}$"):
         fit.fit(model, loader)
+
+
+def test_a_resume_after_max_steps_loses_nothing(tmp_path: Path) -> None:
+    """From a checkpoint of the end, Lightning would go on with the next epoch too."""
+    saves = pl.callbacks.ModelCheckpoint(tmp_path, filename="inside", every_n_train_steps=2)
+    options = {"callbacks": [RefreshStepCounts(), saves], "enable_checkpointing": True}
+    fit = trainer(max_steps=2, **options)
+    fit.fit(Model(), loader_of(PLAN))
+    fit.save_checkpoint(tmp_path / "after.ckpt")
+    message = (
+        "a pass must be read whole before a later one begins; got a resume after 2 of 4 steps of "
+        "epoch 0, sub-epoch 0, and then epoch 1, sub-epoch 0; under Lightning resume from a "
+        "checkpoint that ModelCheckpoint(every_n_train_steps=...) saved in that epoch, or pass "
+        "partial=True if passes are left on purpose"
+    )
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        trainer(max_steps=6).fit(Model(), loader_of(PLAN), ckpt_path=tmp_path / "after.ckpt")
+    model = Model()
+    trainer(max_steps=6).fit(model, loader_of(PLAN), ckpt_path=tmp_path / "inside.ckpt")
+    assert of_plan(PLAN, 0)[0][2:] + of_plan(PLAN, 1)[0][:2] == model.trained
+
+
+def test_a_resume_after_limited_epochs_goes_on(tmp_path: Path) -> None:
+    """What `limit_train_batches` leaves of an epoch is left on purpose, at a resume too."""
+    fit = trainer(max_epochs=1, limit_train_batches=2)
+    fit.fit(Model(), loader_of(PLAN))
+    fit.save_checkpoint(tmp_path / "end.ckpt")
+    model = Model()
+    again = trainer(max_epochs=2, limit_train_batches=2)
+    again.fit(model, loader_of(PLAN), ckpt_path=tmp_path / "end.ckpt")
+    assert of_plan(PLAN, 1)[0][:2] == model.trained
 
 
 def test_the_callback_is_added_without_a_word(caplog: pytest.LogCaptureFixture) -> None:

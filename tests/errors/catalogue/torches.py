@@ -84,6 +84,13 @@ def next_after_a_cut() -> None:
     first(left)
 
 
+def next_after_a_resume() -> None:
+    """Go on with the pass after the one that a state was saved in."""
+    resumed = loader(plan=OPEN.resume(OPEN.replace(world_size=1).cursor(0, step=2)))
+    resumed.set_epoch(1)
+    first(resumed)
+
+
 def no_rank() -> None:
     """Ask for a rank of a running world that tells none."""
     with patch.dict("os.environ", WORLD_SIZE="2"):
@@ -334,6 +341,13 @@ CASES: list[Case] = [
         "a pass must be read whole before a later one begins; got 2 of 5 steps of epoch 0, "
         "sub-epoch 0, and then epoch 1, sub-epoch 0; under Lightning use RefreshStepCounts(), or "
         "pass partial=True if passes are left on purpose",
+    ),
+    (
+        "a pass that a resume skips",
+        next_after_a_resume,
+        "a pass must be read whole before a later one begins; got a resume after 2 of 5 steps of "
+        "epoch 0, sub-epoch 0, and then epoch 1, sub-epoch 0; read that pass first, by "
+        "set_epoch(0), or pass partial=True if passes are left on purpose",
     ),
     (
         "batches that are dealt out again",
