@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,20 @@ def test_a_stage_reads_its_bins_equally(
             members = [mine[s] for s in range(n) if bin_of[s] == bin_of[sample]]
             assert mine[sample] == min(members)
             mine[sample] += 1
+
+
+@given(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1)
+    | st.lists(st.integers(-2, 2), min_size=1)
+    | st.lists(st.integers(0, 2**32 - 1), min_size=1).map(lambda each: np.array(each, np.uint32))
+    | st.lists(st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0]), min_size=1)
+)
+def test_equals_stay_in_turn(difficulty: Any) -> None:
+    """Whatever the numbers are: as a stable sort leaves them."""
+    order = ip.curriculum(difficulty, [(0, 1)], num_bins=1, epoch_size=1)
+    kept = order.indices
+    assert isinstance(kept, ip.Column)
+    assert np.argsort(np.asarray(difficulty), kind="stable").tolist() == kept.array.tolist()
 
 
 def test_known_answers() -> None:
