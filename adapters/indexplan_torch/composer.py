@@ -26,7 +26,7 @@ from indexplan_torch.versions import private
 class KeepState(Callback):  # type: ignore[misc,unused-ignore]
     """Saves a PlanLoader's state in Composer's checkpoints: `Trainer(callbacks=[KeepState()])`.
 
-    A resumed run goes on where the loop stood, under any world size, batch size and number of
+    A resumed run continues where the loop stood, under any world size, batch size and number of
     workers, without drawing again what was read before. Passes that are longer or shorter than the
     first are read whole. Every evaluation reads the same epoch in the same order.
     """

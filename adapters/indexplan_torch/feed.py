@@ -430,7 +430,7 @@ class Feed:
             )
 
     def forget(self) -> None:
-        """Forget the pass that the loop is in, of which a trainer has only looked at batches."""
+        """Forget the current pass, as a trainer has only looked at some of its batches."""
         self.current = None
 
     def pin(self) -> Feed:

@@ -20,7 +20,7 @@ Runs = tuple[Any, Any]  # where each run of samples ends, and which dataset has 
 
 
 def check_sources(dataset: Any, order: Order) -> None:
-    """Refuse datasets of which one has only a part of a source, and a part of another.
+    """Refuse a dataset that has only a part of one source, and a part of another.
 
     Datasets inside `ConcatDataset`, `Subset` and `StackDataset` are seen, at any depth. A dataset
     may hold several sources, and a source several datasets. Datasets of equal sizes that changed

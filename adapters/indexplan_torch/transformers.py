@@ -25,7 +25,7 @@ from indexplan_torch.versions import lacking, private
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
 _STATE = "trainer_state.json"
 _TESTED = "5.23"
-_EVALUATIONS = ("evaluation_loop", "prediction_loop")  # of which versions before 5 have the latter
+_EVALUATIONS = ("evaluation_loop", "prediction_loop")  # the latter only before version 5
 # what _Kept changes of a trainer
 _CHANGED = (
     "_inner_training_loop",
@@ -40,7 +40,7 @@ _CHANGED = (
 class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """Saves a PlanLoader's state in checkpoints: `trainer.add_callback(KeepState(trainer))`.
 
-    A resumed run goes on where the loop stood, under any world size, batch size, accumulation and
+    A resumed run continues where the loop stood, under any world size, batch size, accumulation and
     number of workers. Every pass has as many updates as the plan's steps make, so that schedules
     and unequal sub-epochs work, and `num_train_epochs` ends with the last of them. In
     `compute_loss` and `training_step`, `loader.step_size`, `step_total`, `groups`, `shares` and
@@ -85,7 +85,7 @@ class _Kept:
     state: Any
     _plan_loader: PlanLoader
     _plan_checkpoint: str | None = None
-    _plan_first = 0  # the pass that the training goes on with
+    _plan_first = 0  # the pass that the training continues with
 
     def _inner_training_loop(
         self, *args: Any, resume_from_checkpoint: str | None = None, **kwargs: Any
@@ -146,7 +146,7 @@ class _Kept:
         return stop, done + sum(updates)
 
     def _init_training_state(self, *args: Any, **kwargs: Any) -> tuple[int, int]:
-        """Start with the pass that goes on, and skip nothing in it."""
+        """Start with the pass to continue, and skip nothing in it."""
         super()._init_training_state(*args, **kwargs)  # type: ignore[misc]
         return self._plan_first, 0
 

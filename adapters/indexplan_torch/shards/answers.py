@@ -13,7 +13,7 @@ NOTED = "indexplan"  # where botocore keeps what a request asks for, until its a
 
 
 class AnswerError(Exception):
-    """An answer of other bytes than were asked for; the message says of which."""
+    """An answer with other bytes than were asked for; the message says which."""
 
 
 def watch(store: Any, etag: Callable[[str], str]) -> None:
