@@ -1,4 +1,4 @@
-"""Key words: everything random is hashed from (seed, purpose, epoch); seeds are never added."""
+"""Key words: everything random is hashed from (seed, purpose, epoch, size), never added up."""
 
 from __future__ import annotations
 
@@ -48,8 +48,13 @@ def check_epochs(epochs: Any) -> list[int]:
 
 
 @lru_cache(maxsize=1024)  # SeedSequence takes longer than a batch does
-def key_words(seed: int, purpose: int, epoch: int, count: int) -> NDArray[np.uint32]:
-    """Return the key words of one purpose in one epoch.
+def key_words(
+    seed: int, purpose: int, epoch: int, count: int, size: int | None
+) -> NDArray[np.uint32]:
+    """Return the key words of one purpose in one epoch of an order of some size.
+
+    Without the size, shuffles of nearly one size would be nearly one permutation. None is for a
+    mixture alone, whose size changes where sources are added to a run.
 
     Returns
     -------
@@ -57,7 +62,8 @@ def key_words(seed: int, purpose: int, epoch: int, count: int) -> NDArray[np.uin
         uint32, shape (count,), read-only, from `numpy.random.SeedSequence`, whose output NumPy
         guarantees across versions (NEP 19).
     """
-    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, epoch))
+    numbers = (purpose, epoch) if size is None else (purpose, epoch, size)
+    sequence = np.random.SeedSequence(seed, spawn_key=numbers)
     words = sequence.generate_state(count).astype(np.uint32, copy=False)
     words.flags.writeable = False
     return words

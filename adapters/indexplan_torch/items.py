@@ -28,7 +28,7 @@ class Piece(NamedTuple):
     --------
     >>> import indexplan as ip
     >>> from indexplan_torch import PlanBatchSampler
-    >>> plan = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], length=10), batch_size=1)
+    >>> plan = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], length=10, seed=1), batch_size=1)
     >>> next(iter(PlanBatchSampler(plan, rank=1, world_size=2)))
     [[Piece(sample=0, start=0, stop=5), Piece(sample=2, start=0, stop=6)]]
     """

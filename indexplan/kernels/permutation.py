@@ -133,7 +133,7 @@ def permute_epochs(
         cipher = cipher_of(U64(sizes[j]), np.empty(2 * rounds_of(sizes[j]), U64))
         done = begins[j]
         for i in range(parts[j], parts[j + 1]):
-            words_of(pool, factor, U64(epochs[i]), mixed, cipher[4])
+            words_of(pool, factor, U64(epochs[i]), U64(sizes[j]), mixed, cipher[4])
             a, b = cuts[i], cuts[i + 1]
             done += _permute(left, right, cipher, starts[a:b], stops[a:b], out[done:])
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 POOL = 4  # words, each below 2**32
 SHIFT = U64(16)
+WORD = U64(32)
 INIT_A, MULT_A = U64(0x43B0D7E5), U64(0x931E8875)  # NumPy's names and numbers
 INIT_B, MULT_B = U64(0x8B51F9DD), U64(0x58F38DED)
 MIX_MULT_L, MIX_MULT_R = U64(0xCA01F9DD), U64(0x4973F715)
@@ -70,10 +71,14 @@ def pool_of(seed: UInt32s, purpose: int, pool: UInt64s) -> U64:
 
 
 @helper
-def words_of(pool: UInt64s, factor: U64, epoch: U64, mixed: UInt64s, words: UInt64s) -> None:
-    """Write the key words of an epoch; `mixed`, a pool too, is overwritten."""
+def words_of(
+    pool: UInt64s, factor: U64, epoch: U64, size: U64, mixed: UInt64s, words: UInt64s
+) -> None:
+    """Write the key words of an epoch of an order's size; `mixed`, a pool too, is overwritten."""
     mixed[:] = pool
-    _absorb(mixed, epoch, factor)
+    factor = _absorb(mixed, size & LOW, _absorb(mixed, epoch, factor))
+    if size > LOW:  # two words, the lower one first, as NumPy splits it
+        _absorb(mixed, size >> WORD, factor)
     factor = INIT_B
     for i in range(len(words)):
         words[i], factor = _hashmix(mixed[i % POOL], factor, MULT_B)

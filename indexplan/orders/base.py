@@ -6,7 +6,7 @@ import abc
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,10 +18,11 @@ from indexplan.once import once
 from indexplan.orders.columns import Column, as_array
 from indexplan.orders.fields import HasFields, field_names
 from indexplan.orders.traits import PLAIN, Traits
-from indexplan.seeds import check_epoch, check_seed
+from indexplan.seeds import check_epoch, check_seed, key_words
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
+Draws: TypeAlias = tuple[tuple[Any, ...], ...]  # of each: algorithm, size, seed
 
 NUM_SAMPLES_STOP = 2**63
 DEEPEST = 8  # levels of orders inside orders
@@ -51,9 +52,9 @@ class Order(HasFields, abc.ABC):
     >>> import indexplan as ip
     >>> order = ip.Shuffle(10, seed=3)
     >>> order.take(0, 2, 5)
-    array([1, 7, 5])
+    array([2, 9, 5])
     >>> order.locate(0, [7, 5])
-    array([3, 4])
+    array([8, 4])
     """
 
     algorithm: str
@@ -112,6 +113,19 @@ class Order(HasFields, abc.ABC):
         (3, 0)
         """
         return check_seed(getattr(self, "seed", 0))
+
+    @property
+    def _draws(self) -> Draws:
+        """What determines all that the order draws, orders inside it included; () if nothing.
+
+        Orders that share a member draw the same: a mixture of them would read them in step.
+        """
+        seed = getattr(self, "seed", None)
+        return () if seed is None else ((self.algorithm, self.num_samples, seed),)
+
+    def _key_words(self, purpose: int, epoch: int, count: int) -> NDArray[np.uint32]:
+        """Return the key words of what the order draws for one purpose in one epoch."""
+        return key_words(getattr(self, "seed", 0), purpose, epoch, count, self.num_samples)
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -375,7 +389,7 @@ class Order(HasFields, abc.ABC):
         >>> import indexplan as ip
         >>> order = ip.DocumentWindows([5, 3, 9, 4], length=10)
         >>> order.take(0, 0), order.spans(0, 0).tolist()
-        (array([2, 3, 1]), [[5, 9], [0, 4], [0, 3]])
+        (array([0, 2]), [[0, 5], [0, 6]])
         """
         epoch = check_epoch(epoch)
         runs = self._check_runs(epoch, starts, stops)

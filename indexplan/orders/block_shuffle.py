@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from indexplan.errors import integer
 from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.registry import register
-from indexplan.seeds import BLOCKS, WINDOWS, check_seed, key_words
+from indexplan.seeds import BLOCKS, WINDOWS, check_seed
 
 
 @register
@@ -43,7 +43,7 @@ class BlockShuffle(Order):
     --------
     >>> order = BlockShuffle(12, block_size=4, window=1, seed=1)
     >>> order.take(0, 0, 12) // 4  # the block of each sample: one block at a time
-    array([0, 0, 0, 0, 2, 2, 2, 2, 1, 1, 1, 1])
+    array([1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0])
     """
 
     num_samples: int
@@ -62,8 +62,8 @@ class BlockShuffle(Order):
         object.__setattr__(self, "seed", check_seed(self.seed))
 
     def _keys(self, epoch: int, num_rounds: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        blocks = key_words(self.seed, BLOCKS, epoch, 2 * num_rounds)
-        return blocks, key_words(self.seed, WINDOWS, epoch, 2)
+        blocks = self._key_words(BLOCKS, epoch, 2 * num_rounds)
+        return blocks, self._key_words(WINDOWS, epoch, 2)
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import block_permutation, feistel  # the first one imports numba

@@ -60,9 +60,9 @@ class ClassBalanced(ByClass):
     >>> labels = np.array([7, 7, 7, 7, 7, 7, 3, 3])
     >>> order = ClassBalanced(labels, seed=1)
     >>> labels[order.take(0, 0, 8)].tolist()
-    [7, 3, 3, 7, 7, 3, 7, 3]
+    [7, 3, 3, 7, 3, 7, 7, 3]
     >>> order.count(0, range(8))
-    array([1, 1, 1, 0, 1, 0, 2, 2])
+    array([1, 1, 1, 0, 0, 1, 2, 2])
     """
 
     labels: Column

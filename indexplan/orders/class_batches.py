@@ -17,7 +17,7 @@ from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.traits import Traits
-from indexplan.seeds import CLASS_NUMBERS, check_seed, key_words
+from indexplan.seeds import CLASS_NUMBERS, check_seed
 
 SHORT = ("error", "repeat", "leave_out")
 
@@ -63,9 +63,9 @@ class ClassBatches(ByClass):
     >>> order = ClassBatches(labels, classes=3, per_class=2, seed=1)
     >>> batch = order.take(0, 0)
     >>> batch
-    array([36, 12, 22, 34, 35, 23])
+    array([45, 27, 47, 11, 50, 14])
     >>> labels[batch].reshape(3, 2).tolist()
-    [[0, 0], [4, 4], [5, 5]]
+    [[3, 3], [5, 5], [2, 2]]
     """
 
     labels: Column
@@ -152,7 +152,7 @@ class ClassBatches(ByClass):
     def _class_words(self) -> NDArray[np.uint32]:
         from indexplan.kernels.feistel import num_rounds
 
-        return key_words(self.seed, CLASS_NUMBERS, 0, 2 * num_rounds(len(self._table.labels)))
+        return self._key_words(CLASS_NUMBERS, 0, 2 * num_rounds(len(self._table.labels)))
 
     def _left_out(self, rows: Int64 | int, things: Int64) -> Int64:
         """Return how many of the rows before each of some rows left out a thing."""

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from indexplan.errors import wrong
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.orders.layers import sorted_reads
 from indexplan.orders.streams import first_by_reading
-from indexplan.seeds import CLASS_ROWS, MEMBERS, check_epoch, key_words
+from indexplan.seeds import CLASS_ROWS, MEMBERS, check_epoch
 
 STREAM_STOP = 2**62  # reads of a run
 CHUNK = 2**14  # reads that are computed at a time
@@ -124,6 +124,11 @@ class ByClass(Order):
     _unit_size: int
     """Samples in a unit."""
 
+    @property
+    def _draws(self) -> Draws:
+        """What determines the draws: batches and balanced classes share their key words."""
+        return (("classes", self.num_samples, self.seed),)
+
     def _take_labels(self) -> None:
         """Check the labels, and take `num_samples` from them."""
         labels = Column.of(self.labels, INTEGERS, "labels")
@@ -139,11 +144,11 @@ class ByClass(Order):
 
     @property
     def _row_key(self) -> NDArray[np.uint32]:
-        return key_words(self.seed, CLASS_ROWS, 0, 2)
+        return self._key_words(CLASS_ROWS, 0, 2)
 
     @property
     def _member_key(self) -> NDArray[np.uint32]:
-        return key_words(self.seed, MEMBERS, 0, 2)
+        return self._key_words(MEMBERS, 0, 2)
 
     @once
     def _periods(self) -> Int64:

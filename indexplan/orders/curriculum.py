@@ -83,7 +83,7 @@ def curriculum(
     >>> sorted(lengths[order.take(0, 0, 8)].tolist())  # epoch 0 reads the shortest 0.4
     [1, 1, 2, 2, 3, 3, 4, 4]
     >>> sorted(lengths[order.take(1, 0, 8)].tolist())  # epoch 1 reads from all
-    [1, 2, 3, 5, 7, 8, 9, 10]
+    [1, 2, 4, 6, 7, 8, 9, 10]
     """
     column, seed = Column.of(difficulty, what="difficulty"), check_seed(seed)
     n, numbers = len(column), column.array
@@ -100,7 +100,7 @@ def curriculum(
         (place, {f"bin {i}": weights[i] * (i < opened) for i in range(bins)})
         for place, opened in _opened(stages, bins)
     ]
-    sources = {f"bin {i}": Shuffle(size, seed=_seed(seed, i)) for i, size in enumerate(sizes)}
+    sources = {f"bin {i}": Shuffle(size, seed=_seed(seed, n, i)) for i, size in enumerate(sizes)}
     mixture = Mixture(sources, phases, epoch_size=epoch_size, seed=seed)
     by_difficulty = _sorted(numbers)
     column.check_file()
@@ -131,7 +131,7 @@ def _opened(stages: Any, bins: int) -> list[tuple[Any, int]]:
     return [(place, math.ceil(part * bins)) for place, part in parts]
 
 
-def _seed(seed: int, number: int) -> int:
-    """Return the seed of a bin."""
-    words = key_words(seed, MIXTURE, 1 + number, 4).tolist()
+def _seed(seed: int, num_samples: int, number: int) -> int:
+    """Return the seed of a bin of a dataset."""
+    words = key_words(seed, MIXTURE, 1 + number, 4, num_samples).tolist()
     return sum(word << 32 * i for i, word in enumerate(words))

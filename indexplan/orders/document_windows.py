@@ -21,7 +21,7 @@ from indexplan.orders.sequential import expand
 from indexplan.orders.strata import lengths_of
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
-from indexplan.seeds import BINS, DOCUMENTS, check_seed, key_words
+from indexplan.seeds import BINS, DOCUMENTS, check_seed
 
 TOKENS_STOP = 2**63
 AT_ONCE = 2**20  # pieces that are drawn at a time: 24 MB
@@ -89,9 +89,9 @@ class DocumentWindows(Order):
     >>> order.num_units(epoch=0)
     2
     >>> order.take(0, 0, 2), order.offsets(0, 0, 2)  # documents 2, 3, 1, and then 0, 2
-    (array([2, 3, 1, 0, 2]), array([0, 3, 5]))
+    (array([0, 2, 2, 1, 3]), array([0, 2, 5]))
     >>> order.spans(0, 0, 2).tolist()  # tokens 5 to 8 of document 2, 0 to 3 of document 3, ...
-    [[5, 9], [0, 4], [0, 3], [0, 5], [0, 6]]
+    [[0, 5], [0, 6], [5, 9], [0, 3], [0, 4]]
     """
 
     lengths: Column
@@ -181,7 +181,7 @@ class DocumentWindows(Order):
         """Return the key words that shuffle an epoch's blocks, and the key of those in blocks."""
         from indexplan.kernels.feistel import num_rounds  # the first order that computes
 
-        return key_words(self.seed, DOCUMENTS, epoch, 2 * num_rounds(len(self._totals)) + 2)
+        return self._key_words(DOCUMENTS, epoch, 2 * num_rounds(len(self._totals)) + 2)
 
     @property
     def _words_of_lengths(self) -> NDArray[np.uint32]:
@@ -197,7 +197,7 @@ class DocumentWindows(Order):
         from indexplan.kernels.feistel import num_rounds
 
         num = self.num_units(epoch)
-        return num, key_words(self.seed, BINS, epoch, 2 * num_rounds(num))
+        return num, self._key_words(BINS, epoch, 2 * num_rounds(num))
 
     def _read(self, epoch: int, starts: Int64, stops: Int64, part: str = "") -> tuple[Int64, Int64]:
         """Return where the pieces of each window at some positions begin, and one field of them."""

@@ -56,7 +56,7 @@ class Grouped(Strata):
     >>> order = Grouped([7, 3, 7, 7, 3, 3, 3], batch_size={3: 4, 7: 2})
     >>> samples, offsets = order.take(0, 0, 3), order.offsets(0, 0, 3)
     >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]
-    [[3, 0], [2], [1, 5, 4, 6]]
+    [[0], [5, 1, 4, 6], [3, 2]]
     >>> order.group_names
     ('3', '7')
     """

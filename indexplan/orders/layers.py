@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.orders.base import DEEPEST, Float64, Int64, Order, check_saved
+from indexplan.orders.base import DEEPEST, Draws, Float64, Int64, Order, check_saved
 from indexplan.orders.columns import Column
 
 
@@ -28,6 +28,11 @@ class Layer(Order):
     def stream_key(self) -> int:
         """The `stream_key` of the order inside."""
         return self.order.stream_key
+
+    @property
+    def _draws(self) -> Draws:
+        """What the order inside draws."""
+        return self.order._draws  # noqa: SLF001 (of an order too)
 
     @property
     def group_names(self) -> tuple[str, ...]:

@@ -50,9 +50,9 @@ class LengthGrouped(Buckets):
     >>> order = LengthGrouped([30, 5, 31, 4, 29, 6, 32], batch_size=2, num_buckets=2)
     >>> samples, offsets = order.take(0, 0, 4), order.offsets(0, 0, 4)
     >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]  # 31 and 29 tokens, 5, ...
-    [[2, 4], [1], [6, 0], [3, 5]]
+    [[3, 1], [0, 6], [2, 4], [5]]
     >>> order.heaviest(0)  # the position of the bin with 32 and 30 tokens
-    2
+    1
     """
 
     lengths: Column

@@ -9,7 +9,7 @@ import numpy as np
 from indexplan.errors import integer
 from indexplan.orders.base import Int64, Order, check_num_samples
 from indexplan.orders.registry import register
-from indexplan.seeds import LOCAL, check_seed, key_words
+from indexplan.seeds import LOCAL, check_seed
 
 
 @register
@@ -44,7 +44,7 @@ class LocalShuffle(Order):
     --------
     >>> order = LocalShuffle(12, window=4, seed=3)
     >>> order.take(0, 0, 12)
-    array([ 1,  2,  0,  3,  6,  5,  4,  7,  9,  8, 10, 11])
+    array([ 2,  3,  0,  1,  5,  6,  4,  7, 10,  8, 11,  9])
     """
 
     num_samples: int
@@ -62,13 +62,13 @@ class LocalShuffle(Order):
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import local_permutation  # which imports numba
 
-        key = key_words(self.seed, LOCAL, epoch, 2)
+        key = self._key_words(LOCAL, epoch, 2)
         local_permutation.local_permute_runs(self.num_samples, self.window, key, starts, stops, out)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         from indexplan.kernels import local_permutation
 
         out = np.empty(len(indices), np.int64)
-        key = key_words(self.seed, LOCAL, epoch, 2)
+        key = self._key_words(LOCAL, epoch, 2)
         local_permutation.local_invert(self.num_samples, self.window, key, indices, out)
         return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders import mixed_bins
-from indexplan.orders.base import NUM_SAMPLES_STOP, Float64, Int64, Order, check_saved
+from indexplan.orders.base import NUM_SAMPLES_STOP, Draws, Float64, Int64, Order, check_saved
 from indexplan.orders.fields import as_json
 from indexplan.orders.layers import nest, sorted_reads
 from indexplan.orders.mixed_bins import Sorted
@@ -88,7 +88,7 @@ class Mixture(Order):
     >>> mixture.names, source
     (('web', 'code'), array([0, 1, 0, 0, 0, 0, 1, 0]))
     >>> index  # in its source
-    array([432,  51, 683, 589, 124, 423,  69,  87])
+    array([262,  39, 452,  29, 333, 509,   3, 160])
     """
 
     sources: tuple[tuple[str, Order], ...]
@@ -114,9 +114,9 @@ class Mixture(Order):
             rule = "fewer than 2**63 together"
             raise wrong("the sources' samples", rule, num_samples, "leave some of them out")
         keep(self, "num_samples", num_samples)
-        check_different(self.sources)
         keep(self, "weights", phases_of(weights, self.names, period))
         keep(self, "seed", check_seed(seed))
+        check_different(self.sources, self._own_draws)
         keep(self, "epoch_size", self._stop(epoch_size))
 
     def _stop(self, epoch_size: Any) -> int:
@@ -188,6 +188,17 @@ class Mixture(Order):
     @once
     def _shuffles(self) -> tuple[Int64, UInt32]:
         return plain_shuffles(self._whose)  # most sources are shuffles, and few calls draw them all
+
+    @property
+    def _own_draws(self) -> Draws:
+        """What determines which source each unit is of; new sources must not change it."""
+        return ((self.algorithm, None, self.seed),)
+
+    @property
+    def _draws(self) -> Draws:
+        """What determines the mixture's own draws, and those of its sources."""
+        inside = (source._draws for source in self._whose)  # noqa: SLF001 (of an order too)
+        return (*self._own_draws, *chain.from_iterable(inside))
 
     @once
     def _whose(self) -> tuple[Order, ...]:

@@ -82,7 +82,7 @@ class Packed(ByLength):
     >>> order = Packed([30, 5, 31, 4, 29, 6, 32], max_length=64)
     >>> samples, offsets = order.take(0, 0, 3), order.offsets(0, 0, 3)
     >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]  # 31 + 6 + 4 tokens, ...
-    [[2, 5, 3], [0, 4], [6, 1]]
+    [[0, 4], [6, 1], [2, 5, 3]]
     """
 
     lengths: Column

@@ -80,7 +80,7 @@ class Phases:
     def __init__(self, phases: tuple[Phase, ...], seed: int) -> None:
         self.phases = phases
         self.places = [place for place, _ in phases]
-        self.key = key_words(seed, MIXTURE, 0, 2)
+        self.key = key_words(seed, MIXTURE, 0, 2, None)
         self._held: tuple[int, Pattern] | None = None  # of the phase that was used last
 
     @once

@@ -52,7 +52,7 @@ def repeat_factors(
     >>> factors.round(3)
     array([1.155, 1.155, 1.155, 2.   ])
     >>> ip.Weighted(factors, epoch_size=round(factors.sum())).count(0, range(4))
-    array([1, 1, 1, 2])
+    array([2, 1, 1, 1])
     """
     num_samples = integer("num_samples", num_samples, 1, LONGEST_RANGE + 1, "pass len(dataset)")
     images, categories = as_int64("image_ids", image_ids), as_int64("category_ids", category_ids)

@@ -13,7 +13,7 @@ from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column, Numbers
 from indexplan.orders.registry import register
-from indexplan.seeds import LANES, PIECES, SHARDS, check_seed, key_words
+from indexplan.seeds import LANES, PIECES, SHARDS, check_seed
 
 GRIDS = ("epoch", "stream")
 # Epochs whose rows are kept: 16 bytes a shard, up to 48 if sticky; as many again once samples are
@@ -92,7 +92,7 @@ class ShardShuffle(Order):
     >>> order.num_samples
     156
     >>> order.take(0, 0, 8)  # a stripe: four samples of one lane, then four of the other
-    array([92, 70, 93, 85, 15, 20,  3,  6])
+    array([151, 132, 140, 155,  54,  80,  61,  64])
     """
 
     sizes: Column
@@ -162,8 +162,10 @@ class ShardShuffle(Order):
         """Return what kernels need to know of an epoch's lanes, stripes and windows."""
         n, lanes, stripe = self.num_samples, self.lanes, self.stripe
         shift = epoch * n % stripe if self.grid == "stream" else 0
-        window = min(self.window * -(-n // len(self.sizes)), 2**63 - 1)
-        return np.array([n, shift, stripe // lanes, lanes, window], np.int64)
+        turn = stripe // lanes
+        window = self.window * -(-n // len(self.sizes))
+        window = min(-(-window // turn) * turn, 2**63 - 1)  # else it would straddle stripes
+        return np.array([n, shift, turn, lanes, window], np.int64)
 
     @once
     def _rows(self) -> dict[int, Row]:
@@ -195,7 +197,7 @@ class ShardShuffle(Order):
         slots = self._slots_of_all_epochs
         most = 3 * len(slots.deltas)  # a shard may end one lane, fill others, and start another
         edges, deltas = np.empty(most + 1, np.int64), np.empty(most, np.int64)
-        key = key_words(self.seed, PIECES, epoch, 2)
+        key = self._key_words(PIECES, epoch, 2)
         num = reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
         return Row(edges[: num + 1].copy(), deltas[:num].copy())
 
@@ -209,7 +211,7 @@ class ShardShuffle(Order):
         from indexplan.kernels import feistel, shards
 
         num = len(self.sizes)
-        words = key_words(self.seed, SHARDS, epoch, 2 * feistel.num_rounds(num))
+        words = self._key_words(SHARDS, epoch, 2 * feistel.num_rounds(num))
         edges, deltas = np.empty(num + 1, np.int64), np.empty(num, np.int64)
         held = shards.lay_out(self._firsts, words, edges, deltas)
         return Row(edges[: held + 1], deltas[:held])
@@ -217,7 +219,7 @@ class ShardShuffle(Order):
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels.shards import deal_runs
 
-        key = key_words(self.seed, LANES, epoch, 2)
+        key = self._key_words(LANES, epoch, 2)
         deal_runs(self._grid(epoch), key, *self._row(epoch), starts, stops, out)
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:
@@ -226,7 +228,7 @@ class ShardShuffle(Order):
         firsts, deltas = _at_hand(self._rows_by_sample, epoch, self._row_by_sample)
         places = indices - deltas[np.searchsorted(firsts, indices, "right") - 1]
         out = np.empty(len(indices), np.int64)
-        find_places(self._grid(epoch), key_words(self.seed, LANES, epoch, 2), places, out)
+        find_places(self._grid(epoch), self._key_words(LANES, epoch, 2), places, out)
         return out
 
 

@@ -1,12 +1,12 @@
-"""The sources of a mixture: names and orders, no two of which are equal."""
+"""The sources of a mixture: names and orders, no two of which read in step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.orders.base import Order
+from indexplan.orders.base import Draws, Order
 
 MOST_SOURCES = 2**16
 SOURCES = 'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}'
@@ -43,8 +43,37 @@ def check_alike(sources: tuple[tuple[str, Order], ...]) -> None:
         raise IndexPlanError(f"Mixture needs {rule}; got {got}; {cure}")
 
 
-def check_different(sources: tuple[tuple[str, Order], ...]) -> None:
-    """Refuse two equal sources, which would read their samples in the same sequence."""
+def check_different(sources: tuple[tuple[str, Order], ...], own: Draws) -> None:
+    """Refuse sources that would read in step: by the same draws, or in the same fixed sequence.
+
+    Parameters
+    ----------
+    sources : tuple of (str, Order)
+        The sources, by name.
+    own : tuple
+        What the mixture draws, which no mixture inside it may draw too.
+    """
+    owners: dict[tuple[Any, ...], str] = {}
+    fixed = []
+    for name, order in sources:
+        draws = order._draws  # noqa: SLF001 (of an order too)
+        if not draws:
+            fixed.append((name, order))
+        for drawn in draws:
+            seed = drawn[2]
+            if drawn in own:
+                rule = "Mixture needs a seed that no mixture inside it has"
+                raise IndexPlanError(f"{rule}; got {seed} in {name!r} too; pass seed={seed ^ 1}")
+            other = owners.setdefault(drawn, name)
+            if other != name:
+                rule = "sources must differ in seed where algorithm and size are equal"
+                got = f"{seed} in {other!r} and {name!r}"
+                raise IndexPlanError(f"{rule}; got {got}; pass seed={seed ^ 1} to one of them")
+    _check_fixed(fixed)
+
+
+def _check_fixed(sources: Sequence[tuple[str, Order]]) -> None:
+    """Refuse two equal sources that draw nothing."""
     alike: dict[tuple[str, int], list[tuple[str, Order]]] = {}
     for name, order in sources:  # compare only these, as it may need to hash columns
         alike.setdefault((order.algorithm, order.num_samples), []).append((name, order))
@@ -53,5 +82,5 @@ def check_different(sources: tuple[tuple[str, Order], ...]) -> None:
         for name, order in some if len(some) > 1 else []:
             other = texts.setdefault(order._text, name)  # noqa: SLF001 (of an order too)
             if other != name:
-                cure = "give each its own seed: equal orders read samples in the same sequence"
+                cure = "shuffle one, or leave it out: both would read in the same sequence"
                 raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, check_num_samples
+from indexplan.orders.base import Draws, Int64, Order, check_num_samples
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.shares import integers, largest_remainder
 from indexplan.orders.traits import Traits
-from indexplan.seeds import SPLITS, check_seed, key_words
+from indexplan.seeds import SPLITS, check_seed
 
 MOST_PARTS = 2**16
 CURE = "make parts with indexplan.Split, or indexplan.folds"
@@ -103,6 +103,12 @@ class Part(Order):
             return len(self._members)
         return sum(self.sizes[part] for part in self.parts)
 
+    @property
+    def _draws(self) -> Draws:
+        """What determines the draws: parts of one split do not overlap, so they may be mixed."""
+        which = (tuple(self.sizes), tuple(self.parts))
+        return ((self.algorithm, self.num_samples, self.seed, *which),)
+
     @once
     def _intervals(self) -> tuple[Int64, Int64, Int64]:
         """Where in the split the chosen parts start and stop, and at which position each starts."""
@@ -119,7 +125,16 @@ class Part(Order):
         if count != sum(self.sizes):
             rule = f"{count}, the number of groups"
             raise wrong("the sum of sizes", rule, sum(self.sizes), CURE)
-        return _parts_of(numbers, self.sizes, self.seed)
+        return self._parts_of(numbers)
+
+    def _parts_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the part of each sample from the number of its group; a byte or two each."""
+        count, most = sum(self.sizes), len(self.sizes)
+        part = np.empty(count, np.uint8 if most <= 2**8 else np.uint16)
+        row = self._shuffled(count, np.zeros(1, np.int64), np.full(1, count))
+        part[row] = np.repeat(np.arange(most, dtype=part.dtype), self.sizes)
+        of_samples: NDArray[Any] = part[numbers]
+        return of_samples
 
     @once
     def _members(self) -> Int64 | None:
@@ -138,7 +153,16 @@ class Part(Order):
         begins, _, firsts = self._intervals
         interval = np.searchsorted(firsts, positions, "right") - 1
         places = positions - firsts[interval] + begins[interval]
-        out[:] = _shuffled(self.num_samples, self.seed, places, places + 1)
+        out[:] = self._shuffled(self.num_samples, places, places + 1)
+
+    def _shuffled(self, n: int, starts: Int64, stops: Int64) -> Int64:
+        """Return the numbers below n, of samples or of groups, at some runs of the split's row."""
+        from indexplan.kernels import feistel, permutation
+
+        out = np.empty(int((stops - starts).sum()), np.int64)
+        words = self._key_words(SPLITS, 0, 2 * feistel.num_rounds(n))
+        permutation.permute_runs(n, words, starts, stops, out)
+        return out
 
     def _locate(self, epoch: int, indices: Int64) -> Int64:  # noqa: ARG002
         members = self._members
@@ -152,7 +176,7 @@ class Part(Order):
         )  # the first order that computes imports numba
 
         places = np.empty(len(indices), np.int64)
-        words = key_words(self.seed, SPLITS, 0, 2 * feistel.num_rounds(self.num_samples))
+        words = self._key_words(SPLITS, 0, 2 * feistel.num_rounds(self.num_samples))
         permutation.invert(self.num_samples, words, np.ascontiguousarray(indices), places)
         begins, ends, firsts = self._intervals
         interval = np.maximum(np.searchsorted(begins, places, "right") - 1, 0)
@@ -224,7 +248,7 @@ class Split(Mapping[str, Part]):
             raise wrong(f"the number of {what}", rule, total, cure)
         made = [Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes))]
         if column is not None:
-            _share(made, _parts_of(numbers, sizes, made[0].seed))
+            _share(made, made[0]._parts_of(numbers))  # noqa: SLF001 (of a part)
         self._parts = dict(zip(names, made, strict=True))
 
     def __getitem__(self, name: str) -> Part:
@@ -309,30 +333,10 @@ def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
     return numbers, count
 
 
-def _parts_of(numbers: NDArray[Any], sizes: Sequence[int], seed: int) -> NDArray[Any]:
-    """Return the part of each sample from the number of its group; a byte or two each."""
-    count, most = sum(sizes), len(sizes)
-    part = np.empty(count, np.uint8 if most <= 2**8 else np.uint16)
-    row = _shuffled(count, seed, np.zeros(1, np.int64), np.full(1, count))
-    part[row] = np.repeat(np.arange(most, dtype=part.dtype), sizes)
-    of_samples: NDArray[Any] = part[numbers]
-    return of_samples
-
-
 def _share(parts: Iterable[Part], part_of: NDArray[Any]) -> None:
     """Let parts know the part of each sample, which each of them would work out by itself."""
     for part in parts:
         vars(part)["_part_of"] = part_of
-
-
-def _shuffled(n: int, seed: int, starts: Int64, stops: Int64) -> Int64:
-    """Return the numbers of shuffle-v1 at some runs of positions, with the key words of a split."""
-    from indexplan.kernels import feistel, permutation
-
-    out = np.empty(int((stops - starts).sum()), np.int64)
-    words = key_words(seed, SPLITS, 0, 2 * feistel.num_rounds(n))
-    permutation.permute_runs(n, words, starts, stops, out)
-    return out
 
 
 def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:

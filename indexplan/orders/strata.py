@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order
+from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.traits import Traits
-from indexplan.seeds import BINS, STRATA, check_epoch, key_words
+from indexplan.seeds import BINS, STRATA, check_epoch
 
 MOST_SAMPLES = 2**32  # their numbers are stored in four bytes each
 LONGEST = 2**40
@@ -80,6 +80,11 @@ class Strata(Order):
     traits = Traits(deals_bins=True)
 
     @property
+    def _draws(self) -> Draws:
+        """What determines the draws: all kinds of strata share their key words."""
+        return (("strata", self.num_samples, self.seed),)
+
+    @property
     @abc.abstractmethod
     def _column(self) -> Column:
         """The column by which samples are sorted into strata."""
@@ -114,7 +119,7 @@ class Strata(Order):
         """Return the key words of the shuffle of an epoch's bins."""
         from indexplan.kernels.feistel import num_rounds
 
-        return key_words(self.seed, BINS, epoch, 2 * num_rounds(self.num_units(epoch)))
+        return self._key_words(BINS, epoch, 2 * num_rounds(self.num_units(epoch)))
 
     def _dealt(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
         """Return the bins at runs of positions, and where each starts and ends in their samples."""
@@ -148,7 +153,7 @@ class Strata(Order):
         """Write the samples of some bins."""
         from indexplan.kernels.strata import fill_bins
 
-        t, key = self._template, key_words(self.seed, STRATA, epoch, 2)
+        t, key = self._template, self._key_words(STRATA, epoch, 2)
         fill_bins(numbers, offsets, key, t.bins, t.lasts, t.moves, t.firsts, t.rows, out)
 
     def _numbers(self, samples: Int64) -> Int64:
@@ -161,7 +166,7 @@ class Strata(Order):
         """Return the number of the bin that each sample is in."""
         from indexplan.kernels.strata import find_bins
 
-        t, key = self._template, key_words(self.seed, STRATA, epoch, 2)
+        t, key = self._template, self._key_words(STRATA, epoch, 2)
         run = np.searchsorted(t.keys, self._keys(self._numbers(samples)))
         out = np.empty(len(samples), np.int64)
         lows, highs = t.places[run], t.places[run + 1]

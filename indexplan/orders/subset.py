@@ -52,7 +52,7 @@ class Subset(Layer):
     >>> import indexplan as ip
     >>> order = ip.Subset(ip.Shuffle(3, seed=3), [2, 7, 8], num_samples=10)
     >>> order.take(0, 0, 3), order.take(1, 0, 3)  # epochs 0 and 1
-    (array([8, 7, 2]), array([8, 2, 7]))
+    (array([8, 2, 7]), array([7, 2, 8]))
     >>> mask = np.arange(10) % 4 == 1
     >>> ip.Subset(ip.Sequential(3), mask, num_samples=10).take(0, 0, 3)
     array([1, 5, 9])

@@ -65,7 +65,7 @@ class TokenBudget(Buckets):
     >>> order = TokenBudget([30, 5, 31, 4, 29, 6, 32], max_tokens=64, num_buckets=2)
     >>> samples, offsets = order.take(0, 0, 3), order.offsets(0, 0, 3)
     >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]  # 2 * 31, 3 * 6, 2 * 32
-    [[2, 4], [3, 5, 1], [6, 0]]
+    [[3, 1, 5], [0, 6], [2, 4]]
     """
 
     lengths: Column

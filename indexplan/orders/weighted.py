@@ -18,7 +18,7 @@ from indexplan.orders.registry import register
 from indexplan.orders.sequential import expand
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
-from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed, key_words
+from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed
 
 if TYPE_CHECKING:
     from indexplan.kernels.weighted_tables import Table
@@ -73,7 +73,7 @@ class Weighted(Order):
     >>> order.count(0, range(4))  # 16 reads, in proportions of 1 to 0 to 2 to 5
     array([ 2,  0,  4, 10])
     >>> order.take(0, 0, 8)
-    array([3, 3, 3, 0, 3, 3, 2, 2])
+    array([3, 3, 0, 3, 2, 3, 3, 3])
     """
 
     weights: Column | Entries
@@ -226,7 +226,7 @@ class Weighted(Order):
         from indexplan.kernels.feistel import num_rounds
 
         count = 2 * num_rounds(self.num_samples)
-        words = key_words(self.seed, WEIGHTED_ROW, 0, count + 2)
+        words = self._key_words(WEIGHTED_ROW, 0, count + 2)
         bits = 62 - self._size.bit_length()
         first = int(words[-2]) | int(words[-1]) << 32
         return words[:count], bits, first, GOLDEN >> (64 - bits) | 1
@@ -239,7 +239,7 @@ class Weighted(Order):
 
     def _words(self, epoch: int) -> NDArray[np.uint32]:
         """Return the key words of an epoch."""
-        return key_words(self.seed, WEIGHTED, epoch, self._num_words)
+        return self._key_words(WEIGHTED, epoch, self._num_words)
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import weighted

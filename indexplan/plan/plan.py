@@ -238,7 +238,7 @@ class Plan:
         >>> import indexplan as ip
         >>> plan = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], 10), world_size=2, batch_size=1)
         >>> plan.spans(epoch=0, step=0, rank=1).tolist()
-        [[0, 5], [0, 6]]
+        [[5, 9], [0, 3], [0, 4]]
         """
         check_cuts_samples(self.order)
         return deal_spans(self.order, batch_of(self, epoch, sub_epoch, step, rank))
@@ -478,7 +478,7 @@ class Plan:
         >>> order = ip.TokenBudget([3, 9, 4, 4, 8, 2], max_tokens=16, num_buckets=2)
         >>> plan = ip.Plan(order, world_size=2, batch_size=1)
         >>> [plan.step_total(order.lengths, epoch=0, step=step) for step in range(3)]
-        [13, 12, 5]
+        [9, 12, 9]
         """
         return step_total(self, column, epoch, sub_epoch, step)
 

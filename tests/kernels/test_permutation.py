@@ -47,7 +47,7 @@ class Shuffle:
     def __init__(self, n: int, seed: int, epoch: int = 0) -> None:
         self.n = n
         count = 2 * feistel.num_rounds(n)
-        self.words = np.array(oracles.key_words(seed, oracles.SHUFFLE, epoch, count), np.uint32)
+        self.words = np.array(oracles.key_words(seed, oracles.SHUFFLE, epoch, count, n), np.uint32)
 
     def runs(self, starts: Any, stops: Any) -> NDArray[np.int64]:
         starts, stops = (
@@ -73,8 +73,8 @@ class BlockShuffle(Shuffle):
 
     def __init__(self, n: int, block_size: int, window: int, seed: int, epoch: int = 0) -> None:
         count = 2 * feistel.num_rounds(-(-n // block_size))
-        words = np.array(oracles.key_words(seed, oracles.BLOCKS, epoch, count), np.uint32)
-        key = np.array(oracles.key_words(seed, oracles.WINDOWS, epoch, 2), np.uint32)
+        words = np.array(oracles.key_words(seed, oracles.BLOCKS, epoch, count, n), np.uint32)
+        key = np.array(oracles.key_words(seed, oracles.WINDOWS, epoch, 2, n), np.uint32)
         self.n = n
         self.spec = (n, block_size, window, words, key)
 
@@ -229,7 +229,7 @@ def test_many_lanes_match_oracle(n: int) -> None:
     shuffle = Shuffle(n, 5)
     start = n // 3
     order = shuffle.runs([start], [start + 3001])
-    words = oracles.key_words(5, oracles.SHUFFLE, 0, 16)
+    words = oracles.key_words(5, oracles.SHUFFLE, 0, 16, n)
     assert [oracles.forward(n, words, start + i) for i in range(3001)] == order.tolist()
     assert np.array_equal(np.arange(start, start + 3001), shuffle.locate(order))
 

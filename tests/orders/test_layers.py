@@ -151,10 +151,10 @@ def test_known_answers() -> None:
         ip.Sequential(10), copies=3, span=12
     ).take(0, 0, 30).tolist()
     shuffled = ip.Epochs(ip.Shuffle(10, seed=3), epoch_size=4)
-    assert [[0, 9, 1, 7], [5, 4, 2, 3]] == [shuffled.take(e, 0, 4).tolist() for e in range(2)]
+    assert [[6, 8, 2, 9], [5, 3, 0, 1]] == [shuffled.take(e, 0, 4).tolist() for e in range(2)]
     assert "48b91b9f3c83e829" == shuffled.fingerprint[:16]
     subset = ip.Subset(ip.Shuffle(10, seed=3), range(100, 110), 200)
-    assert [100, 109, 101] == subset.take(0, 0, 3).tolist()
+    assert [106, 108, 102] == subset.take(0, 0, 3).tolist()
     assert {"range": [100, 110, 1]} == subset.to_dict()["indices"]
     assert "32510284c70ab9d7" == subset.fingerprint[:16]
     listed = ip.Subset(ip.Shuffle(3, seed=3), [5, 6, 7], 200)

@@ -88,7 +88,7 @@ def test_windows_and_lanes(fields: Shards, epoch: int) -> None:
     order, n = made(fields), sum(fields.sizes)
     shift = epoch * n % fields.stripe if fields.grid == "stream" else 0
     lanes = np.array([fields.lane_at(p + shift) for p in range(n)])
-    w = fields.window * -(-n // len(fields.sizes))
+    w = fields.places
     row, start = fields.row(epoch), 0
     for lane in sorted(set(lanes.tolist())):
         dealt = order.take(epoch, np.flatnonzero(lanes == lane)).tolist()
@@ -235,3 +235,14 @@ def test_sizes_whose_file_changes(tmp_path: Path) -> None:
     assert ip.ShardShuffle(sizes, lanes=4).take(1, 0, 9).tolist() == order.take(1, 0, 9).tolist()
     with pytest.raises(ip.IndexPlanError, match="must be the file that was opened; got 'one that"):
         later.take(0, 0, 9)
+
+
+@pytest.mark.parametrize("grid", ["epoch", "stream"])
+def test_few_shards_are_live(grid: str) -> None:
+    """Windows are whole turns of a lane; with windows of twice the mean size, 33 would be live."""
+    sizes = np.random.default_rng(0).lognormal(np.log(512), 0.7, 20_000).astype(np.int64) + 1
+    remainder = "carry" if grid == "stream" else "drop"
+    plan = ip.Plan(
+        ip.ShardShuffle(sizes, grid=grid), world_size=128, batch_size=32, remainder=remainder
+    )
+    assert ip.traffic(plan, sizes, ranks_per_node=8, epochs=[0]).live.max() <= 26

@@ -114,7 +114,7 @@ def test_windows_of_an_evaluation() -> None:
 
 def test_seeds_and_epochs_differ() -> None:
     """In where they cut, and in which order they read."""
-    one, two = (ip.TokenWindows(10_000, 10, seed=seed) for seed in (1, 2))
+    one, two = (ip.TokenWindows(10_000, 10, seed=seed) for seed in (4, 5))
     for a, b in (
         (one.take(0, 0, 998), one.take(1, 0, 998)),
         (one.take(0, 0, 998), two.take(0, 0, 998)),

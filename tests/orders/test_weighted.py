@@ -188,7 +188,7 @@ def test_huge_epochs(weights: list[float], size: int) -> None:
     num_met = 0
     for epoch in range(2):
         assert size == sum(order.count(epoch, range(oracle.n)).tolist())
-        words = oracles.key_words(2, 4, epoch, 2 * oracles.rounds_of(size))
+        words = oracles.key_words(2, 4, epoch, 2 * oracles.rounds_of(size), oracle.n)
         for threshold in oracle.thresholds[:-1]:
             near = range(max(0, threshold // 2 - 1), min(size, threshold // 2 + 2))
             for slot in near:

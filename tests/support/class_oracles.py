@@ -19,9 +19,9 @@ from tests.support.oracles import (
 
 
 @cache
-def key(seed: int, purpose: int) -> list[int]:
+def key(seed: int, purpose: int, num_samples: int) -> list[int]:
     """Return a Philox key; none of these depends on the epoch."""
-    return key_words(seed, purpose, 0, 2)
+    return key_words(seed, purpose, 0, 2, num_samples)
 
 
 def dealt(n: int, size: int, row: int, at: int, first: int, number: int, last: int, k: Any) -> int:
@@ -31,15 +31,15 @@ def dealt(n: int, size: int, row: int, at: int, first: int, number: int, last: i
     return ((row + 1) * (n - period) + drawn) % n
 
 
-def row_thing(n: int, size: int, seed: int, row: int, at: int) -> int:
+def row_thing(n: int, size: int, key: Any, row: int, at: int) -> int:
     """Return what a row of classes, or of slots, deals at a place."""
-    return dealt(n, size, row, at, row % 2**32, row >> 32, 0, key(seed, CLASS_ROWS))
+    return dealt(n, size, row, at, row % 2**32, row >> 32, 0, key)
 
 
-def member(n: int, size: int, seed: int, c: int, number: int) -> int:
+def member(n: int, size: int, key: Any, c: int, number: int) -> int:
     """Return which of its n members class c deals as its number."""
     turn, at = divmod(number, n - n % size if n >= size else n)
-    return dealt(n, size, turn, at, c, turn % 2**32, turn >> 32, key(seed, MEMBERS))
+    return dealt(n, size, turn, at, c, turn % 2**32, turn >> 32, key)
 
 
 def classes_of(labels: Sequence[int]) -> list[list[int]]:
@@ -69,10 +69,10 @@ def balanced(
     shares = [1] * len(groups) if weights is None else shares_of(epoch_size, weights)
     owners = [c for c, share in enumerate(shares) for _ in range(share)]
     row, at = divmod(place, len(owners))
-    slot = row_thing(len(owners), 1, seed, row, at)
+    slot = row_thing(len(owners), 1, key(seed, CLASS_ROWS, len(labels)), row, at)
     c = owners[slot]
     number = row * shares[c] + slot - owners.index(c)
-    return groups[c][member(len(groups[c]), 1, seed, c, number)]
+    return groups[c][member(len(groups[c]), 1, key(seed, MEMBERS, len(labels)), c, number)]
 
 
 def batch(
@@ -84,13 +84,14 @@ def batch(
         groups = [group for group in groups if len(group) >= per_class]
     n = len(groups)
     row, t = divmod(unit, n // classes)
-    words = key_words(seed, CLASS_NUMBERS, 0, 2 * rounds_of(n))
+    words = key_words(seed, CLASS_NUMBERS, 0, 2 * rounds_of(n), len(labels))
+    rows, members = (key(seed, purpose, len(labels)) for purpose in (CLASS_ROWS, MEMBERS))
     found = []
     for i in range(classes):
-        thing = row_thing(n, classes, seed, row, t * classes + i)
+        thing = row_thing(n, classes, rows, row, t * classes + i)
         left_out = (row * (n % classes) - thing + n - 1) // n
         c = forward(n, words, thing)
         for j in range(per_class):
             number = (row - left_out) * per_class + j
-            found.append(groups[c][member(len(groups[c]), per_class, seed, c, number)])
+            found.append(groups[c][member(len(groups[c]), per_class, members, c, number)])
     return found

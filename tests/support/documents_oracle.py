@@ -30,7 +30,7 @@ class Documents(NamedTuple):
         """Return the documents in the order in which the stream has them."""
         n, num_blocks = len(self.lengths), -(-len(self.lengths) // self.block_size)
         rounds = rounds_of(num_blocks)
-        *words, low, high = key_words(self.seed, DOCUMENTS, epoch, 2 * rounds + 2)
+        *words, low, high = key_words(self.seed, DOCUMENTS, epoch, 2 * rounds + 2, n)
         row = []
         for place in range(num_blocks):
             block = forward(num_blocks, words, place)
@@ -46,7 +46,7 @@ class Documents(NamedTuple):
 
     def number(self, epoch: int, position: int) -> int:
         """Return which window of the stream is dealt at a position."""
-        words = key_words(self.seed, BINS, epoch, 2 * rounds_of(self.num))
+        words = key_words(self.seed, BINS, epoch, 2 * rounds_of(self.num), len(self.lengths))
         return forward(self.num, words, position)
 
     def window(self, stream: list[tuple[int, int]], number: int) -> list[Piece]:

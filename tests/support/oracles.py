@@ -15,9 +15,9 @@ CLASS_ROWS, CLASS_NUMBERS, MEMBERS, LOCAL = 7, 8, 9, 10
 M0, M1 = 0xD2511F53, 0xCD9E8D57
 
 
-def key_words(seed: int, purpose: int, epoch: int, count: int) -> list[int]:
-    """Return `count` key words."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, epoch))
+def key_words(seed: int, purpose: int, epoch: int, count: int, *size: int) -> list[int]:
+    """Return `count` key words of an order of some size, or of a mixture, which passes none."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, epoch, *size))
     return [int(word) for word in sequence.generate_state(count, np.uint32)]
 
 
@@ -82,11 +82,11 @@ def backward(n: int, words: Sequence[int], index: int) -> int:
 
 
 def shuffle_forward(n: int, seed: int, epoch: int, position: int) -> int:
-    return forward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n)), position)
+    return forward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n), n), position)
 
 
 def shuffle_inverse(n: int, seed: int, epoch: int, index: int) -> int:
-    return backward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n)), index)
+    return backward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n), n), index)
 
 
 def drawn_words(m: int, first: int, number: int, last: int, key: Sequence[int]) -> list[int]:
@@ -97,9 +97,9 @@ def drawn_words(m: int, first: int, number: int, last: int, key: Sequence[int]) 
     return words
 
 
-def window_words(m: int, seed: int, epoch: int, v: int) -> list[int]:
+def window_words(n: int, m: int, seed: int, epoch: int, v: int) -> list[int]:
     """Return the key words of window v, of m positions."""
-    return drawn_words(m, v % 2**32, v >> 32, 0, key_words(seed, WINDOWS, epoch, 2))
+    return drawn_words(m, v % 2**32, v >> 32, 0, key_words(seed, WINDOWS, epoch, 2, n))
 
 
 class Blocks:
@@ -108,7 +108,7 @@ class Blocks:
     def __init__(self, n: int, block_size: int, window: int, seed: int, epoch: int) -> None:
         self.n, self.block_size, self.window = n, block_size, window
         self.num_blocks = -(-n // block_size)
-        self.words = key_words(seed, BLOCKS, epoch, 2 * rounds_of(self.num_blocks))
+        self.words = key_words(seed, BLOCKS, epoch, 2 * rounds_of(self.num_blocks), n)
         self.short_slot = self.slot_of(self.num_blocks - 1)
         self.missing = self.num_blocks * block_size - n
 
@@ -145,7 +145,7 @@ def block_shuffle_forward(
 ) -> int:
     blocks = Blocks(n, block_size, window, seed, epoch)
     v, start, stop = blocks.window_of(blocks.slot_at(position))
-    words = window_words(stop - start, seed, epoch, v)
+    words = window_words(n, stop - start, seed, epoch, v)
     place = start + forward(stop - start, words, position - start)
     slot = blocks.slot_at(place)
     return blocks.block_in(slot) * block_size + place - blocks.start_of(slot)
@@ -158,7 +158,7 @@ def block_shuffle_inverse(
     block, within = divmod(index, block_size)
     slot = blocks.slot_of(block)
     v, start, stop = blocks.window_of(slot)
-    words = window_words(stop - start, seed, epoch, v)
+    words = window_words(n, stop - start, seed, epoch, v)
     place = blocks.start_of(slot) + within
     return start + backward(stop - start, words, place - start)
 
@@ -169,7 +169,7 @@ def local_window(
     """Return the start, size and key words of the window of local-shuffle-v1 at a place."""
     v = place // window
     m = min(window, n - v * window)
-    words = drawn_words(m, v % 2**32, v >> 32, 0, key_words(seed, LOCAL, epoch, 2))
+    words = drawn_words(m, v % 2**32, v >> 32, 0, key_words(seed, LOCAL, epoch, 2, n))
     return v * window, m, words
 
 

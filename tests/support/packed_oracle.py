@@ -79,11 +79,12 @@ def epoch_of(
     rows: list[list[int]], bins: list[list[Place]], seed: int, epoch: int
 ) -> list[list[int]]:
     """Return the bins of an epoch, in the order in which they are dealt."""
-    key = oracles.key_words(seed, STRATA, epoch, 2)
+    n = sum(map(len, rows))
+    key = oracles.key_words(seed, STRATA, epoch, 2, n)
     there = []
     for c, row in enumerate(rows):
         words = oracles.drawn_words(len(row), c, 0, 0, key)
         there.append([row[oracles.forward(len(row), words, place)] for place in range(len(row))])
-    words = oracles.key_words(seed, BINS, epoch, 2 * oracles.rounds_of(len(bins)))
+    words = oracles.key_words(seed, BINS, epoch, 2 * oracles.rounds_of(len(bins)), n)
     dealt = [bins[oracles.forward(len(bins), words, at)] for at in range(len(bins))]
     return [[there[c][place] for c, place in held] for held in dealt]

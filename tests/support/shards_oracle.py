@@ -23,6 +23,16 @@ class Shards(NamedTuple):
     grid: str
     seed: int
 
+    @property
+    def places(self) -> int:
+        """Return how many places a window has: whole turns of its lane."""
+        w, turn = self.window * -(-sum(self.sizes) // len(self.sizes)), self.stripe // self.lanes
+        return w + -w % turn
+
+    def words(self, purpose: int, epoch: int, count: int) -> list[int]:
+        """Return key words."""
+        return key_words(self.seed, purpose, epoch, count, sum(self.sizes))
+
     def lane_at(self, x: int) -> int:
         """Return the lane of a place of the grid."""
         return x % self.stripe // (self.stripe // self.lanes)
@@ -30,7 +40,7 @@ class Shards(NamedTuple):
     def row(self, epoch: int) -> list[int]:
         """Return the samples of the shards in their slots, one after another."""
         num = len(self.sizes)
-        words = key_words(self.seed, SHARDS, 0 if self.sticky else epoch, 2 * rounds_of(num))
+        words = self.words(SHARDS, 0 if self.sticky else epoch, 2 * rounds_of(num))
         first = [sum(self.sizes[:shard]) for shard in range(num)]
         samples = []
         for slot in range(num):
@@ -48,14 +58,13 @@ class Shards(NamedTuple):
             pieces[-1].append(sample)
         if not pieces:
             return []
-        m, key = len(pieces), key_words(self.seed, PIECES, epoch, 2)
+        m, key = len(pieces), self.words(PIECES, epoch, 2)
         words = drawn_words(m, lane, 0, 0, key)
         return [sample for i in range(m) for sample in pieces[forward(m, words, i)]]
 
     def mixed(self, epoch: int, lane: int, samples: list[int]) -> list[int]:
         """Return the samples of a lane shuffled inside its windows."""
-        w = self.window * -(-sum(self.sizes) // len(self.sizes))
-        key, out = key_words(self.seed, LANE_WINDOWS, epoch, 2), []
+        w, key, out = self.places, self.words(LANE_WINDOWS, epoch, 2), []
         for v in range(-(-len(samples) // w)):
             part = samples[v * w : (v + 1) * w]
             words = drawn_words(len(part), v % 2**32, v >> 32, lane, key)

@@ -87,10 +87,11 @@ def grouped(groups: Sequence[int], sizes: Mapping[int, int]) -> list[tuple[list[
 
 def epoch_of(strata: list[tuple[list[int], int]], seed: int, epoch: int) -> list[list[int]]:
     """Return the bins of an epoch, in the order in which they are dealt."""
-    key, bins = oracles.key_words(seed, STRATA, epoch, 2), []
+    n = sum(len(row) for row, _ in strata)
+    key, bins = oracles.key_words(seed, STRATA, epoch, 2, n), []
     for c, (row, size) in enumerate(strata):
         words = oracles.drawn_words(len(row), c, 0, 0, key)
         there = [row[oracles.forward(len(row), words, place)] for place in range(len(row))]
         bins += [there[start : start + size] for start in range(0, len(there), size)]
-    words = oracles.key_words(seed, BINS, epoch, 2 * oracles.rounds_of(len(bins)))
+    words = oracles.key_words(seed, BINS, epoch, 2 * oracles.rounds_of(len(bins)), n)
     return [bins[oracles.forward(len(bins), words, position)] for position in range(len(bins))]

@@ -37,7 +37,7 @@ class Weighted:
         self.weights, self.size, self.seed, self.most = weights, epoch_size, seed, max_repeats
         n = self.n = len(weights)
         self.bits = 62 - epoch_size.bit_length()
-        words = oracles.key_words(seed, ROW, 0, 2 * oracles.rounds_of(n) + 2)
+        words = oracles.key_words(seed, ROW, 0, 2 * oracles.rounds_of(n) + 2, n)
         self.start = (words[-2] + (words[-1] << 32)) % 2**self.bits
         self.row = [oracles.forward(n, words[:-2], place) for place in range(n)]
 
@@ -82,7 +82,7 @@ class Weighted:
 
     def read(self, epoch: int, position: int) -> int:
         """Return the sample that an epoch reads at a position."""
-        words = oracles.key_words(self.seed, DRAWS, epoch, 2 * oracles.rounds_of(self.size))
+        words = oracles.key_words(self.seed, DRAWS, epoch, 2 * oracles.rounds_of(self.size), self.n)
         return self.slot(epoch, oracles.forward(self.size, words, position))
 
     def epoch(self, epoch: int) -> list[int]:

@@ -30,11 +30,11 @@ class Windows(NamedTuple):
         """Return the token at which the first window starts."""
         if not self.shift:
             return 0
-        low, high = key_words(self.seed, PHASES, epoch, 2)
+        low, high = key_words(self.seed, PHASES, epoch, 2, self.num_tokens)
         last = self.num_tokens - self.overlap - self.length * self.num  # where it still fits
         return (low + high * 2**32) % (last + 1)
 
     def start(self, epoch: int, position: int) -> int:
         """Return the first token of the window at a position."""
-        words = key_words(self.seed, BINS, epoch, 2 * rounds_of(self.num))
+        words = key_words(self.seed, BINS, epoch, 2 * rounds_of(self.num), self.num_tokens)
         return self.phase(epoch) + self.length * forward(self.num, words, position)

@@ -29,8 +29,8 @@ def mixed(weights: Any = None, **fields: Any) -> Any:
 def nested(depth: int) -> Any:
     """Lay mixtures into each other."""
     order: Any = A
-    for _ in range(depth):
-        order = ip.Mixture({"a": order}, {"a": 1})
+    for seed in range(depth):
+        order = ip.Mixture({"a": order}, {"a": 1}, seed=seed)
     return order
 
 
@@ -122,9 +122,20 @@ CASES: list[Case] = [
     ),
     (
         "two equal sources",
-        lambda: ip.Mixture({"a": A, "b": ip.Shuffle(10)}, {"a": 1, "b": 1}),
-        "the sources 'a' and 'b' must be different; got Shuffle(num_samples=10, seed=0); give "
-        "each its own seed: equal orders read samples in the same sequence",
+        lambda: ip.Mixture({"a": ip.Sequential(9), "b": ip.Sequential(9)}, {"a": 1, "b": 1}),
+        "the sources 'a' and 'b' must be different; got Sequential(num_samples=9); shuffle one, or "
+        "leave it out: both would read in the same sequence",
+    ),
+    (
+        "two sources of one size and seed",
+        lambda: ip.Mixture({"a": A, "b": ip.Repeat(A, copies=2, span=20)}, {"a": 1, "b": 1}),
+        "sources must differ in seed where algorithm and size are equal; got 0 in 'a' and 'b'; "
+        "pass seed=1 to one of them",
+    ),
+    (
+        "a mixture in a mixture of its seed",
+        lambda: ip.Mixture({"a": mixed(seed=7)}, {"a": 1}, seed=7),
+        "Mixture needs a seed that no mixture inside it has; got 7 in 'a' too; pass seed=6",
     ),
     (
         "too many samples in all sources",

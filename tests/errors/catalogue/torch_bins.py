@@ -161,7 +161,7 @@ CASES: list[Case] = [
     (
         "a document that is shorter than was said",
         lambda: list(PlanLoader(Bins([[1], [2], [3] * 9, [4]]), WINDOWS)),
-        f"{CUT} {{'input_ids': 1}} entries, to be cut at 4; {TOLD}",
+        f"{CUT} {{'input_ids': 1}} entries, to be cut at 5; {TOLD}",
     ),
     (
         "a document with labels that are too short",
