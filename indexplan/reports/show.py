@@ -12,6 +12,7 @@ from indexplan.errors import IndexPlanError, counted, printable
 from indexplan.files.format import Manifest
 from indexplan.orders import Order
 from indexplan.orders.columns import is_identity
+from indexplan.orders.weighted import Weighted
 from indexplan.partition.account import between
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
@@ -112,6 +113,7 @@ def show_plan(
     columns = ["epoch", "steps", "read", "dropped", "padded", "batches", "per rank"]
     lines = [
         f"order        {_order_in_words(plan.order)}",
+        *(f"hint         {hint}" for hint in _hints_of(plan.order)),
         f"partition    {_partition_in_words(plan)}",
         f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}",
         *([f"balance      {_in_words(plan.balance.to_dict())}"] if plan.balance else []),
@@ -149,6 +151,16 @@ def show_plan(
         lines += [""] * (batch is batches[0])
         lines.append(f"{where}: {indices}{' ...' * (batch['size'] > len(batch['indices']))}")
     return Shown(data, "\n".join([*lines, "", *_how_to_resume(plan, path)]))
+
+
+def _hints_of(order: Order) -> list[str]:
+    """Return what would suit such an order better."""
+    short = order.num_units(0) if order.algorithm == Weighted.algorithm else order.num_samples
+    if 2 * short > order.num_samples:
+        return []
+    return [
+        f"epochs this short repeat a few subsets; Epochs(Weighted(weights), {short}) varies them"
+    ]
 
 
 def _draws_of(plan: Plan, epoch: int) -> Answer | None:
