@@ -88,7 +88,7 @@ def test_datasets_in_another_sequence_are_refused(name: str) -> None:
 def test_mixtures_inside_other_orders_are_seen() -> None:
     """A mixture in a layer, in a mixture, and of bins."""
     inner = ip.Mixture({"a": ip.Shuffle(5), "b": ip.Shuffle(7)}, weights={"a": 1, "b": 1})
-    outer = ip.Mixture({"x": inner, "y": ip.Shuffle(4)}, weights={"x": 1, "y": 1})
+    outer = ip.Mixture({"x": inner, "y": ip.Shuffle(4)}, weights={"x": 1, "y": 1}, seed=1)
     right, wrong = (ConcatDataset([range(n) for n in sizes]) for sizes in ((5, 7, 4), (7, 5, 4)))
     for order in (outer, ip.Repeat(outer, 2)):
         PlanLoader(right, plan_of(order))

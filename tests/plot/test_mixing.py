@@ -46,7 +46,7 @@ def test_mixing_by_default() -> None:
     assert "typically 26 times as uneven" in heading(bad)[1]
     assert " 2% of the shares below lie in the grey band" in heading(bad)[1]
     good = plot.mixing(ip.Plan(ip.Shuffle(10**9), world_size=8, batch_size=256))
-    assert "typically 0.92 times as uneven" in heading(good)[1]
+    assert "typically 0.98 times as uneven" in heading(good)[1]
     assert " 95% of the shares below lie in the grey band" in heading(good)[1]
     small = plot.mixing(ip.Plan(ip.Shuffle(10**6), world_size=2, batch_size=32))
     assert "step (64 of 489 windows of 32 steps, 2,048 units of each looked at)" == (
