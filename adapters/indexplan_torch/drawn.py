@@ -18,7 +18,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import shown
-from indexplan_torch.feed import Feed, Pass, State
+from indexplan_torch.feed import Feed, State
+from indexplan_torch.passes import Pass
 from indexplan_torch.versions import private
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch.distributed
 from torch.utils.data import get_worker_info
@@ -19,43 +19,13 @@ from indexplan_torch.arguments import count, flag, integer, shown
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts, place_of
 from indexplan_torch.items import Form, asked
+from indexplan_torch.passes import Pass, Received
 from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
 
 Asked = tuple[str, int]  # the method that was called, and the number
 State = dict[str, Any]
 
 STATE_VERSION = 1
-
-
-class Received(NamedTuple):
-    """A batch that a loop received: of which plan and rank, in which pass, and which step."""
-
-    plan: Plan
-    rank: int
-    where: tuple[int, int]
-    step: int
-
-
-class Pass:
-    """One pass over the steps [first, stop) of a sub-epoch, and how far the loop has come in it.
-
-    `step` is the next that the loop has not received; `ahead` counts the batches that a loader has
-    drawn for its workers beyond it. A pass is not `counted` where workers draw through another
-    object, so that it is unknown how far ahead of the loop they are.
-    """
-
-    def __init__(self, number: int, first: int, stop: int) -> None:
-        self.number = number
-        self.first = first
-        self.stop = stop
-        self.step = first
-        self.ahead = 0
-        self.counted = True
-
-    @property
-    def finished(self) -> bool:
-        """Whether the loop has received all of it, even if it never asks for more."""
-        return self.step == self.stop
 
 
 class Feed:

@@ -18,8 +18,9 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
 
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import number_of
-from indexplan_torch.feed import STATE_VERSION, Feed, Pass
+from indexplan_torch.feed import STATE_VERSION, Feed
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.passes import Pass
 from indexplan_torch.versions import lacking, private
 
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json

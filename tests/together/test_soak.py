@@ -19,7 +19,8 @@ from indexplan.files.read import Stored
 from indexplan.partition import ranks as shares
 from indexplan.partition import steps as partition
 from indexplan.plan import plan
-from indexplan_torch.feed import Feed, Pass
+from indexplan_torch.feed import Feed
+from indexplan_torch.passes import Pass
 from tests.soak.history import PER_CENT, tell
 
 ROOT = Path(__file__).parents[2]
