@@ -49,7 +49,7 @@ class Drawn(Iterator[Any]):
         batch = next(self._batches, None)
         if batch is None and self._then is not None:
             number, self._then = self._then, None
-            self._draw(self.feed.begin(number))
+            self._draw(self.feed.begin_within(number))
             batch = next(self._batches, None)
         if batch is not None:
             self._num_drawn += 1
@@ -75,7 +75,8 @@ class Drawn(Iterator[Any]):
             self._draw(handed)
         elif self._loaded and feed.over(number):
             feed.check_nothing_dropped(_snapshot_interval(drawer))
-            self._draw(Pass(number, 0, 0))  # so the pass stays set if torchdata begins again
+            stays_set = self._seen_end or number != feed.number  # if torchdata begins again
+            self._draw(Pass(number, 0, 0) if stays_set else feed.begin())
         elif first is not None:
             self._then = feed.number
             self._draw(feed.begin(first))

@@ -369,8 +369,19 @@ class Feed:
         asked = self._asked or self._overruled
         self.load_state_dict(state)
         self._resumes = False  # first_after_load says what is read first
+        self._ask_again(asked)
+
+    def begin_within(self, number: int) -> Pass:
+        """Start a pass in the loop that another was read in; one set meanwhile stays set."""
+        asked = self._asked
+        begun = self.begin(number)
+        self._ask_again(asked)
+        return begun
+
+    def _ask_again(self, asked: Asked | None) -> None:
         if asked is not None:
-            getattr(self, asked[0])(asked[1])
+            method, number = asked
+            getattr(self, method)(number)
 
     def first_after_load(self) -> int | None:
         """Return the pass that torchdata has to read to its end before the one that is set.

@@ -137,6 +137,34 @@ def test_the_pass_that_is_named_after_a_load_is_followed_by_the_next(num_workers
     assert [2, 4, 4, 4] == [len(list(loader)) for _ in range(4)]
 
 
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_pass_of_which_nothing_is_left_comes_once(opened: bool) -> None:
+    """A state of a last batch, and that pass named, after the iterator was asked for or before."""
+    plan = plan_of(4)
+    loader = loader_of(plan)
+    states = [copy.deepcopy(loader.state_dict()) for _ in loader]
+    loader = loader_of(plan)
+    loader.load_state_dict(states[-1])
+    batches = iter(loader) if opened else loader
+    loader.batch_sampler.set_epoch(0)
+    assert [[], of_plan(plan, 1)] == [list(batches), list(loader)]
+
+
+def test_a_pass_that_is_named_in_the_rest_of_another_comes_next() -> None:
+    """The rest of a loaded pass is followed by the pass named before it; then comes the other."""
+    plan = plan_of(4)
+    loader = loader_of(plan)
+    states = [copy.deepcopy(loader.state_dict()) for _ in loader]
+    loader = loader_of(plan)
+    loader.load_state_dict(states[1])
+    loader.batch_sampler.set_epoch(1)
+    batches = iter(loader)
+    got = [next(batches)]
+    loader.batch_sampler.set_epoch(3)
+    assert of_plan(plan, 0, start=2) + of_plan(plan, 1) == got + list(batches)
+    assert of_plan(plan, 3) == list(loader)
+
+
 WORKERS = [
     {"num_workers": 0},
     {"num_workers": 2},
