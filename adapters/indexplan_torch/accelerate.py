@@ -48,6 +48,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         )
         self.base_dataloader = loader
         self._accelerator = accelerator
+        self._begins = False  # and DataLoaderShard is about to name the pass that begins
         self.use_stateful_dataloader = True  # so accelerate saves the state with its own
         self._is_accelerate_prepared = True  # so accelerate takes it as it is
 
@@ -76,7 +77,10 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         """Enter the gradient state, with the valid rows of the last step as the remainder."""
         super().begin()
         loader = self.base_dataloader
+        named = loader.feed.cuts.named
         loader.set_epoch(self.iteration)
+        loader.feed.cuts.named = named  # by the user, who may be told of a pass that starts again
+        self._begins = True
         self.remainder = _rows_of_last_step(loader)
 
     def __iter__(self) -> Iterator[Any]:
@@ -85,7 +89,12 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
 
     def set_epoch(self, epoch: int) -> None:
         """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
-        self.base_dataloader.set_epoch(epoch)
+        begins, self._begins = self._begins, False
+        if not begins or epoch != self.iteration:
+            self.base_dataloader.set_epoch(epoch)
+
+    def _update_state_dict(self) -> None:
+        """Keep none with each batch: a state is what the loop has received when it is asked for."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, in batches the loop has received; the same on all ranks."""
