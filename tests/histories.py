@@ -11,17 +11,25 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.support.histories import Histories, InADataLoader
 from tests.support.torchdata_histories import TorchdataHistories
+from tests.support.trainer_histories import InStep, TrainerHistories
+from tests.support.wrapped_histories import InFabric, InTransformers, Prepared
 
-KINDS: dict[str, type[Histories]] = {
+KINDS: dict[str, Any] = {
     "PlanLoader": Histories,
     "DataLoader": InADataLoader,
     "StatefulDataLoader": TorchdataHistories,
+    "Trainer": TrainerHistories,
+    "InStep": InStep,
+    "Accelerate": Prepared,
+    "Fabric": InFabric,
+    "Transformers": InTransformers,
 }
 
 

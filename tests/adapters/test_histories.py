@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from tests.support.histories import Histories, InADataLoader
 from tests.support.torchdata_histories import TorchdataHistories
+from tests.support.trainer_histories import InStep, TrainerHistories
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 
@@ -18,4 +19,7 @@ SHORT = settings(stateful_step_count=20, max_examples=60, derandomize=True, data
 TestPlanLoader = Histories.TestCase
 TestDataLoader = InADataLoader.TestCase
 TestStatefulDataLoader = TorchdataHistories.TestCase
+TestTrainers = TrainerHistories.TestCase
+TestInStep = InStep.TestCase
 TestPlanLoader.settings = TestDataLoader.settings = TestStatefulDataLoader.settings = SHORT
+TestTrainers.settings = TestInStep.settings = SHORT

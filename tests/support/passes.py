@@ -63,6 +63,7 @@ class Loop:
         self.stood: Reading | None = None  # in a pass when a state was saved, until it is read on
         self.read_before = range(0)  # passes of which nothing is left
         self.named = False  # whether a pass was named since the last began
+        self.limited = False  # whether passes are left on purpose
         self.warned = False
 
     # --- what is told to it
@@ -143,12 +144,14 @@ class Loop:
     def loses(self, number: int) -> bool:
         """Whether the rest of the pass that the loop is in would never be read."""
         left = self.left
-        return left is not None and not left.whole and left.step > 1 and number > left.number
+        if left is None or left.whole or self.limited:
+            return False
+        return left.step > 1 and number > left.number
 
     def warns(self, number: int) -> bool:
         """Whether to warn at a pass, as samples are read twice, or lost after a look at one."""
         left = self.left
-        if left is None or left.whole or self.warned:
+        if left is None or left.whole or self.limited or self.warned:
             return False
         again = number == left.number and not self.named and left.received > 1
         return again or (number > left.number and left.step > 0)

@@ -1,0 +1,190 @@
+"""Drawn histories of the calls that trainers make of a loader, in the orders in which they do.
+
+Each rule is a trainer's way: what it calls is in `docs/trainers.md` and in its source.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from indexplan_torch.feed import Feed
+from tests.adapters.small import Identity, as_they_are
+from tests.support.histories import RANKS, Histories, plans
+
+EVALUATED = ip.Plan(ip.Shuffle(11, seed=2), batch_size=4)
+CALLS = st.lists(st.sampled_from(["name", "name", "iterate", "count"]), min_size=1, max_size=4)
+
+
+class TrainerHistories(Histories):
+    """A PlanLoader under a trainer that asks the loader itself for its batches."""
+
+    @property
+    def feed(self) -> Feed:
+        """What the loader and its samplers share."""
+        feed: Feed = self.named.feed
+        return feed
+
+    def begin_on(self, rank: int, world_size: int) -> None:
+        """Make loaders and models."""
+        super().begin_on(rank, world_size)
+        whole = EVALUATED.replace(world_size=world_size)
+        ranks = {"rank": rank, "world_size": world_size}
+        self.evaluation = PlanLoader(Identity(11), EVALUATED, collate_fn=as_they_are, **ranks)
+        self.evaluated = [b.tolist() for b in whole.batches(0, rank=rank)]
+
+    # --- rules
+
+    @rule(further=st.integers(-1, 2), calls=CALLS, by=st.booleans())
+    def a_trainer_begins_an_epoch(self, further: int, calls: list[str], by: bool) -> None:
+        """Lightning: `iter`, `set_epoch`, `len`; Hugging Face and Composer name the pass first.
+
+        Trainers name it by `loader.sampler`, `loader.batch_sampler.sampler` or both, or never.
+        """
+        number = max(0, self.model.set + further)
+        for call in calls:
+            if call == "iterate":
+                self.it_is_asked_for_batches()
+            elif call == "count":
+                self.its_length_is_asked_for()
+            else:
+                view = self.named.sampler if by else self.named.batch_sampler.sampler
+                view.set_epoch(number)
+                self.a_trainer_named(number)
+
+    def a_trainer_named(self, number: int) -> None:
+        """Tell the model of a pass that a trainer named."""
+        self.model.name(number)
+
+    @rule(num_steps=st.integers(1, 3))
+    def it_is_looked_into(self, num_steps: int) -> None:
+        """Lightning's sanity check: what it read is forgotten, and read whole later."""
+        self.the_loop_is_left()
+        self.read(num_steps)
+        self.the_loop_is_left()
+        self.feed.forget()
+        self.model.forget()
+
+    @rule(num_steps=st.integers(1, 3), stays=st.booleans())
+    def a_limit_cuts_its_passes(self, num_steps: int, stays: bool) -> None:
+        """`limit_train_batches` and its like, which Lightning's callback tells the loader of."""
+        self.feed.cuts.limited = self.model.limited = True
+        for _ in range(2):
+            self.read(num_steps)
+            self.the_loop_is_left()
+            self.a_trainer_begins_an_epoch(1, ["iterate", "name"], by=True)
+        self.read(1)
+        self.feed.cuts.limited = self.model.limited = stays
+
+    @rule(num_steps=st.integers(1, 3))
+    def a_loop_breaks_each_time(self, num_steps: int) -> None:
+        """Trainers that end an epoch early, and name no pass."""
+        for _ in range(2):
+            self.the_loop_is_left()
+            self.read(num_steps)
+        self.the_loop_is_left()
+
+    @precondition(lambda self: not self.model.gone(self.model.set))  # whose batch size is asked for
+    @rule()
+    def it_is_made_again(self) -> None:
+        """Lightning and Fabric make a loader again, around a batch sampler made of its view."""
+        self.the_loop_is_left()
+        given = self.named.batch_sampler
+        again = type(given)(given.sampler, batch_size=given.batch_size, drop_last=False)
+        self.wrap(PlanLoader(**{**self.options, "batch_sampler": again}))
+
+    def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
+        """Make a loader."""
+        data = Identity(plan.order.num_samples)
+        self.options = {"dataset": data, "plan": plan, "collate_fn": as_they_are, **self.workers}
+        return self.wrapped(PlanLoader(**self.options, rank=rank, world_size=world_size))
+
+    def wrap(self, loader: PlanLoader) -> None:
+        """Go on with another loader."""
+        self.loader = self.wrapped(loader)
+
+    def wrapped(self, loader: PlanLoader) -> Any:
+        """The trainer's own around a loader, if it has one."""
+        return loader
+
+    @rule()
+    def it_goes_on_from_its_own_state(self) -> None:
+        """Composer's second `fit`: what the loader says is loaded at once."""
+        self.the_loop_is_left()
+        saved = self.saved()
+        if saved is None:
+            self.refused(self.loader.state_dict)
+            return
+        self.loader.load_state_dict(self.loader.state_dict())
+        self.model.load(saved)
+
+    @rule(number=st.integers(0, 9), num_steps=st.none() | st.integers(0, 2))
+    def an_evaluation_comes_between(self, number: int, num_steps: int | None) -> None:
+        """Composer's evaluation: whatever number it is given, it reads the same epoch."""
+        self.evaluation.feed.pinned = True
+        self.evaluation.set_epoch(number)
+        assert self.evaluated[:num_steps] == list(islice(self.evaluation, num_steps))
+
+
+class InStep(RuleBasedStateMachine):
+    """Two loaders of one process, alone or in step, as `zip` and CombinedLoader read them."""
+
+    each_a: ClassVar[type[Histories]] = Histories
+
+    @classmethod
+    def with_workers(cls, num_workers: int) -> type[InStep]:
+        """Return the same histories over loaders that have workers."""
+        return type(cls.__name__, (cls,), {"each_a": Histories.with_workers(num_workers)})
+
+    @initialize(plans=st.tuples(plans(), plans()), ranks=RANKS)
+    def begin(self, plans: Any, ranks: tuple[int, int]) -> None:
+        """Two runs begin."""
+        self.loops = [self.each_a(), self.each_a()]
+        for loop, plan in zip(self.loops, plans, strict=True):
+            loop.begin(plan, ranks)
+
+    @rule(which=st.integers(0, 1), num_steps=st.none() | st.integers(1, 3))
+    def one_is_read(self, which: int, num_steps: int | None) -> None:
+        """A loop over one, or an evaluation while the other loop stands still."""
+        self.loops[which].read(num_steps)
+
+    @rule(num_steps=st.none() | st.integers(1, 3))
+    def both_are_read_in_step(self, num_steps: int | None) -> None:
+        """The shortest ends both loops; the longer has given a batch more if it comes first."""
+        while num_steps is None or num_steps > 0:
+            num_steps = None if num_steps is None else num_steps - 1
+            for loop in self.loops:
+                loop.read(1)
+                if loop.batches is None:  # its end, or refused
+                    self.both_are_left()
+                    return
+
+    @rule()
+    def both_are_left(self) -> None:
+        """`break`."""
+        for loop in self.loops:
+            loop.the_loop_is_left()
+
+    @rule(number=st.integers(0, 4), which=st.sampled_from([(0,), (1,), (0, 1)]))
+    def a_pass_is_named(self, number: int, which: tuple[int, ...]) -> None:
+        """Of one loader, or of both."""
+        for each in which:
+            self.loops[each].a_user_names_a_pass(number)
+
+    @rule()
+    def both_are_saved(self) -> None:
+        """States of both."""
+        for loop in self.loops:
+            loop.a_state_is_saved()
+
+    @rule(newest=st.integers(0, 3))
+    def both_are_loaded(self, newest: int) -> None:
+        """One of the newest states of each."""
+        for loop in self.loops:
+            if loop.states:
+                loop.a_state_is_loaded(-1 - newest, None)
