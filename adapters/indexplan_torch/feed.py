@@ -232,6 +232,10 @@ class Feed:
         if len(readers) > 1 and (self._readers or all_of_them):
             compare_ranks(plan, self.where, readers)
 
+    def __bool__(self) -> bool:
+        """Say that a feed is there, also where the pass that is set has no steps."""
+        return True
+
     def __len__(self) -> int:
         refuse_counting(self)
         plan, _ = self.running()

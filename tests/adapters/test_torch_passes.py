@@ -231,3 +231,15 @@ def test_a_killed_worker_ends_in_torchs_error_and_the_run_goes_on() -> None:
     loader = loader_of(PLAN)
     loader.load_state_dict(state)
     assert of_plan(PLAN, 0) == read + list(loader)
+
+
+def test_a_batch_sampler_is_made_again_where_nothing_is_left_of_a_pass() -> None:
+    """A trainer may do so with a number of its own, after a state of the last batch."""
+    saved = loader_of(PLAN)
+    list(saved)
+    loader = loader_of(PLAN)
+    loader.load_state_dict(saved.state_dict())
+    loader.set_epoch(0)
+    assert 0 == len(loader)
+    again = PlanBatchSampler(loader.sampler, batch_size=5, drop_last=False)
+    assert loader.feed is again.feed
