@@ -20,11 +20,11 @@ Phase = tuple[int, tuple[int, ...]]  # the unit of the run at which it begins, a
 
 
 def integers(weights: Sequence[Exact]) -> list[int]:
-    """Return weights as the smallest integers in the same proportions; not all are 0."""
+    """Return weights as the smallest integers in the same proportions."""
     ratios = [weight.as_integer_ratio() for weight in weights]
     scale = math.lcm(*(bottom for _, bottom in ratios))
     scaled = [top * (scale // bottom) for top, bottom in ratios]
-    common = math.gcd(*scaled)
+    common = math.gcd(*scaled) or 1
     return [each // common for each in scaled]
 
 
@@ -39,15 +39,32 @@ def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
     return shares
 
 
-def shares_of(weights: Sequence[Exact], period: int | None) -> tuple[int, ...]:
-    """Return weights, which are not all 0, as integers that add up to a period.
+def four_decimals(weights: Sequence[Any]) -> list[int] | None:
+    """Return `integers` of floats with at most four decimals; None if some are others.
+
+    A decimal of at most 15 digits is what a float is written as if the float is the one nearest to
+    it, as division rounds. For 30 weights this takes a fifth of the time.
+    """
+    if set(map(type, weights)) != {float} or not all(0 <= each <= 1e11 for each in weights):
+        return None
+    scaled = [round(each * 1e4) for each in weights]
+    if any(whole / 1e4 != each for whole, each in zip(scaled, weights, strict=True)):
+        return None
+    common = math.gcd(*scaled) or 1
+    return [each // common for each in scaled]
+
+
+def shares_of(each: Sequence[int], period: int | None) -> tuple[int, ...]:
+    """Return weights, the smallest integers of their proportions, as integers that sum to a period.
 
     Without a period, they are exact if a period of at most 2**16 allows it. Else each positive
     weight whose share would be less than 1 gets 1, and the others are rounded by largest remainder.
     """
-    each = integers(weights)
+    whole = sum(each)
     if period is None:
-        period = min(sum(each), PERIOD)
+        period = min(whole, PERIOD)
+    if period == whole:
+        return tuple(each)
     left, large = period, [i for i, weight in enumerate(each) if weight]
     shares = [int(weight > 0) for weight in each]
     while True:
@@ -102,19 +119,20 @@ def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, .
         odd = sorted(map(str, set(weights) ^ set(names)))
         cure = "give each source a weight, which may be 0"
         raise wrong("the names of weights", f"those of the sources, {_few(names)}", odd, cure)
-    exact = [_weight(name, weights[name]) for name in names]
-    num_positive = sum(weight > 0 for weight in exact)
+    given = [weights[name] for name in names]
+    each = four_decimals(given) or integers([*map(_weight, names, given)])
+    num_positive = len(each) - each.count(0)
     if not num_positive:
         raise wrong("weights", "above 0 for at least one source", dict(weights), CURE)
     if period is not None and period < num_positive:
         rule = f"at least {num_positive}, one unit for each positive weight"
         raise wrong("period", rule, period, "leave it out")
-    return shares_of(exact, period)
+    return shares_of(each, period)
 
 
 def _weight(name: str, weight: Any) -> Exact:
     """Return a weight as it is written: 0.1 is a tenth."""
-    if type(weight) is float and 0 <= weight < math.inf:  # the common case, one for each source
+    if type(weight) is float and 0 <= weight < math.inf:  # the common case
         return Decimal(repr(weight))
     exact: Exact = 0
     try:
