@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -21,11 +20,11 @@ from indexplan.orders.layers import nest, sorted_reads
 from indexplan.orders.mixed_bins import Sorted
 from indexplan.orders.phases import PLACE_STOP, Phases
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import cut_runs
+from indexplan.orders.sequential import cut_pieces
 from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import check_different, sources_of
-from indexplan.orders.streams import count_between, first_between, reads_between
+from indexplan.orders.streams import count_between, first_between, num_epochs, reads_between
 from indexplan.orders.traits import READS, Traits
 from indexplan.seeds import EPOCH_STOP, SHUFFLE, check_epoch, check_seed
 
@@ -179,7 +178,7 @@ class Mixture(Order):
     def _soonest(self) -> int:
         """Up to which unit of the run no source can have been read in all its epochs."""
         sizes: list[int] = self._sizes.tolist()
-        return min(size * _num_epochs(each) for size, each in zip(sizes, self._whose, strict=True))
+        return min(size * num_epochs(each) for size, each in zip(sizes, self._whose, strict=True))
 
     @once
     def _phases(self) -> Phases:
@@ -210,29 +209,13 @@ class Mixture(Order):
         inner = [source.traits for source in self._whose]
         reads = max((each.reads for each in inner), key=READS.index)
         if reads != "any":
-            reads = max(reads, self._reads, key=READS.index)
+            mine = self._phases.reads(self.epoch_size, self._sizes.tolist())
+            reads = max(reads, mine, key=READS.index)
         return Traits(
             deals_bins=any(each.deals_bins for each in inner),
             reads=reads,
             cuts_samples=inner[0].cuts_samples,  # which all have in common
         )
-
-    @property
-    def _reads(self) -> str:
-        """How often an epoch reads each unit of its sources: a value of `Traits.reads`."""
-        reads = "once"
-        for place, shares in self.weights:
-            periods, rest = divmod(self.epoch_size, sum(shares))
-            if rest or place % self.epoch_size:
-                return "any"
-            counts = [periods * share for share in shares]
-            if counts != self._sizes.tolist():
-                reads = "at most once"
-                before = self._phases.count(place).tolist()
-                for count, size, done in zip(counts, self._sizes.tolist(), before, strict=True):
-                    if count and (size % count or done % count):
-                        return "any"
-        return reads
 
     def to_dict(self) -> dict[str, Any]:
         """Return the order as JSON types: its sources by name, and its phases of shares."""
@@ -380,26 +363,15 @@ class Mixture(Order):
                     source.num_units(last)  # raises if that cannot be read
         return begin
 
-    def _pieces(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, Int64, Int64]]:
-        """Cut runs of positions into pieces to sort at a time: number of units, starts, stops."""
-        ends = np.cumsum(stops - starts)
-        total = int(ends[-1]) if len(ends) else 0
-        if total <= AT_ONCE:
-            yield total, starts, stops
-            return
-        for done in range(0, total, AT_ONCE):
-            until = min(total, done + AT_ONCE)
-            yield until - done, *cut_runs(starts, stops, ends, done, until)
-
     def _sorted(self, epoch: int, starts: Int64, stops: Int64) -> Sorted:
         """Return the units at some positions of an epoch, sorted by source."""
-        from indexplan.kernels import mixture
+        from indexplan.kernels import by_source
 
         sources, numbers = self._phases.deal(self._begin(epoch), starts, stops)
         num, k = len(sources), len(self._sizes)
         begins, parts = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
         epochs, cuts, lows, highs = (np.empty(num + 1, np.int64) for _ in range(4))
-        mixture.by_source(sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs)
+        by_source.by_source(sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs)
         return Sorted(sources, begins, parts, epochs, cuts, lows, highs)
 
     def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
@@ -407,11 +379,11 @@ class Mixture(Order):
             units = self._sorted(epoch, starts, stops)
             mixed_bins.fill(units.sources, units.rows(self._whose), self._begins, out)
             return
-        from indexplan.kernels import mixture, permutation
+        from indexplan.kernels import by_source, permutation
 
         done, (sizes, seeds) = 0, self._shuffles
         others = np.flatnonzero(sizes == 0).tolist()
-        for num, some, ends in self._pieces(starts, stops):
+        for num, some, ends in cut_pieces(starts, stops, AT_ONCE):
             units = self._sorted(epoch, some, ends)
             sources, begins, parts, epochs, cuts, lows, highs = units
             drawn = np.empty(num, np.int64)
@@ -422,7 +394,7 @@ class Mixture(Order):
                 a, b, part = parts[j], parts[j + 1], drawn[begins[j] : begins[j + 1]]
                 source = self._whose[j]
                 source._fill_epochs(epochs[a:b], cuts[a : b + 1], lows, highs, part)  # noqa: SLF001
-            mixture.put_back(sources, begins, self._begins, drawn, out[done : done + num])
+            by_source.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -470,18 +442,3 @@ class Mixture(Order):
         for j, mine, start, stop, samples in self._read_of(epoch, indices):
             counts[mine] = count_between(self._whose[j], start, stop, samples)
         return counts
-
-
-def _num_epochs(source: Order) -> int:
-    """Return how many epochs of an order can be read: of later ones `num_units` raises."""
-    if type(source).num_units is Order.num_units or _is_read(source, EPOCH_STOP - 1):
-        return EPOCH_STOP
-    return bisect_left(range(EPOCH_STOP), True, key=lambda epoch: not _is_read(source, epoch))
-
-
-def _is_read(source: Order, epoch: int) -> bool:
-    try:
-        source.num_units(epoch)
-    except IndexPlanError:
-        return False
-    return True

@@ -221,3 +221,19 @@ class Phases:
     def before(self, place: int) -> tuple[Phase, ...]:
         """Return the phases that begin before a place."""
         return self.phases[: bisect_left(self.places, place)]
+
+    def reads(self, epoch_size: int, sizes: list[int]) -> str:
+        """Return how often an epoch reads each unit of the sources: a value of `Traits.reads`."""
+        reads = "once"
+        for place, shares in self.phases:
+            periods, rest = divmod(epoch_size, sum(shares))
+            if rest or place % epoch_size:
+                return "any"
+            counts = [periods * share for share in shares]
+            if counts != sizes:
+                reads = "at most once"
+                before = self.count(place).tolist()
+                for count, size, done in zip(counts, sizes, before, strict=True):
+                    if count and (size % count or done % count):
+                        return "any"
+        return reads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,3 +77,15 @@ def cut_runs(
     low[0] = stops[first] - (ends[first] - done)
     high[-1] = stops[last] - (ends[last] - until)
     return low, high
+
+
+def cut_pieces(starts: Int64, stops: Int64, at_once: int) -> Iterator[tuple[int, Int64, Int64]]:
+    """Cut runs into pieces of at most `at_once` units: how many, starts, stops."""
+    ends = np.cumsum(stops - starts)
+    total = int(ends[-1]) if len(ends) else 0
+    if total <= at_once:
+        yield total, starts, stops
+        return
+    for done in range(0, total, at_once):
+        until = min(total, done + at_once)
+        yield until - done, *cut_runs(starts, stops, ends, done, until)
