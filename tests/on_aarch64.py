@@ -37,7 +37,10 @@ GOLDENS = {  # which tests compare what a file holds
     "format_1": ["tests/files/test_format_1.py::test_an_old_build_goes_on_as_it_was_begun"],
     "format_3": ["tests/files/test_spans.py::test_bytes_are_frozen"],
     "local_shuffle_v1": ["tests/orders/test_local_shuffle.py::test_known_answers"],
-    "mixture_v1": ["tests/orders/test_mixture.py::test_known_answers"],
+    "mixture_v1": [
+        "tests/orders/test_mixture_pattern.py::test_known_answers",
+        "tests/orders/test_mixture_pattern.py::test_known_answers_in_phases",
+    ],
     "philox4x32_10": ["tests/kernels/test_permutation.py::test_philox_vectors"],
     "plan_file": ["tests/files/test_files.py::test_bytes_are_frozen"],
     "plans": ["tests/plan/test_golden_plans.py::test_a_plan_gives_its_known_answers"],

@@ -29,14 +29,13 @@ Origin: TypeAlias = Literal["loaded", "saved", "unsaved"]
 INT64, FLOAT64 = types.int64, types.float64
 # C-contiguous arrays; those for reading may be writeable or read-only.
 READ_UINT8 = types.Array(types.uint8, 1, "C", readonly=True)
-READ_UINT16 = types.Array(types.uint16, 1, "C", readonly=True)
 READ_UINT32 = types.Array(types.uint32, 1, "C", readonly=True)
 READ_TABLE = types.Array(types.uint32, 2, "C", readonly=True)
 READ_INT32 = types.Array(types.int32, 1, "C", readonly=True)
 READ_UINT64 = types.Array(types.uint64, 1, "C", readonly=True)
 READ_INT64 = types.Array(types.int64, 1, "C", readonly=True)
 READ_FLOAT64 = types.Array(types.float64, 1, "C", readonly=True)
-WRITE_UINT16 = types.Array(types.uint16, 1, "C")
+READ_NODES = types.Array(types.int64, 2, "C", readonly=True)
 WRITE_UINT32 = types.Array(types.uint32, 1, "C")
 WRITE_UINT64 = types.Array(types.uint64, 1, "C")
 WRITE_INT32 = types.Array(types.int32, 1, "C")

@@ -83,7 +83,7 @@ def curriculum(
     >>> sorted(lengths[order.take(0, 0, 8)].tolist())  # epoch 0 reads the shortest 0.4
     [1, 1, 2, 2, 3, 3, 4, 4]
     >>> sorted(lengths[order.take(1, 0, 8)].tolist())  # epoch 1 reads from all
-    [1, 2, 4, 6, 7, 8, 9, 10]
+    [1, 2, 3, 4, 6, 7, 8, 9]
     """
     column, seed = Column.of(difficulty, what="difficulty"), check_seed(seed)
     n, numbers = len(column), column.array

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.phases import Int32
+from indexplan.orders.pattern import Int32
 from indexplan.orders.sequential import expand
 
 

@@ -26,7 +26,7 @@ from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, first_between, num_epochs, reads_between
 from indexplan.orders.traits import READS, Traits
-from indexplan.seeds import EPOCH_STOP, SHUFFLE, check_epoch, check_seed
+from indexplan.seeds import EPOCH_STOP, MIXTURE, SHUFFLE, check_epoch, check_seed, key_words
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
 FIRST, ALL = "first_exhausted", "all_exhausted"
@@ -72,11 +72,12 @@ class Mixture(Order):
     unit read of a source is position c % n of its epoch c // n, of n units. So no unit of a source
     is repeated before all of them have been read, and none is skipped where weights change.
 
-    At every place in a phase of weights, the number of units read of each source differs from its
-    share by less than 1, and at every multiple of the period by nothing: the pattern of a period is
-    that of Baruah et al., "Proportionate progress: a notion of fairness in resource allocation"
-    (Algorithmica, 1996); each period draws where in it to begin, and in which direction to go. The
-    counts of independent draws would deviate by about the square root of the units read.
+    At every place in a phase of weights, the number of units read of each source is within `within`
+    of its share: less than 1 for two sources, about 2 for many, and never 3.36. At every multiple
+    of the period it is exact. The counts of independent draws would deviate by about the square
+    root of the units read. And every place is a source's with exactly its probability, over all
+    seeds: so no rank gets more of a source than others but by chance, whatever their number and
+    batch size.
 
     Examples
     --------
@@ -85,9 +86,9 @@ class Mixture(Order):
     >>> mixture = ip.Mixture(sources, weights={"web": 0.75, "code": 0.25}, seed=3)
     >>> source, index = mixture.split(mixture.take(0, 0, 8))
     >>> mixture.names, source
-    (('web', 'code'), array([0, 1, 0, 0, 0, 0, 1, 0]))
+    (('web', 'code'), array([1, 0, 0, 0, 0, 0, 0, 1]))
     >>> index  # in its source
-    array([262,  39, 452,  29, 333, 509,   3, 160])
+    array([ 39, 262, 452,  29, 333, 509, 160,   3])
     """
 
     sources: tuple[tuple[str, Order], ...]
@@ -150,6 +151,14 @@ class Mixture(Order):
         return sum(self.shares)
 
     @property
+    def within(self) -> float:
+        """How many units a source may be from its share at most, in the last phase of weights.
+
+        Below 1 for two sources, below 2 for three, about 2 for more.
+        """
+        return self._phases.pattern(len(self.weights) - 1).reach / 2**32
+
+    @property
     def group_names(self) -> tuple[str, ...]:
         """The names of the sources."""
         return self.names
@@ -182,7 +191,7 @@ class Mixture(Order):
 
     @once
     def _phases(self) -> Phases:
-        return Phases(self.weights, self.seed)
+        return Phases(self.weights, key_words(self.seed, MIXTURE, 0, 2, None))
 
     @once
     def _shuffles(self) -> tuple[Int64, UInt32]:

@@ -3,67 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
+from indexplan.orders.pattern import Int32, Pattern
 from indexplan.orders.shares import Phase
-from indexplan.seeds import MIXTURE, key_words
+from indexplan.orders.shuffle import UInt32
 
-Int32 = NDArray[np.int32]
-UInt16 = NDArray[np.uint16]
 PLACE_STOP = 2**63
-
-
-class Pattern(NamedTuple):
-    """The sequence of sources in a period of D slots, and where in it a period may begin.
-
-    first : int64 (k + 1,), slots : int32 (D,)
-        Source j has the slots [first[j], first[j + 1]) of `slots`, rising.
-    row : uint16 (D,)
-        The source of each slot.
-    turns : int32
-        Where a period may begin: at a slot of the row; from D on, of the row read backwards.
-    """
-
-    first: Int64
-    slots: Int32
-    row: UInt16
-    turns: Int32
-
-    def of(self, source: int) -> Int32:
-        """Return the slots of a source."""
-        return self.slots[self.first[source] : self.first[source + 1]]
-
-
-@lru_cache(maxsize=16)  # 65,536 slots take 0.5 ms and 0.4 to 0.9 MB; 2**20 slots up to 14 MB
-def pattern_of(shares: tuple[int, ...]) -> Pattern:
-    """Return the pattern of some shares."""
-    from indexplan.kernels import even_row  # which imports numba
-
-    num_slots, each = sum(shares), np.array(shares, np.int64)
-    row = np.empty(num_slots, np.uint16)
-    slots, starts = np.empty(num_slots, np.int32), np.empty(num_slots, np.int32)
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
-    even_row.even_row(each, first, row, slots)
-    lows, highs = np.empty(len(each), np.int64), np.empty(len(each), np.int64)
-    even_row.spread(first, slots, lows, highs)
-    picky = np.argsort(lows - highs, kind="stable")[: np.count_nonzero(highs - lows >= num_slots)]
-    if len(picky):
-        starts = starts[: even_row.starts_of(first, slots, lows, highs, picky, starts)]
-    else:
-        starts[:] = np.arange(num_slots)
-    # a row that is read backwards deviates with the opposite sign: so it may begin where the row
-    # may end
-    turns = np.concatenate([starts, num_slots + np.sort(-starts % num_slots)])
-    if np.count_nonzero(each) == 1:  # all turns are the same
-        turns = turns[:1]
-    return Pattern(first, slots, row, turns)
 
 
 class Phases:
@@ -73,14 +23,14 @@ class Phases:
     ----------
     phases : tuple of (place, shares)
         Rising from 0.
-    seed : int
-        Draws where each period begins.
+    key : uint32 (2,)
+        The Philox key of all coins.
     """
 
-    def __init__(self, phases: tuple[Phase, ...], seed: int) -> None:
+    def __init__(self, phases: tuple[Phase, ...], key: UInt32) -> None:
         self.phases = phases
         self.places = [place for place, _ in phases]
-        self.key = key_words(seed, MIXTURE, 0, 2, None)
+        self.key = key
         self._held: tuple[int, Pattern] | None = None  # of the phase that was used last
 
     @once
@@ -91,7 +41,7 @@ class Phases:
     def _base(self, number: int) -> Int64:
         """Return how many units of each source come before a phase; int64 (k,).
 
-        Of thousands of phases, each takes the time of a pattern, and a run needs the next few.
+        Of thousands of phases, each takes the time of a tree, and a run needs the next few.
         """
         bases = self._bases
         for before in range(len(bases) - 1, number):  # threads may do the same at once
@@ -113,20 +63,15 @@ class Phases:
         """Return how many units of each source come before a place of a phase."""
         shares = self.phases[number][1]
         periods, rest = divmod(place, sum(shares))
-        if not rest:  # then no pattern is needed
+        if not rest:  # then no tree is needed
             return base + periods * np.array(shares, np.int64)
-        from indexplan.kernels import mixture
+        return self.pattern(number).count(base, place)
 
-        pattern, out = self._pattern(number), np.empty(len(base), np.int64)
-        first, slots, _, turns = pattern
-        mixture.count_before(place, number, self.key, base, first, slots, turns, out)
-        return out
-
-    def _pattern(self, number: int) -> Pattern:
+    def pattern(self, number: int) -> Pattern:
         """Return the pattern of a phase."""
         held = self._held
         if held is None or held[0] != number:
-            held = self._held = number, pattern_of(self.phases[number][1])
+            held = self._held = number, Pattern(self.phases[number][1], number, self.key)
         return held[1]
 
     def phase_at(self, place: int) -> int:
@@ -159,12 +104,8 @@ class Phases:
     def _deal(
         self, number: int, begin: int, starts: Int64, stops: Int64, sources: Int32, numbers: Int64
     ) -> None:
-        from indexplan.kernels import mixture
-
-        place, base, pattern = self.places[number], self._base(number), self._pattern(number)
-        mixture.deal(
-            begin - place, number, self.key, base, *pattern, starts, stops, sources, numbers
-        )
+        base, shift = self._base(number), begin - self.places[number]
+        self.pattern(number).deal(shift, base, starts, stops, sources, numbers)
 
     def _cut(self, begin: int, starts: Int64, stops: Int64) -> list[tuple[int, Int64, Int64]]:
         """Cut runs, none of them empty, where phases begin: (phase, starts, stops), in turn."""
@@ -184,17 +125,13 @@ class Phases:
 
     def find(self, source: int, numbers: Int64) -> Int64:
         """Return the places, int64, at which some units of a source are read, as all must be."""
-        from indexplan.kernels import mixture
-
         bases = np.array(self._bases_of(source, int(numbers.max(initial=0))))
         phase = np.searchsorted(bases, numbers, "right") - 1
         places = np.empty(len(numbers), np.int64)
         for number in np.unique(phase).tolist():
-            some, base = np.flatnonzero(phase == number), int(bases[number])
-            pattern, out = self._pattern(number), np.empty(len(some), np.int64)
-            mine, num_slots, turns = pattern.of(source), len(pattern.row), pattern.turns
-            mixture.find(number, self.key, base, mine, num_slots, turns, numbers[some], out)
-            places[some] = out + self.places[number]
+            some = np.flatnonzero(phase == number)
+            found = self.pattern(number).find(source, int(bases[number]), numbers[some])
+            places[some] = found + self.places[number]
         return places
 
     def place_of(self, source: int, number: int) -> int | None:

@@ -1,45 +1,61 @@
-"""Write mixture_v1.json: `python -m tests.golden.make_golden_mixture`.
+"""Write the answers of mixture_v1.json again: `python -m tests.golden.make_golden_mixture`.
 
-The only script that writes it. The answers come from the oracle in tests/support, the design's
-words in plain Python, and not from the library. Other answers are another algorithm, with another
-name: do not write this file again for less.
+The specs are those in the file. The answers come from the oracle in tests/support, the design's
+words in plain Python, and not from the library; all 120 whole blocks take some minutes. Other
+answers are another algorithm, with another name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
+from struct import pack
+from typing import Any
 
 from tests.support import mixing
 
-SPECS = [  # phases, units of the sources' epochs, epoch_size, seed
-    ([(0, [1])], [3], 5, 0),
-    ([(0, [7, 2, 1])], [50, 9, 4], 63, 1),
-    ([(0, [333, 333, 334])], [10**6, 10**9, 7], 10**9, 2),
-    ([(0, [11, 7, 5, 3, 2, 2])], [40, 40, 40, 9, 8, 1], 100, 3),
-    ([(0, [3, 1]), (7, [1, 1]), (110, [0, 5])], [20, 30], 50, 4),
-    ([(0, [2, 0, 3]), (10**9 + 1, [1, 1, 2]), (10**12, [9, 9, 1])], [10, 10**6, 99], 10**10, 2**99),
-]
+FILE = Path(__file__).with_name("mixture_v1.json")
+
+
+def one_phase(case: dict[str, Any]) -> dict[str, Any]:
+    """Return a case of one phase of weights, with its answers."""
+    shares, each = tuple(case["shares"]), mixing.of_a_block(case["shares"])
+    key, phase = tuple(case["key"]), case["phase"]
+    if "seed" in case:
+        key = mixing.key_of(int(case["seed"]))
+    answers: dict[str, Any] = {"block": sum(each)}
+    answers["within_2_32"] = max(mixing.reaches(mixing.tree_of(each)))
+    rows = {n: mixing.whole_block(each, (key, phase, int(n))) for n in case["block_sha256_u2"]}
+    answers["block_sha256_u2"] = {
+        n: hashlib.sha256(pack(f"<{len(row)}H", *row)).hexdigest() for n, row in rows.items()
+    }
+    if "first" in case:
+        answers["first"] = rows["0"][: len(case["first"])]
+    if "places" in case:
+        answers["answers"] = []
+        for place in case["places"]:
+            first, then = (mixing.in_phase(shares, key, phase, at) for at in (place, place + 1))
+            (source,) = (j for j in range(len(first)) if first[j] != then[j])
+            answers["answers"].append([source, first[source]])
+        answers["count_before_last_place"] = first
+    return {**case, "key": list(key), **answers}
+
+
+def in_phases(case: dict[str, Any]) -> dict[str, Any]:
+    """Return a case of several phases of weights, with its answers."""
+    phases, key = case["phases"], tuple(case["key"])
+    bases = [mixing.counts(phases, key, place) for place, _ in phases]
+    answers = [list(mixing.unit(phases, key, place)) for place in case["places"]]
+    return {**case, "bases": bases, "answers": answers}
 
 
 def main() -> None:
     """Write the file."""
-    cases = []
-    for phases, sizes, epoch_size, seed in SPECS:
-        for epoch in (0, 3, 2**20):
-            last = epoch_size - 1
-            positions = sorted({p for p in (0, 1, 2, 4, epoch_size // 2, last) if p <= last})
-            answers = []
-            for position in positions:
-                source, number = mixing.unit(phases, seed, epoch * epoch_size + position)
-                answers.append([source, *divmod(number, sizes[source])])
-            names = ("phases", "sizes", "epoch_size", "seed", "epoch", "positions", "answers")
-            values = (phases, sizes, epoch_size, seed, epoch, positions, answers)
-            cases.append(dict(zip(names, values, strict=True)))
-    lines = ",\n".join(json.dumps(case) for case in cases)
-    words = "answers are [source, epoch of the source, position there]"
-    text = f'{{"algorithm": "mixture-v1", "words": "{words}", "cases": [\n{lines}\n]}}\n'
-    Path(__file__).with_name("mixture_v1.json").write_text(text)
+    known = json.loads(FILE.read_text())
+    for kind, answered in (("one_phase", one_phase), ("phases", in_phases), ("seeded", one_phase)):
+        known[kind] = [answered(case) for case in known[kind]]
+    FILE.write_text(json.dumps(known))
 
 
 if __name__ == "__main__":

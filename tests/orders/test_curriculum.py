@@ -71,10 +71,10 @@ def test_equals_stay_in_turn(difficulty: Any) -> None:
 def test_known_answers() -> None:
     """Bits that never change."""
     order = ip.curriculum([5, 1, 4, 1, 3, 9, 2, 6], [(0, 0.5), (8, 1)], num_bins=4, seed=7)
-    assert [[6, 1, 4, 3, 3, 6, 1, 4], [2, 5, 3, 4, 7, 0, 6, 1]] == [
+    assert [[1, 6, 4, 3, 3, 6, 1, 4], [5, 4, 3, 2, 7, 1, 0, 6]] == [
         order.take(epoch, 0, 8).tolist() for epoch in range(2)
     ]
-    assert "aa39423d5be08b40" == order.fingerprint[:16]
+    assert "9563c0edf470c28b" == order.fingerprint[:16]
     seeds = [source.to_dict()["seed"] for _, source in order.order.sources]
     keys = [(6, 1 + i, 8) for i in range(4)]
     words = [np.random.SeedSequence(7, spawn_key=key).generate_state(4) for key in keys]

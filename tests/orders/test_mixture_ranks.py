@@ -1,0 +1,108 @@
+"""No rank gets more of a source than chance gives, and the test of it tells wrong patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import indexplan as ip
+from indexplan.orders.base import Int64
+from tests.support import rank_counts
+from tests.support.rank_counts import Case, Deal
+
+IN_STEP = Case((25, 26, 49), 4, 1, 0), Case((10, 3, 72, 15), 8, 1, 0)
+
+
+def even(shares: Sequence[int]) -> list[int]:
+    """Return a row within 1 of the shares at every place: of those behind, the one due first."""
+    dealt, row = [0] * len(shares), []
+    for t in range(sum(shares)):
+        behind = [j for j, s in enumerate(shares) if dealt[j] * sum(shares) < s * (t + 1)]
+        row.append(min(behind, key=lambda j: (Fraction(dealt[j] + 1, shares[j]), j)))
+        dealt[row[-1]] += 1
+    return row
+
+
+def turns_of(shares: Sequence[int]) -> list[list[int]]:
+    """Return the rotations of the even row, both ways, that are within 1 at every place too."""
+    row = even(shares)
+    both = [each[start:] + each[:start] for each in (row, row[::-1]) for start in range(len(row))]
+    aims = np.outer(np.arange(1, len(row) + 1), shares)
+    counts = [np.cumsum(np.eye(len(shares), dtype=int)[each], axis=0) * len(row) for each in both]
+    return [each for each, n in zip(both, counts, strict=True) if abs(n - aims).max() < len(row)]
+
+
+def without_turns(case: Case) -> Deal:
+    row = np.array(even(case.shares))
+    return lambda place, num: row[np.arange(place, place + num) % len(row)]
+
+
+def with_turns(case: Case) -> Deal:
+    """Return what the library dealt before: each period begins at a drawn turn of the even row."""
+    rows, size = np.array(turns_of(case.shares)), sum(case.shares)
+    drawn = np.random.default_rng(1).integers(len(rows), size=2**16)
+
+    def deal(place: int, num: int) -> Int64:
+        period, slot = np.divmod(np.arange(place, place + num), size)
+        sources: Int64 = rows[drawn[period % len(drawn)], slot]
+        return sources
+
+    return deal
+
+
+def fixed_coins(case: Case) -> Deal:
+    """Return blocks that all have the coins of the first one."""
+    block = rank_counts.dealt(case, 0)(0, 2**16 // sum(case.shares) * sum(case.shares))
+    return lambda place, num: block[np.arange(place, place + num) % len(block)]
+
+
+def drawn(case: Case) -> Deal:
+    """Return independent draws."""
+    rng, odds = np.random.default_rng(2), np.array(case.shares) / sum(case.shares)
+    return lambda _, num: rng.choice(len(odds), size=num, p=odds)
+
+
+def test_no_rank_is_favoured() -> None:
+    """Over drawn weights and ranks, counts by source and rank are as of independent draws."""
+    chi_square = freedom = 0.0
+    for number, case in enumerate([*IN_STEP, *rank_counts.cases(100, 0)]):
+        found = rank_counts.looked_at(case, rank_counts.dealt(case, number), 2**16)
+        assert not found.favours, (case, found)
+        chi_square, freedom = chi_square + found.chi_square, freedom + found.freedom
+    assert 0.8 < chi_square / freedom < 1.02
+
+
+@pytest.mark.parametrize("case", IN_STEP, ids=str)
+def test_patterns_in_step_with_the_ranks_would_fail(case: Case) -> None:
+    """The even row, with turns and without, as it was; and a block's coins for all blocks."""
+    places = 20 * 2**16
+    assert not rank_counts.looked_at(case, rank_counts.dealt(case, 5), places).favours
+    assert not rank_counts.looked_at(case, drawn(case), places).favours
+    for wrong in (with_turns, without_turns):
+        assert rank_counts.looked_at(case, wrong(case), 2**16).z_of_counts > 20
+
+
+def test_one_set_of_coins_for_all_blocks_would_fail() -> None:
+    """Over many blocks whose period is one of the ranks too."""
+    case = Case((7, 9), 16, 1, 0)
+    assert not rank_counts.looked_at(case, rank_counts.dealt(case, 0), 60 * 2**16).favours
+    assert rank_counts.looked_at(case, fixed_coins(case), 60 * 2**16).favours
+
+
+def parts_of_ranks(order: ip.Order, batch_size: int) -> list[int]:
+    """Return how many of the samples from 7,000 on each of eight ranks reads in epoch 0."""
+    plan = ip.Plan(order, world_size=8, batch_size=batch_size)
+    return [int((plan.indices(0, rank=rank) >= 7000).sum()) for rank in range(8)]
+
+
+def test_every_rank_gets_its_part_of_a_source() -> None:
+    """An eighth of what is read, over eight ranks: each gets about an eighth of that eighth."""
+    sources = {"large": ip.Shuffle(7000, seed=1), "small": ip.Shuffle(1000, seed=2)}
+    order = ip.Mixture(sources, {"large": 7, "small": 1}, epoch_size=8000)
+    for batch_size in (1, 2):
+        parts = parts_of_ranks(order, batch_size)
+        assert 1000 == sum(parts)
+        assert 80 <= min(parts) <= max(parts) <= 170

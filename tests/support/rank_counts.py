@@ -1,0 +1,112 @@
+"""How often ranks meet the sources of a mixture, against independent draws of the same odds.
+
+Of places, rank r of W ranks that read B units each reads those with (place // B) % W == r.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from indexplan.orders.base import Int64
+from indexplan.orders.pattern import Pattern
+from indexplan.orders.shares import integers, shares_of
+
+Deal = Callable[[int, int], Int64]  # the sources of `num` places from one on
+
+
+class Case(NamedTuple):
+    """Shares, W, B, and where the places begin."""
+
+    shares: tuple[int, ...]
+    world_size: int
+    batch_size: int
+    begin: int
+
+
+class Found(NamedTuple):
+    """What counts say of a mixture; all z are of normal draws where it favours no rank.
+
+    z_of_counts is of the chi-square of counts by source and rank, z_of_one the largest of a single
+    count, and z_of_steps the largest of how often a rank meets the same source one, two or three
+    steps later.
+    """
+
+    chi_square: float
+    freedom: int
+    z_of_counts: float
+    z_of_one: float
+    z_of_steps: float
+
+    @property
+    def favours(self) -> bool:
+        """Whether this is beyond what chance gives in thousands of cases."""
+        return self.z_of_counts > 5 or self.z_of_one > 6.5 or self.z_of_steps > 6
+
+
+def dealt(case: Case, seed: int) -> Deal:
+    """Return how the library deals a case."""
+    some = Pattern(case.shares, 0, np.array([seed, 1], np.uint32))
+
+    def deal(place: int, num: int) -> Int64:
+        sources, numbers = np.empty(num, np.int32), np.empty(num, np.int64)
+        base = np.zeros(len(case.shares), np.int64)
+        some.deal(place, base, np.array([0]), np.array([num]), sources, numbers)
+        return sources.astype(np.int64)
+
+    return deal
+
+
+def looked_at(case: Case, deal: Deal, num: int) -> Found:
+    """Count what ranks get of some 65,536 places at a time, `num` in all."""
+    step = case.world_size * case.batch_size
+    odds = np.array(case.shares) / sum(case.shares)
+    k, size = len(odds), max(4, 2**16 // step) * step
+    counts = np.zeros((k, case.world_size))
+    equal, compared = np.zeros(3), np.zeros(3)
+    rank = np.arange(size) // case.batch_size % case.world_size
+    for place in range(case.begin, case.begin + num, size):
+        sources = deal(place, size)
+        cells = np.bincount(sources * case.world_size + rank, minlength=k * case.world_size)
+        counts += cells.reshape(k, case.world_size)
+        for later in (1, 2, 3):
+            equal[later - 1] += np.count_nonzero(
+                sources[later * step :] == sources[: -later * step]
+            )
+            compared[later - 1] += size - later * step
+    expected = counts.sum(axis=1, keepdims=True) / case.world_size
+    z = (counts - expected) / np.sqrt(np.maximum(expected * (1 - 1 / case.world_size), 1e-9))
+    some = expected[:, 0] >= 5
+    chi = float((((counts - expected) ** 2)[some] / expected[some]).sum())
+    freedom = int(some.sum()) * (case.world_size - 1)
+    spread = 2 / (9 * max(1, freedom))  # Wilson and Hilferty
+    z_of_counts = ((chi / freedom) ** (1 / 3) - 1 + spread) / math.sqrt(spread) if freedom else 0
+    same = float((odds**2).sum())
+    off = (equal - compared * same) / np.sqrt(np.maximum(compared * same * (1 - same), 1))
+    largest = float(abs(z[some]).max(initial=0))
+    return Found(chi, freedom, z_of_counts, largest, float(off.max()) if same < 1 else 0.0)
+
+
+def cases(num: int, seed: int) -> Iterator[Case]:
+    """Draw cases: weights of all kinds, some of them in step with the ranks."""
+    rng = np.random.default_rng(seed)
+    for _ in range(num):
+        world_size = int(rng.choice([2, 3, 4, 5, 7, 8, 12, 16, 32, 64]))
+        batch_size = int(rng.choice([1, 1, 2, 4, 8, 32]))
+        k = int(rng.choice([2, 2, 3, 3, 4, 5, 8, 12, 30, 100, 500]))
+        kind = rng.integers(6)
+        weights = rng.dirichlet(np.full(k, rng.choice([0.5, 1, 5])))
+        if kind < 4:  # one to four decimals
+            scale = 10 ** max(int(kind) + 1, len(str(k)))
+        else:  # multiples of 1 / W or 1 / (W * B)
+            scale = world_size * (batch_size if kind == 5 else 1)
+            scale *= -(-k // scale)
+        whole = np.maximum(1, np.rint(weights * scale)).astype(int).tolist()
+        if rng.random() < 0.2:  # any numbers
+            whole = np.maximum(1, (weights * 2**30)).astype(int).tolist()
+        begin = int(rng.choice([0, 0, 2**40 + 12345])) // (world_size * batch_size)
+        shares = shares_of(integers(whole), None)
+        yield Case(shares, world_size, batch_size, begin * world_size * batch_size)
