@@ -428,3 +428,8 @@ def load(
         why = order.known[1] if order.manifest.build.reads is None else ""
         unsure = f"; format version 1 does not say what its order promises, and {why}" * bool(why)
         raise PlanFileError(f"{path}: {error}{unsure}") from error
+
+
+def computed(order: Order) -> Order | None:
+    """Return the order, or the one that it has stored; None if that cannot be computed here."""
+    return order.known[0] if isinstance(order, Stored) else order

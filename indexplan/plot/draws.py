@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from indexplan.files.read import computed
+from indexplan.orders.mixture import Mixture
 from indexplan.plan.draws import Draws
 from indexplan.plan.draws import draws as counted
 from indexplan.plan.plan import Plan
@@ -46,7 +48,7 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
         Above, each group's share of the samples in windows of steps, as points, and the share
         aimed at, as a line; below, how many samples the count is ahead of the aim. If there are
         more than six groups, the three drawn most and the three drawn least. For a mixture of bins,
-        bins are counted.
+        bins are counted. The words on a mixture say how far from its share a source may be.
 
     Raises
     ------
@@ -93,6 +95,11 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
         f"{some}Points on the lines are shares as aimed at; below, a line that stays near 0 is a "
         f"group that is never many {found.noun} ahead of its aim, or behind it."
     )
+    order = computed(plan.order)
+    if isinstance(order, Mixture) and len(order.weights) == 1:
+        caption += (
+            f" Each source is within {order.within:.2f} of its share at every place of a run."
+        )
     heading(figure, _title(found), caption)
     return figure
 

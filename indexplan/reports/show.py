@@ -10,8 +10,10 @@ from indexplan.answers import Answer, Shown, table
 from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, counted, printable
 from indexplan.files.format import Manifest
+from indexplan.files.read import computed
 from indexplan.orders import Order
 from indexplan.orders.columns import is_identity
+from indexplan.orders.mixture import Mixture
 from indexplan.orders.weighted import Weighted
 from indexplan.partition.account import between
 from indexplan.partition.ranks import share
@@ -106,6 +108,8 @@ def show_plan(
         "accounts": accounts,
         "first_batches": batches,
     }
+    if isinstance(mixture := computed(plan.order), Mixture):
+        data["within"] = mixture.within
     files = "none: a spec alone"
     if manifest is not None:
         size = counted(sum(manifest.chunk_bytes), "byte")
@@ -113,6 +117,7 @@ def show_plan(
     columns = ["epoch", "steps", "read", "dropped", "padded", "batches", "per rank"]
     lines = [
         f"order        {_order_in_words(plan.order)}",
+        *([f"shares       {_within(mixture)}"] if isinstance(mixture, Mixture) else []),
         *(f"hint         {hint}" for hint in _hints_of(plan.order)),
         f"partition    {_partition_in_words(plan)}",
         f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}",
@@ -151,6 +156,11 @@ def show_plan(
         lines += [""] * (batch is batches[0])
         lines.append(f"{where}: {indices}{' ...' * (batch['size'] > len(batch['indices']))}")
     return Shown(data, "\n".join([*lines, "", *_how_to_resume(plan, path)]))
+
+
+def _within(order: Mixture) -> str:
+    last = " in the last phase" * (len(order.weights) > 1)
+    return f"each source stays within {order.within:.2f} {order.shares_of} of its own{last}"
 
 
 def _hints_of(order: Order) -> list[str]:

@@ -49,6 +49,8 @@ def test_every_verb(
     shown = run(capsys, "show", "a.plan")
     assert all(f"\n{each} " in shown for each in names)
     assert "10 samples, " in shown
+    even = "\nshares       each source stays within 0.90 samples of its own\n"
+    assert (name == "mixture") == (even in shown)
     explained = run(capsys, "explain", "a.plan", "--index", "7")
     group = names[plan.order.group_of(7)] if names else ""
     group = f"group {group}" if group.isdigit() else group  # of a class, whose name is its label

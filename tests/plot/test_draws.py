@@ -39,6 +39,16 @@ def test_names_are_written_as_they_are(tmp_path: Path) -> None:
     assert [" _web", "\\$x^\\$", "US\\$", "a\\nb"] == legend(figure)  # \\$ is drawn as $
 
 
+def test_the_words_on_a_mixture_say_how_even_it_is() -> None:
+    """The bound is that of one phase of weights: in others it may be another."""
+    sources = {"a": ip.Shuffle(70, seed=1), "b": ip.Shuffle(10, seed=2)}
+    mixture = ip.Mixture(sources, {"a": 7, "b": 1})
+    words = "Each source is within 0.88 of its share at every place of a run."
+    assert heading(plot.draws(ip.Plan(mixture, world_size=2, batch_size=5)))[1].endswith(words)
+    changed = mixture.with_phase(40, {"a": 1, "b": 1})
+    assert words not in heading(plot.draws(ip.Plan(changed, world_size=2, batch_size=5)))[1]
+
+
 def test_of_many_groups_both_ends_are_drawn() -> None:
     """Three at each end, and the caption says so; an epoch without steps has an empty picture."""
     plan = ip.Plan(Many(1000), world_size=1, batch_size=10)
