@@ -27,7 +27,8 @@ PRESENT = [
 @pytest.mark.parametrize(("dealer", "case"), PRESENT)
 def test_dealer_deals_what_it_is_asked_for(dealer: Entry, case: Case) -> None:
     """Draws are of the right samples, shares are right, and a resume goes on."""
-    assert ("deviation" in orders.trial(dealer, case)) == (case.need in MIXTURES)
+    found = orders.trial(dealer, case)
+    assert ({"deviation", "rank_bias"} <= set(found)) == (case.need in MIXTURES)
 
 
 def dealt(need: str) -> tuple[Any, Any, Any]:
@@ -41,8 +42,8 @@ def drawn_evenly(indices: Any, case: Case) -> Any:
     return np.arange(len(indices)) % case.n
 
 
-def once_more(indices: Any, case: Case) -> Any:  # noqa: ARG001 (as the others)
-    return np.where(np.arange(len(indices)) == 5, indices[4], indices)
+def twice_more(indices: Any, case: Case) -> Any:  # noqa: ARG001 (as the others)
+    return np.where(np.isin(np.arange(len(indices)), (5, 6)), indices[4], indices)
 
 
 def rolled(indices: Any, case: Case) -> Any:  # noqa: ARG001 (as the others)
@@ -69,13 +70,13 @@ def all_the_same(indices: Any, case: Case) -> Any:  # noqa: ARG001 (as the other
         ("repeat factors", drawn_evenly),
         ("repeat factors", all_the_same),
         ("equal classes", drawn_evenly),
-        ("class batches", once_more),
+        ("class batches", twice_more),
         ("class batches", rolled),
         ("class batches", neighbours),
         ("repeats", all_the_same),
-        ("mixture", once_more),
+        ("mixture", twice_more),
         ("mixture", all_the_same),
-        ("first exhausted", once_more),
+        ("first exhausted", twice_more),
         ("all exhausted", rare_left_out),
     ],
 )
@@ -117,6 +118,12 @@ def test_worst_deviation() -> None:
     """The count of either source is off by 1 after two reads of one, and by 1/2 in turn."""
     assert orders.worst_deviation(np.array([0, 0, 1, 1]), np.array([1, 1])) == 1
     assert orders.worst_deviation(np.array([0, 1, 0, 1]), np.array([3, 3])) == 0.5
+
+
+def test_rank_bias() -> None:
+    """Sources in turn are each read by one of two ranks alone; drawn ones by both."""
+    assert orders.rank_bias(np.arange(10_000) % 2, 2) > 20
+    assert orders.rank_bias(np.random.default_rng(0).integers(3, size=10_000), 3) < 4
 
 
 def test_a_lost_cell_is_found() -> None:

@@ -2,8 +2,7 @@
 
 Printed is the median of milliseconds from the sizes and weights of 30 shuffled sources to a batch
 of 256, over mixtures made one after another in one process, each with other sizes and weights: of
-four decimals, with a pattern of at most 10,000 reads, and any, with one of 65,536. They are made in
-memory that the process has had before. Run it with
+four decimals, and any. They are made in memory that the process has had before. Run it with
 `NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=` for kernels as on a machine with AVX2 alone.
 """
 

@@ -58,6 +58,8 @@ TOUCHED = 2**27
 """Numbers that are written, and forgotten, before anything is timed."""
 PREFIX = 10**6
 """Reads among which the worst deviation of a mixture is looked for."""
+WORLD_SIZES = 2, 4, 5, 8, 10, 16
+"""For these numbers of ranks, it is looked how unevenly they get the sources of a mixture."""
 OWN = "all of this CPU's"
 LOUD = 6
 """Standard deviations from what is expected that no honest draw is away."""
@@ -171,7 +173,7 @@ def trial(entry: Entry, case: Case) -> Record:
 
 
 def check(entry: Entry, case: Case, data: Data, dealer: Any, dealt: Any) -> Record:
-    """Assert that what was dealt is right; return the worst deviation, if there is one."""
+    """Assert that what was dealt is right; return what is found out of mixtures alone."""
     if case.need not in MIXTURES:
         CHECKS[case.need](np.asarray(dealt), case, data, exact=entry.ours)
         return {}
@@ -184,7 +186,7 @@ def check(entry: Entry, case: Case, data: Data, dealer: Any, dealt: Any) -> Reco
             np.testing.assert_array_equal(np.arange(len(numbers)), numbers)
     deviation = worst_deviation(sources[:PREFIX], data["shares"])
     assert deviation < LOUD * max(10, len(sources) ** 0.5)
-    return {"deviation": deviation}
+    return {"deviation": deviation, "rank_bias": rank_bias(sources[:PREFIX], len(data["shares"]))}
 
 
 def check_weights(indices: Array, case: Case, data: Data, *, exact: bool) -> None:
@@ -266,6 +268,26 @@ def worst_deviation(sources: Array, shares: Array) -> float:
         float(np.abs(count - each * share).max())
         for count, each in zip(counts, shares, strict=True)
     )
+
+
+def rank_bias(sources: Array, num: int) -> float:
+    """Return how unevenly ranks that read in turn get the sources, in standard deviations.
+
+    Of the chi-square of counts by source and rank (by Wilson and Hilferty, it is nearly normal),
+    beyond what it is of independent draws, for the number of ranks for which that is largest.
+    """
+    worst = 0.0
+    for world_size in WORLD_SIZES:
+        some = sources[: len(sources) // world_size * world_size]
+        cells = some * world_size + np.arange(len(some)) % world_size
+        counts = np.bincount(cells, minlength=num * world_size).reshape(num, world_size)
+        expected = counts.sum(axis=1, keepdims=True) / world_size
+        kept = expected[:, 0] >= 5  # else it is not of chi-square's kind
+        freedom = int(kept.sum()) * (world_size - 1)
+        chi = float((np.square(counts - expected)[kept] / expected[kept]).sum())
+        spread = 2 / (9 * max(1, freedom))
+        worst = max(worst, ((chi / max(1, freedom)) ** (1 / 3) - 1 + spread) / spread**0.5)
+    return worst
 
 
 def ask(name: str, case: Case, kind: str, cache: str) -> Record:

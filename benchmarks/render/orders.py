@@ -44,7 +44,9 @@ COLUMNS = (
     Column("first_bytes", "memory", size, 2**20),  # less are pages of the interpreter
     Column("middle_us", "a batch of the middle", lambda us: time(us / 1e6)),
     Column("deviation", "worst deviation", lambda reads: f"{reads:.6g}"),
+    Column("rank_bias", "rank bias", lambda bias: f"{bias:.3g}", 4),
 )
+OF_MIXTURES = "deviation", "rank_bias"
 MEASURED = {
     "to the first batch": (
         "from weights, labels or sizes alone, with all that is built for it; where that takes less "
@@ -74,7 +76,9 @@ WORDS = {
     "mixture": (
         "3 sources have weights 7, 2 and 1; those of 30 are drawn, whole parts of 65,536, so that "
         "nobody rounds. An epoch has 10,000,000 reads. The worst deviation is how many reads a "
-        "source was from its share at any of the first 1,000,000 places."
+        "source was from its share at any of the first 1,000,000 places. Rank bias is how unevenly "
+        "2, 4, 5, 8, 10 or 16 ranks that take them in turn get the sources, in standard deviations "
+        "of what independent draws would: up to 4 may be chance."
     ),
     "first exhausted": "Weights 7, 2 and 1.",
     "all exhausted": "Weights 7, 2 and 1; the smallest is read to its end once.",
@@ -125,28 +129,30 @@ FIGURES = (
     Figure("Mixture of 30 shuffled sources", 60, "ns per index", of("ns", "mixture", num=30)),
     Figure(
         "Mixture of 30 sources, to the first batch",
-        1,
+        0.5,
         "ms",
         of("first_seconds", "mixture", num=30, factor=1e3),
-        loss=(
-            "It is mostly for the even pattern of 65,536 reads and the places where it may be "
-            "turned, worked out before the first read. Weights of up to four decimals have a "
-            "pattern of at most 10,000 reads (`python -m benchmarks.measure.new_mixtures`)."
-        ),
         below=True,
     ),
     Figure(
         "Mixture of 30 sources, one batch of 256",
-        300,
+        60,
         "us",
         of("middle_us", "mixture", num=30),
         below=True,
     ),
     Figure(
         "Mixtures, a source's distance from its share, anywhere",
-        1,
+        3.36,
         "reads",
         lambda data: _worst(data, lambda record: record.get("deviation", 0)),
+        below=True,
+    ),
+    Figure(
+        "Mixtures, how unevenly ranks get the sources",
+        4,
+        "standard deviations of chance",
+        lambda data: _worst(data, lambda record: record.get("rank_bias", 0)),
         below=True,
     ),
     Figure("ClassBatches", 250, "ns per index", of("ns", "class batches")),
@@ -199,7 +205,7 @@ def cell(column: Column, record: Record) -> str:
 
 def table(data: Any, need: str) -> list[str]:
     """Return the table of a need, the reason below of whoever could not answer."""
-    columns = COLUMNS if need in MIXTURES else COLUMNS[:-1]
+    columns = [each for each in COLUMNS if need in MIXTURES or each.key not in OF_MIXTURES]
     rows, stops = [], []
     for record in records_of(data, need):
         ours = next(iter(records(data, need, record["n"], record["num"])), {})
