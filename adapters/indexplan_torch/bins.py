@@ -204,6 +204,8 @@ def _tensor(name: Any, value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value
     try:
+        if isinstance(value, range):  # one that memory cannot hold would keep torch busy for ever
+            value = np.arange(value.start, value.stop, value.step)
         if isinstance(value, np.ndarray):
             return torch.from_numpy(np.array(value))  # a copy, as it may be mapped and read-only
         return torch.tensor(value)
