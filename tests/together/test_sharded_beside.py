@@ -91,7 +91,7 @@ def plans(shards: ip.Shards) -> tuple[ip.Plan, ip.Plan]:
     return training, ip.Plan(ip.Sequential(len(shards) * ROWS), world_size=1, batch_size=10)
 
 
-@pytest.mark.parametrize("cache_bytes", [10**7, 3 * 4096])  # all of the shards; three
+@pytest.mark.parametrize("cache_bytes", [10**7, 6 * 4096])  # all shards; those read at a time
 def test_validation_inside_a_loop(
     dataset_of: Opened, tmp_path: Path, cache_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,10 +114,10 @@ def test_validation_inside_a_loop(
 
 
 def test_any_sample_after_a_pass(dataset_of: Opened, tmp_path: Path) -> None:
-    """Who asks for samples after a pass gets them, with room for a step's shards and no more."""
+    """Who asks for samples after a pass gets them, with room for what the plan reads at a time and no more."""
     shards = write(tmp_path / "data")
     training, _ = plans(shards)
-    data = dataset_of(shards, cache_bytes=2 * 4096)
+    data = dataset_of(shards, cache_bytes=6 * 4096)
     assert training.num_steps(0) == len([*PlanLoader(data, training)])
     assert [*range(0, 2000, 50)] == [int(data[index]) for index in range(0, 2000, 50)]
 
