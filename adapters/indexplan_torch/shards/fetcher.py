@@ -265,7 +265,8 @@ class Fetcher:
         position = self._find_position()
         self._notice(position, wanted)
         if position is not None and self._future is not None:
-            self.room.follow(self._future.epoch(*position), self._source, self._used)
+            there = sum(self._whole.values())  # what is being fetched is not on the disk yet
+            self.room.follow(self._future.epoch(*position), self._source, there)
         self._full = blocked = False  # blocked: by a shard whose size is not known yet
         for shard, use in self._queue(wanted, position):
             if shard in self._whole or shard in self._fetches:
