@@ -13,7 +13,7 @@ import pytest
 import indexplan as ip
 from indexplan.cli.main import main, parser_of_verbs
 from indexplan.cli.words import in_options
-from tests.errors.catalogue import COMMANDS
+from tests.errors.provoking import typed, written
 
 VALUES = ("-1", "nowhere")
 RIGHT = {  # of each verb, a command that is right but for the option that is tried
@@ -103,8 +103,8 @@ def test_every_option(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_catalogue() -> None:
     """Nor is any command of the catalogue of errors, which is held to what is said."""
     _, verbs = parser_of_verbs()
-    for words, _, message, _ in COMMANDS:
-        verb = words.partition(" ")[0]
+    for name, (words, _) in typed().items():
+        verb, message = words.partition(" ")[0], written()[name].partition(": ")[2]
         if verb in verbs.choices and ".json: " not in message and "--order" not in words:
             options = [*verbs.choices[verb]._option_string_actions]
             assert [] == foreign(message, options), message

@@ -1,8 +1,4 @@
-"""Every error that somebody can meet: what provokes it, and its whole message.
-
-In messages, {here} stands for the current folder, {host} for the machine's name, {orders} for the
-algorithms that are registered, and {ours} for those of this library.
-"""
+"""Every error that somebody can meet: what provokes it. What it says is in errors.txt."""
 
 from __future__ import annotations
 
@@ -71,10 +67,10 @@ _MODULES = (
     balance,
 )
 
-CASES: dict[str, tuple[Provoke, str]] = {
-    f"{module.__name__.rpartition('.')[2]}: {name}": (provoke, message)
+CASES: dict[str, Provoke] = {
+    f"{module.__name__.rpartition('.')[2]}: {name}": provoke
     for module in _MODULES
-    for name, provoke, message in module.CASES
+    for name, provoke in module.CASES
 }
 
 COMMANDS: list[Command] = [

@@ -115,269 +115,68 @@ CASES: list[Case] = [
     (
         "too many chunks",
         lambda: saved(units_per_chunk=1, plan=ip.Plan(ip.Sequential(2**40), batch_size=1)),
-        "the number of chunk files must be at most 2**26; got 1099511627776; build fewer "
-        "epochs, or leave units_per_chunk out",
     ),
-    (
-        "no path",
-        lambda: saved(None),
-        "path must be a str or path-like object; got None; pass where the directory is, such as "
-        "run.plan",
-    ),
-    (
-        "no executor",
-        lambda: saved(executor=5),
-        "executor must be a concurrent.futures.Executor; got 5; for Dask, pass "
-        "client.get_executor()",
-    ),
-    (
-        "a pool that is closed",
-        lambda: saved(executor=closed_pool()),
-        "executor must take tasks; got RuntimeError (cannot schedule new futures after "
-        "shutdown); pass a new one",
-    ),
-    (
-        "a folder that cannot be listed",
-        unlisted_folder,
-        "a.plan/epoch-00000/chunk-00000.npy must be written; got 'Permission denied'; check its "
-        "permissions and its file system",
-    ),
+    ("no path", lambda: saved(None)),
+    ("no executor", lambda: saved(executor=5)),
+    ("a pool that is closed", lambda: saved(executor=closed_pool())),
+    ("a folder that cannot be listed", unlisted_folder),
     # the dataset
-    (
-        "a dataset at no path",
-        lambda: ip.Dataset.scan("data"),
-        "dataset must be a folder or a .npy file; got 'data'; check the path",
-    ),
-    (
-        "a dataset in no file",
-        lambda: ip.Dataset.scan("data.npy"),
-        "dataset must be readable; got 'No such file or directory' at data.npy; check the path "
-        "and its permissions",
-    ),
-    (
-        "a dataset of another kind",
-        lambda: ip.Dataset.scan(written("data.csv")),
-        "dataset must be a folder or a .npy file; got 'data.csv'; check the path",
-    ),
-    (
-        "a pattern that leaves the folder",
-        lambda: scan("../**/*"),
-        "pattern must be a glob that stays in the folder; got '../**/*'; name the folder itself as "
-        "the dataset",
-    ),
-    (
-        "an absolute pattern",
-        lambda: scan("/data/*"),
-        "pattern must be a glob; got '/data/*' (Non-relative patterns are unsupported); write "
-        "it as '**/*.jpg', relative to the folder",
-    ),
-    (
-        "a pattern of no file",
-        lambda: scan("*.jpg"),
-        "pattern must be one that matches files of data; got '*.jpg'; check both, or leave it "
-        "out for all files",
-    ),
-    (
-        "an array that is none",
-        lambda: ip.Dataset.scan(written("data.npy", "text")),
-        "data.npy must be a .npy file; got 'EOF: reading magic string, expected 8 bytes got 4'; "
-        "write it with numpy.save",
-    ),
-    (
-        "an array without rows",
-        lambda: ip.Dataset.scan(array("data.npy", np.zeros((0, 3)))),
-        "data.npy must be an array with at least one row; got (0, 3); check that it is the dataset",
-    ),
-    (
-        "a dataset of another size",
-        lambda: saved(dataset=scan()),
-        "the order's num_samples must be 2, the dataset's number of samples; got 1000; use an "
-        "order of 2 samples",
-    ),
+    ("a dataset at no path", lambda: ip.Dataset.scan("data")),
+    ("a dataset in no file", lambda: ip.Dataset.scan("data.npy")),
+    ("a dataset of another kind", lambda: ip.Dataset.scan(written("data.csv"))),
+    ("a pattern that leaves the folder", lambda: scan("../**/*")),
+    ("an absolute pattern", lambda: scan("/data/*")),
+    ("a pattern of no file", lambda: scan("*.jpg")),
+    ("an array that is none", lambda: ip.Dataset.scan(written("data.npy", "text"))),
+    ("an array without rows", lambda: ip.Dataset.scan(array("data.npy", np.zeros((0, 3))))),
+    ("a dataset of another size", lambda: saved(dataset=scan())),
     # saving
-    (
-        "no plan",
-        lambda: ip.save(STORED.order, "a.plan"),
-        "plan must be a Plan; got Sequential(num_samples=1000); pass indexplan.Plan(...) or "
-        "indexplan.load(path)",
-    ),
-    (
-        "no epochs",
-        lambda: saved(epochs=[]),
-        "epochs must be at least one epoch; got []; leave it out for epoch 0",
-    ),
-    (
-        "empty chunks",
-        lambda: saved(units_per_chunk=0),
-        "units_per_chunk must be an integer from 1 to 2**40 - 1; got 0; leave it out",
-    ),
-    (
-        "a part that is no pair",
-        lambda: saved(part=3),
-        "part must be a pair (number, of how many), such as (1, 4); got 3; leave it out to "
-        "build all",
-    ),
-    (
-        "a part of none",
-        lambda: saved(part=(1, 0)),
-        "part's second number must be an integer from 1 to 999999999; got 0; pass (number, of "
-        "how many), such as (1, 4)",
-    ),
-    (
-        "a part that is no number",
-        lambda: saved(part=("1", 4)),
-        "part's first number must be an integer from 0 to 999999999; got '1'; pass (number, of "
-        "how many), such as (1, 4)",
-    ),
-    (
-        "a part too many",
-        lambda: saved(part=(5, 4)),
-        "part must be from 1/4 to 4/4; got '5/4'; count from 1, in a job array with --array=1-4",
-    ),
-    (
-        "a pool that breaks",
-        lambda: saved(executor=broken_pool()),
-        "the executor must run until the build is done; got BrokenThreadPool (A thread "
-        "initializer failed, the thread pool is not usable anymore); run the same build again, "
-        "which goes on where this one stopped",
-    ),
+    ("no plan", lambda: ip.save(STORED.order, "a.plan")),
+    ("no epochs", lambda: saved(epochs=[])),
+    ("empty chunks", lambda: saved(units_per_chunk=0)),
+    ("a part that is no pair", lambda: saved(part=3)),
+    ("a part of none", lambda: saved(part=(1, 0))),
+    ("a part that is no number", lambda: saved(part=("1", 4))),
+    ("a part too many", lambda: saved(part=(5, 4))),
+    ("a pool that breaks", lambda: saved(executor=broken_pool())),
     (
         "an order that cannot travel",
         lambda: saved(plan=ip.Plan(local_order(), batch_size=2), executor=Elsewhere()),
-        "the order must be picklable, to be sent to the executor's workers; got \"Can't pickle "
-        "local object 'local_order.<locals>.Local'\"; define its class at the top of a module, "
-        "and keep only what can be pickled in it",
     ),
-    (
-        "an order that workers do not know",
-        save_on_workers_without_the_module,
-        "the order's class must be importable by every worker of the executor; got \"No module "
-        "named 'only_here'\"; define it in a module, and install that module there or add it "
-        "to PYTHONPATH",
-    ),
-    (
-        "a worker that does not see the folder",
-        worker_without_the_folder,
-        "a.plan must be there, for every worker to see; got no build.json there on {host}; if "
-        "nobody removed it, choose a path on shared storage",
-    ),
-    (
-        "a folder in no folder",
-        lambda: saved("no/a.plan"),
-        "no/a.plan must be a folder that can be made; got 'No such file or directory'; check "
-        "the path",
-    ),
-    (
-        "a file at the path",
-        lambda: saved(str(written("a.plan"))),
-        "a.plan must be new, empty or a plan directory; got a file; choose another path",
-    ),
-    (
-        "a folder of something else",
-        lambda: saved(str(written("a.plan/photo.jpg").parent)),
-        "a.plan must be new, empty or a plan directory; got a folder that holds photo.jpg; "
-        "choose another path",
-    ),
-    (
-        "a build of other epochs",
-        lambda: again(lambda _: None, epochs=range(2)),
-        "a.plan must be a build of the same order and epochs; got one with epochs [0], not [0, "
-        "1]; num_units [1000], not [1000, 1000]; choose another path",
-    ),
-    (
-        "a build.json that is no JSON",
-        lambda: again(lambda r: written(f"{r}/build.json")),
-        "a.plan: build.json must be JSON; got b'' (Expecting value: line 1 column 1 (char 0)); "
-        "restore the file, or choose another path",
-    ),
-    (
-        "a chunk of other bytes",
-        lambda: again(lambda r: damaged(r / CHUNK)),
-        "a.plan/epoch-00000/chunk-00001.npy must hold what its order generates; got other bytes "
-        "in block 0; delete the file and run the same build again",
-    ),
+    ("an order that workers do not know", save_on_workers_without_the_module),
+    ("a worker that does not see the folder", worker_without_the_folder),
+    ("a folder in no folder", lambda: saved("no/a.plan")),
+    ("a file at the path", lambda: saved(str(written("a.plan")))),
+    ("a folder of something else", lambda: saved(str(written("a.plan/photo.jpg").parent))),
+    ("a build of other epochs", lambda: again(lambda _: None, epochs=range(2))),
+    ("a build.json that is no JSON", lambda: again(lambda r: written(f"{r}/build.json"))),
+    ("a chunk of other bytes", lambda: again(lambda r: damaged(r / CHUNK))),
     (
         "a chunk with more bytes",
         lambda: again(lambda r: written(f"{r}/{CHUNK}", (r / CHUNK).read_bytes() + b"x")),
-        "a.plan/epoch-00000/chunk-00001.npy must hold what its order generates; got more "
-        "bytes; delete the file and run the same build again",
     ),
-    (
-        "another partition",
-        lambda: again(lambda _: None, plan=STORED.replace(batch_size=(5, 3))),
-        "a.plan must be a build of the same partition; got one with batch_size 16, not [5, 3]; "
-        "load that plan and use plan.replace or plan.resume, or choose another path",
-    ),
-    (
-        "a manifest that was edited",
-        lambda: again(lambda r: damaged(r / "manifest.json")),
-        "a.plan/manifest.json must hold what its build writes; got other bytes; delete the file "
-        "and run the same build again",
-    ),
-    (
-        "a block table of other bytes",
-        lambda: again(lambda r: damaged(r / "blocks.npy", 130)),
-        "a.plan/blocks.npy must hold what its build writes; got other bytes; delete the file and "
-        "run the same build again",
-    ),
-    (
-        "a file for an epoch's folder",
-        lambda: unfinished(file_for_a_folder),
-        "a.plan/epoch-00000 must be a folder that can be made; got 'File exists'; delete what "
-        "is there, or choose another path",
-    ),
+    ("another partition", lambda: again(lambda _: None, plan=STORED.replace(batch_size=(5, 3)))),
+    ("a manifest that was edited", lambda: again(lambda r: damaged(r / "manifest.json"))),
+    ("a block table of other bytes", lambda: again(lambda r: damaged(r / "blocks.npy", 130))),
+    ("a file for an epoch's folder", lambda: unfinished(file_for_a_folder)),
     (
         "a folder that is locked",
         lambda: again(lambda r: (shutil.rmtree(r / "epoch-00000"), locked_again(r, {"": 0o555}))),
-        "a.plan/epoch-00000 must be a folder that can be made; got 'Permission denied'; check its "
-        "permissions and its file system",
     ),
     (
         "an epoch's folder that is locked",
         lambda: again(
             lambda r: ((r / CHUNK).unlink(), locked_again(r, {"": 0o777, "epoch-00000": 0o555}))
         ),
-        "a.plan/epoch-00000/chunk-00001.npy must be written; got 'Permission denied'; check its "
-        "permissions and its file system",
     ),
-    (
-        "a chunk that is locked",
-        lambda: again(lambda r: locked_again(r, {"": 0o777, CHUNK: 0})),
-        "a.plan/epoch-00000/chunk-00001.npy must be readable; got 'Permission denied'; check "
-        "its permissions and its file system",
-    ),
+    ("a chunk that is locked", lambda: again(lambda r: locked_again(r, {"": 0o777, CHUNK: 0}))),
     (
         "leftovers that cannot be removed",
         lambda: again(lambda r: (leftover(r), locked_again(r, {"": 0o777, "epoch-00000": 0o555}))),
-        "a.plan must be cleared of temporary files; got 'Permission denied'; check its "
-        "permissions and its file system",
     ),
-    (
-        "no path of a dataset",
-        lambda: ip.Dataset.scan(None),
-        "dataset must be a str or path-like object; got None; pass where the folder or the .npy "
-        "file is",
-    ),
-    (
-        "half a character in a path",
-        lambda: ip.load("\ud800"),
-        "path must be a str or path-like object; got '\\ud800'; pass where the directory is, such "
-        "as run.plan",
-    ),
-    (
-        "a number for a pattern",
-        lambda: ip.Dataset.scan(".", 5),
-        "pattern must be a glob; got 5; write it as '**/*.jpg'",
-    ),
-    (
-        "a path for a dataset",
-        lambda: saved(dataset="data"),
-        "dataset must be a Dataset, or Shards; got 'data'; pass indexplan.Dataset.scan(path), or "
-        "indexplan.shard_sizes(path)",
-    ),
-    (
-        "a comparison with a path",
-        lambda: scan().check_same("data"),
-        "built_for must be a Dataset; got 'data'; pass what Dataset.scan returned",
-    ),
+    ("no path of a dataset", lambda: ip.Dataset.scan(None)),
+    ("half a character in a path", lambda: ip.load("\ud800")),
+    ("a number for a pattern", lambda: ip.Dataset.scan(".", 5)),
+    ("a path for a dataset", lambda: saved(dataset="data")),
+    ("a comparison with a path", lambda: scan().check_same("data")),
 ]

@@ -24,9 +24,9 @@ from tests.support.children import NOBODY
 from tests.support.forging import rewritten
 
 Provoke = Callable[[], Any]
-Case = tuple[str, Provoke, str]  # its name, what provokes it, its message
-# what is typed, its exit code, the last line that it says, what lies in the folder before
-Command = tuple[str, int, str, Provoke]
+Case = tuple[str, Provoke]  # its name, what provokes it
+# what is typed, and what puts files into the folder before
+Command = tuple[str, Provoke]
 
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2, sub_epochs=2)
 WHOLE = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)

@@ -56,63 +56,14 @@ def nested(depth: int) -> Any:
 
 
 CASES: list[Case] = [
-    (
-        "a trait of a number",
-        lambda: ip.Traits(deals_bins=1),
-        "a trait, deals_bins, must be a boolean; got 1; leave it out for False",
-    ),
-    (
-        "a trait of another word",
-        lambda: ip.Traits(reads="twice"),
-        "a trait, reads, must be one of once, at most once, any; got 'twice'; leave it out for "
-        "once",
-    ),
-    (
-        "no inverse",
-        lambda: Nowhere(5).locate(0, 1),
-        "Nowhere must write _locate, or _locate_all if it repeats samples; got neither; see "
-        "docs/orders.md",
-    ),
-    (
-        "an inverse of one place",
-        lambda: Once(5).count(0, 1),
-        "Once must write _locate_all, as it may repeat samples; got only _locate; see "
-        "docs/orders.md",
-    ),
-    (
-        "an order without fields",
-        lambda: Plain(5).to_dict(),
-        "a kind of order must be a dataclass; got 'Plain'; make it a frozen dataclass, or write "
-        "to_dict and _from_fields",
-    ),
-    (
-        "a check of a class",
-        lambda: ip.testing.check_order(ip.Shuffle),
-        "order must be an indexplan.Order; got <class 'indexplan.orders.shuffle.Shuffle'>; pass "
-        "one, such as MyOrder(100)",
-    ),
-    (
-        "a check of no epochs",
-        lambda: ip.testing.check_order(ip.Shuffle(5), epochs=[]),
-        "epochs must be at least one that the order reads; got []; leave it out",
-    ),
-    (
-        "a check of an order that breaks a law",
-        lambda: ip.testing.check_order(Nowhere(5)),
-        "Nowhere(num_samples=5) must read each sample as often as its traits say; got sample 0 "
-        'more than once in epoch 0; set reads="at most once" or reads="any" in traits if that is '
-        "what it does",
-    ),
-    (
-        "orders too deep",
-        lambda: nested(8),
-        "an order must be inside at most 7 others; got 'sequential-v1'; nest them less",
-    ),
-    (
-        "a field of nan",
-        lambda: Spread(5, float("nan")).fingerprint,
-        "the fields of an order of test-spread-v1 must be of JSON types, without NaN; got "
-        "ValueError('Out of range float values are not JSON compliant'); use numbers, text, lists, "
-        "columns and orders",
-    ),
+    ("a trait of a number", lambda: ip.Traits(deals_bins=1)),
+    ("a trait of another word", lambda: ip.Traits(reads="twice")),
+    ("no inverse", lambda: Nowhere(5).locate(0, 1)),
+    ("an inverse of one place", lambda: Once(5).count(0, 1)),
+    ("an order without fields", lambda: Plain(5).to_dict()),
+    ("a check of a class", lambda: ip.testing.check_order(ip.Shuffle)),
+    ("a check of no epochs", lambda: ip.testing.check_order(ip.Shuffle(5), epochs=[])),
+    ("a check of an order that breaks a law", lambda: ip.testing.check_order(Nowhere(5))),
+    ("orders too deep", lambda: nested(8)),
+    ("a field of nan", lambda: Spread(5, float("nan")).fingerprint),
 ]

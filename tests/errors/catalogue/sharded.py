@@ -20,8 +20,6 @@ from indexplan_torch.shards.sums import Sum, Sums
 from indexplan_torch.shards.unzip import unzip
 from tests.errors.catalogue.made import Case, without, written
 
-RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
-
 
 def shards(**changes: Any) -> ip.Shards:
     """Return two arrays in files, or what somebody says of them."""
@@ -136,188 +134,59 @@ def other_values(path: Path) -> None:
 
 
 CASES: list[Case] = [
-    (
-        "no shards",
-        lambda: dataset([3, 4]),
-        "shards must be Shards; got [3, 4]; pass what shard_sizes returned",
-    ),
-    (
-        "shards that are no files",
-        lambda: dataset(shards(kind="zarr")),
-        "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; got "
-        "zarr, whose shards are no single files; pass PlanLoader a dataset of your own with the "
-        "same plan, whose sample i is zarr.open(path)[i]",
-    ),
-    (
-        "shards that are parts of files",
-        lambda: dataset(shards(kind="arrow", whole_files=False)),
-        "shards must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet; got "
-        "parts of files of arrow; use shard_sizes(..., whole_files=True)",
-    ),
+    ("no shards", lambda: dataset([3, 4])),
+    ("shards that are no files", lambda: dataset(shards(kind="zarr"))),
+    ("shards that are parts of files", lambda: dataset(shards(kind="arrow", whole_files=False))),
     (
         "a frame",
         lambda: read(dataset(open_shard=lambda file: pd.DataFrame({0: np.load(file.path)}))),
-        "open_shard must return rows that a position finds; got a DataFrame of pandas; return "
-        'frame.to_dict("records"), or a list',
     ),
-    (
-        "shards without a path",
-        lambda: dataset(ip.Shards.from_json(shards().to_json())),
-        "shards must have a path; got none; use Shards.from_json(text, path=...)",
-    ),
-    (
-        "shards without bytes",
-        lambda: dataset(shards(num_bytes=[8128, 0])),
-        "shards must have the size of each file in bytes; got none for b.npy; write the index "
-        "again, with sizes",
-    ),
-    (
-        "no function",
-        lambda: dataset(open_shard="npy"),
-        "open_shard must be a function of a ShardFile; got 'npy'; pass open_parquet, or one that "
-        "returns the rows of a file",
-    ),
-    (
-        "no bytes",
-        lambda: dataset(cache_bytes=0),
-        "cache_bytes must be an integer from 1; got 0; pass a positive number, or leave it out "
-        "if it has a default",
-    ),
+    ("shards without a path", lambda: dataset(ip.Shards.from_json(shards().to_json()))),
+    ("shards without bytes", lambda: dataset(shards(num_bytes=[8128, 0]))),
+    ("no function", lambda: dataset(open_shard="npy")),
+    ("no bytes", lambda: dataset(cache_bytes=0)),
     (
         "columns that are no list",
         lambda: dataset(of_parquet(), partial(open_parquet, columns="text")),
-        "columns must be a list of names; got 'text'; pass such as ['text'], or leave it out for "
-        "all",
     ),
-    (
-        "columns of an array",
-        lambda: dataset(open_shard=partial(open_parquet, columns=["text"])),
-        "columns must be left out where shards are not Parquet; got ['text'] for kind npy; read "
-        "all of the file, and use what you need",
-    ),
+    ("columns of an array", lambda: dataset(open_shard=partial(open_parquet, columns=["text"]))),
     (
         "a column that is not there",
         lambda: dataset(of_parquet(), partial(open_parquet, columns=["text", "id"])),
-        "columns must be in each file of shards; got 'text', which ./c.parquet does not have; it "
-        "has id, size",
     ),
-    (
-        "no seconds",
-        lambda: dataset(stall_timeout=0),
-        "stall_timeout must be a positive number of seconds; got 0; pass such as 60",
-    ),
-    (
-        "no logger",
-        lambda: dataset(on_metrics="wandb"),
-        "on_metrics must be a function of a report; got 'wandb'; pass one that logs "
-        "report.num_bytes and the like",
-    ),
-    (
-        "a cache in a store",
-        lambda: dataset(cache_dir="s3://bucket/cache"),
-        "cache_dir must be a folder on this machine; got 's3://bucket/cache'; pass a path on "
-        "its fastest disk",
-    ),
-    (
-        "a file for a cache",
-        lambda: read(dataset(in_memory(), cache_dir="a.npy")),
-        f"cache_dir must be writable: {{here}}/a.npy/c25b7189dba2f7e1-{os.geteuid()}; got 'Not a "
-        "directory'; check its permissions and its file system",
-    ),
-    (
-        "ranks of unknown nodes",
-        of_four_ranks,
-        "ranks_per_node must be given where torchrun does not tell which ranks share a node; got 4 "
-        "ranks of the plan; pass how many of them share cache_dir",
-    ),
-    (
-        "other rows",
-        lambda: read(dataset(open_shard=lambda file: np.load(file.path)[1:])),
-        "open_shard must return the 1000 rows of shard 1, b.npy; got 999; return a row for each "
-        "sample",
-    ),
-    (
-        "a shard that is gone",
-        lambda: changed(lambda path: path.unlink()),
-        "shard 1, ./b.npy, must be fetched before its batch; got FileNotFoundError, 1 time; "
-        "check the store and the credentials, then run again: whole shards are kept",
-    ),
-    (
-        "a shard with other bytes",
-        lambda: changed(lambda path: np.save(path, np.arange(999))),
-        f"./b.npy must hold 8128 bytes, as shards says; got 8120; {RESTORE}",
-    ),
-    (
-        "a shard with other samples",
-        lambda: read(dataset(shards(sizes=[1000, 1001]))),
-        "./b.npy must hold 1001 samples in 1 shard, as shards says; got 1000 in 1; " + RESTORE,
-    ),
-    (
-        "a shard with another header",
-        lambda: changed(other_values),
-        "./b.npy must be the file that shards was made from; got one with as many bytes, but "
-        f"another footer or header; {RESTORE}",
-    ),
-    (
-        "a shard that was written again",
-        lambda: changed(written_again),
-        "./b.npy must be the file that shards was made from; got one that was written since; "
-        + RESTORE,
-    ),
-    (
-        "a damaged shard",
-        lambda: changed(lambda path: path.write_bytes(bytes(8128))),
-        f"./b.npy must be a npy file, as shards says; got one that is damaged; {RESTORE}",
-    ),
+    ("no seconds", lambda: dataset(stall_timeout=0)),
+    ("no logger", lambda: dataset(on_metrics="wandb")),
+    ("a cache in a store", lambda: dataset(cache_dir="s3://bucket/cache")),
+    ("a file for a cache", lambda: read(dataset(in_memory(), cache_dir="a.npy"))),
+    ("ranks of unknown nodes", of_four_ranks),
+    ("other rows", lambda: read(dataset(open_shard=lambda file: np.load(file.path)[1:]))),
+    ("a shard that is gone", lambda: changed(lambda path: path.unlink())),
+    ("a shard with other bytes", lambda: changed(lambda path: np.save(path, np.arange(999)))),
+    ("a shard with other samples", lambda: read(dataset(shards(sizes=[1000, 1001])))),
+    ("a shard with another header", lambda: changed(other_values)),
+    ("a shard that was written again", lambda: changed(written_again)),
+    ("a damaged shard", lambda: changed(lambda path: path.write_bytes(bytes(8128)))),
     (
         "a shard that cannot be opened",
         lambda: read(stored(open_shard=lambda file: np.load(file.path)["x"])),
-        "shard 1, memory://shards/b.npy, must be a file that open_shard opens; got "
-        "IndexError('only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
-        "integer or boolean arrays are valid indices') of {here}/cache/"
-        f"c25b7189dba2f7e1-{os.geteuid()}/shards/00000001.npy, twice; check the file in its place, "
-        "and what open_shard does with it",
     ),
     (
         "a shard that is compressed in another way",
         lambda: unzip(written("a.mds.lz4"), "a.mds.lz4", 9),
-        "a.mds.lz4 must be compressed by zstd, br, gz, snappy or bz2; got another ending; write "
-        "the shards again, or decompress them",
     ),
     (
         "a compressed shard without pyarrow",
         lambda: without("pyarrow", lambda: unzip(written("a.mds.zstd"), "a.mds.zstd", 9)),
-        "a.mds.zstd needs pyarrow, to be decompressed; pip install 'indexplan[shards]'",
     ),
-    (
-        "a shard on a bad disk",
-        lambda: read(spoilt()),
-        "shard 1, memory://shards/b.npy, must be as it was fetched; got other bytes in "
-        f"{{here}}/cache/c25b7189dba2f7e1-{os.geteuid()}/shards/00000001.npy, twice; check the "
-        "disk and the memory of this machine, or pass another cache_dir",
-    ),
+    ("a shard on a bad disk", lambda: read(spoilt())),
     (
         "a folder that somebody else could write to",
         lambda: read(dataset(in_memory(), cache_dir=planted())),
-        f"{{here}}/x/c25b7189dba2f7e1-{os.geteuid()} must be a folder that only you, user "
-        f"{os.geteuid()}, can write to; got one of mode 777; delete it, or pass another cache_dir",
     ),
     (
         "a folder in which anybody replaces others",
         lambda: read(dataset(cache_dir=open_to_all("x"))),
-        "cache_dir must be a folder in which other users cannot replace yours; got {here}/x, of "
-        "mode 777; run chmod +t on it, or pass a folder of your own",
     ),
-    (
-        "a shard that does not fit",
-        lambda: read(dataset(cache_bytes=4096)),
-        "cache_bytes must be at least 8192, which shard 1 takes; got 4096; pass more, or an order "
-        "that reads fewer shards at a time",
-    ),
-    (
-        "a step that does not fit",
-        too_small_for_a_step,
-        "cache_bytes must be at least 16384, which the 2 shards that this node reads in one step "
-        "take; got 12288; pass more, or an order that reads fewer shards at a time",
-    ),
+    ("a shard that does not fit", lambda: read(dataset(cache_bytes=4096))),
+    ("a step that does not fit", too_small_for_a_step),
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -160,87 +159,16 @@ def on_ray() -> None:
 
 
 CASES: list[Case] = [
-    (
-        "a state of another number of workers",
-        other_workers,
-        "num_workers must be 0, that of the state that StatefulDataLoader is to load; got 1; "
-        "use num_workers=0, or PlanLoader, whose state can be loaded under any number",
-    ),
-    (
-        "batches that are skipped once more",
-        skipped_once_more,
-        "a prepared PlanLoader must skip batches by its state, which accelerator.load_state loads; "
-        "got skip_first_batches, whose loader counts none and would skip once more; use "
-        "load_state_dict(state), or make the loader of plan.resume(cursor)",
-    ),
-    (
-        "batches that nobody counts",
-        counted_by_nobody,
-        "a loader must hand its batches to the loop itself, to know its state, cursor and "
-        "step_size; got workers that draw ahead for another loader, such as that of "
-        "skip_first_batches; use load_state_dict(state) instead, or make the loader of "
-        "plan.resume(cursor)",
-    ),
-    (
-        "a resume of a Trainer that does not tell of what",
-        resumed_by_nobody,
-        "transformers must have a caller of Trainer.set_initial_training_values with "
-        "resume_from_checkpoint, which indexplan_torch relies on; got transformers "
-        f"{version('transformers')}, which does not; pip install 'transformers>=4.45,<=5.23.0', "
-        "the versions that do",
-    ),
-    (
-        "batches that are cut once more",
-        split_once_more,
-        "split_batches must be left out with GlobalPlanBatchSampler, as each batch is a rank's "
-        "already, and would be cut once more; got True; use indexplan_torch.accelerate.prepare("
-        "accelerator, PlanLoader(dataset, plan))",
-    ),
-    (
-        "a trainer that is none",
-        kept_of_nothing,
-        "trainer must have Trainer's method _inner_training_loop, for KeepState; got object "
-        "without it; use transformers 5.23, which this is tested with",
-    ),
-    (
-        "a trainer's loader without a plan",
-        kept_without_a_plan,
-        "get_train_dataloader must return a PlanLoader, for KeepState; got DataLoader; use "
-        "PlanLoader(dataset, plan)",
-    ),
-    (
-        "a trainer that counts steps of other passes",
-        counted_by_steps,
-        "a resume under transformers.Trainer must load the loader's state where a pass has "
-        "other steps than in the run that saved; got checkpoint-7 after 3.5 passes, which "
-        "Trainer, counting its steps, would take for 1.4 on 1 rank; use "
-        "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that "
-        "saves too",
-    ),
-    (
-        "a micro-batch of an update that was fetched together",
-        asked_ahead,
-        "transformers.Trainer must have KeepState where a loader is asked which of an update's "
-        "micro-batches the loop holds, as Trainer fetches them together; got none, and 2 "
-        "micro-batches; use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))",
-    ),
-    (
-        "rows for Trainer without a batch axis",
-        rows_for_trainer,
-        "collate_fn must return rows with a batch axis under transformers.Trainer, which passes "
-        "them to the model; got join; use collate_fn=indexplan_torch.join_causal, or a function "
-        "of your own",
-    ),
-    (
-        "an evaluation of a part of the data under Trainer",
-        evaluated_by_halves,
-        "an evaluation's plan must have sub_epochs=1 under transformers.Trainer, as each "
-        "evaluation is one pass; got sub_epochs=2; use plan.replace(sub_epochs=1)",
-    ),
-    (
-        "another loader for Ray",
-        on_ray,
-        "loader must be a PlanLoader; got DataLoader, which Ray would rebuild without its batch "
-        "sampler; use PlanLoader(dataset, plan)",
-    ),
+    ("a state of another number of workers", other_workers),
+    ("batches that are skipped once more", skipped_once_more),
+    ("batches that nobody counts", counted_by_nobody),
+    ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
+    ("batches that are cut once more", split_once_more),
+    ("a trainer that is none", kept_of_nothing),
+    ("a trainer's loader without a plan", kept_without_a_plan),
+    ("a trainer that counts steps of other passes", counted_by_steps),
+    ("a micro-batch of an update that was fetched together", asked_ahead),
+    ("rows for Trainer without a batch axis", rows_for_trainer),
+    ("an evaluation of a part of the data under Trainer", evaluated_by_halves),
+    ("another loader for Ray", on_ray),
 ]
