@@ -114,7 +114,7 @@ def test_validation_inside_a_loop(
 
 
 def test_any_sample_after_a_pass(dataset_of: Opened, tmp_path: Path) -> None:
-    """Who asks for samples after a pass gets them, with room for what the plan reads at a time and no more."""
+    """Who asks for samples after a pass gets them, with room for what a plan reads at a time."""
     shards = write(tmp_path / "data")
     training, _ = plans(shards)
     data = dataset_of(shards, cache_bytes=6 * 4096)
