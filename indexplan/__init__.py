@@ -14,8 +14,8 @@ from indexplan.orders import (
     register,
 )
 from indexplan.partition.account import Account
+from indexplan.partition.phases import Phase, parse_schedule
 from indexplan.partition.remainders import Remainder
-from indexplan.partition.schedule import Phase, parse_schedule
 from indexplan.plan import Balance, Location, Plan
 from indexplan.plan.cursor import Cursor
 from indexplan.seeds import worker_seed
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from indexplan import plot, testing
     from indexplan.dataset import Dataset
     from indexplan.files.build import Saved, finish, save
-    from indexplan.files.export import Exported, export
+    from indexplan.files.exporting import Exported, export
     from indexplan.files.read import Stored, load
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
-    from indexplan.orders.curriculum import curriculum
+    from indexplan.orders.curricula import curriculum
+    from indexplan.orders.cutting import Pieces, pieces
     from indexplan.orders.document_windows import DocumentWindows
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.grouped import Grouped
@@ -37,25 +38,24 @@ if TYPE_CHECKING:
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
     from indexplan.orders.packed import Packed
-    from indexplan.orders.pieces import Pieces, pieces
+    from indexplan.orders.rare_categories import repeat_factors
     from indexplan.orders.repeat import Repeat
-    from indexplan.orders.repeat_factors import repeat_factors
     from indexplan.orders.shard_shuffle import ShardShuffle
     from indexplan.orders.split import Part, Split, folds
     from indexplan.orders.subset import Subset
     from indexplan.orders.token_budget import TokenBudget
     from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
-    from indexplan.plan.draws import Draws, draws
-    from indexplan.plan.reads import Reads, reads
-    from indexplan.plan.traffic import Traffic, traffic
+    from indexplan.plan.downloads import Traffic, traffic
+    from indexplan.plan.shard_reads import Reads, reads
+    from indexplan.plan.shares_drawn import Draws, draws
     from indexplan.progress import ProgressBar
-    from indexplan.reports.bench.measuring import bench
-    from indexplan.reports.bench.rows import Bench
-    from indexplan.reports.diff import Difference, diff
-    from indexplan.reports.explain import Reading, explain
-    from indexplan.reports.verify import Check, Report, verify
-    from indexplan.reports.warm_up import Warmth, warm_up
+    from indexplan.reports.benchmark.measuring import bench
+    from indexplan.reports.benchmark.rows import Bench
+    from indexplan.reports.difference import Difference, diff
+    from indexplan.reports.explanation import Reading, explain
+    from indexplan.reports.verification import Check, Report, verify
+    from indexplan.reports.warmth import Warmth, warm_up
     from indexplan.shards.shards import Shards
     from indexplan.shards.sizes import shard_sizes
 
@@ -136,40 +136,40 @@ __all__ = [
 # What touches files is imported at first use: it brings in a third of the standard library. So are
 # most orders: a run needs one or two of them, and imports no others.
 _AT_FIRST_USE = {
-    **dict.fromkeys(("Check", "Report", "verify"), "indexplan.reports.verify"),
+    **dict.fromkeys(("Check", "Report", "verify"), "indexplan.reports.verification"),
     **dict.fromkeys(("Saved", "finish", "save"), "indexplan.files.build"),
     **dict.fromkeys(("Stored", "load"), "indexplan.files.read"),
-    **dict.fromkeys(("Difference", "diff"), "indexplan.reports.diff"),
-    **dict.fromkeys(("Draws", "draws"), "indexplan.plan.draws"),
-    **dict.fromkeys(("Reading", "explain"), "indexplan.reports.explain"),
-    **dict.fromkeys(("Reads", "reads"), "indexplan.plan.reads"),
-    **dict.fromkeys(("Traffic", "traffic"), "indexplan.plan.traffic"),
-    "Bench": "indexplan.reports.bench.rows",
-    "bench": "indexplan.reports.bench.measuring",
-    **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warm_up"),
+    **dict.fromkeys(("Difference", "diff"), "indexplan.reports.difference"),
+    **dict.fromkeys(("Draws", "draws"), "indexplan.plan.shares_drawn"),
+    **dict.fromkeys(("Reading", "explain"), "indexplan.reports.explanation"),
+    **dict.fromkeys(("Reads", "reads"), "indexplan.plan.shard_reads"),
+    **dict.fromkeys(("Traffic", "traffic"), "indexplan.plan.downloads"),
+    "Bench": "indexplan.reports.benchmark.rows",
+    "bench": "indexplan.reports.benchmark.measuring",
+    **dict.fromkeys(("Warmth", "warm_up"), "indexplan.reports.warmth"),
     "Dataset": "indexplan.dataset",
     "ProgressBar": "indexplan.progress",
     "Shards": "indexplan.shards.shards",
     "shard_sizes": "indexplan.shards.sizes",
-    **dict.fromkeys(("Exported", "export"), "indexplan.files.export"),
+    **dict.fromkeys(("Exported", "export"), "indexplan.files.exporting"),
     "ClassBalanced": "indexplan.orders.class_balanced",
     "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",
-    "curriculum": "indexplan.orders.curriculum",
+    "curriculum": "indexplan.orders.curricula",
     "DocumentWindows": "indexplan.orders.document_windows",
     "Mixture": "indexplan.orders.mixture",
     "Grouped": "indexplan.orders.grouped",
     "LengthGrouped": "indexplan.orders.length_grouped",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Packed": "indexplan.orders.packed",
-    **dict.fromkeys(("Pieces", "pieces"), "indexplan.orders.pieces"),
+    **dict.fromkeys(("Pieces", "pieces"), "indexplan.orders.cutting"),
     "Repeat": "indexplan.orders.repeat",
     "ShardShuffle": "indexplan.orders.shard_shuffle",
     "Subset": "indexplan.orders.subset",
     "TokenBudget": "indexplan.orders.token_budget",
     "TokenWindows": "indexplan.orders.token_windows",
     "Weighted": "indexplan.orders.weighted",
-    "repeat_factors": "indexplan.orders.repeat_factors",
+    "repeat_factors": "indexplan.orders.rare_categories",
     **dict.fromkeys(("Part", "Split", "folds"), "indexplan.orders.split"),
 }
 

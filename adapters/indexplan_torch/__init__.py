@@ -11,6 +11,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from indexplan_torch.all_ranks import GlobalPlanBatchSampler
+from indexplan_torch.attention import varlen
 from indexplan_torch.bins import Bins, join
 from indexplan_torch.causal import join_causal
 from indexplan_torch.items import Piece
@@ -21,7 +22,6 @@ from indexplan_torch.seeding import Seeded, SeedWorker, recorded, seed_rank
 from indexplan_torch.shards.dataset import ShardedDataset
 from indexplan_torch.shards.metrics import Fetched
 from indexplan_torch.shards.opening import ShardFile, open_parquet
-from indexplan_torch.varlen import varlen
 
 __all__ = [
     "Bins",

@@ -11,8 +11,8 @@ from torch.utils.data import Dataset
 
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import check_by_index, shown
+from indexplan_torch.attention import position_ids
 from indexplan_torch.items import Piece, pieces
-from indexplan_torch.varlen import position_ids
 
 OWN = "return dicts of tensors with an entry for each token, or pass a join of your own"
 TOKENS, POSITIONS, SEQ_LENS = "input_ids", "position_ids", "seq_lens"

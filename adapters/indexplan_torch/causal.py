@@ -7,8 +7,8 @@ from typing import Any
 
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import number_of, shown
+from indexplan_torch.attention import varlen
 from indexplan_torch.bins import POSITIONS, SEQ_LENS, TOKENS, join
-from indexplan_torch.varlen import varlen
 
 LABELS, MASK = "labels", "attention_mask"
 UNTRAINED = -100  # a label that losses leave out

@@ -20,7 +20,7 @@ from indexplan.cli.common import (
     open_plan,
 )
 from indexplan.errors import IndexPlanError
-from indexplan.files.export import FORMATS
+from indexplan.files.exporting import FORMATS
 
 
 def add(verbs: Any) -> None:

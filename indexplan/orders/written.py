@@ -18,7 +18,7 @@ CURE = 'write it as "Epochs(Shuffle(1000000), 50000)", or build the plan in Pyth
 MOST_BITS = 200  # of a power: more than any argument of an order needs
 # functions that make orders, or parts of orders, and the module of each
 MAKERS = {
-    "curriculum": "indexplan.orders.curriculum",
+    "curriculum": "indexplan.orders.curricula",
     "Split": "indexplan.orders.split",
     "folds": "indexplan.orders.split",
 }

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
+from indexplan.partition.phases import At
 from indexplan.partition.remainders import REMAINDERS, Policy, Remainder
-from indexplan.partition.schedule import At
 from indexplan.seeds import EPOCH_STOP
 
 MOST_TURNS = 2**20  # readings of an epoch in a step that are listed, each in 1 us

@@ -18,9 +18,9 @@ from indexplan.orders.base import Order, check_cuts_samples
 from indexplan.orders.columns import Column, Columns
 from indexplan.partition.account import Account, account
 from indexplan.partition.locate import Location
+from indexplan.partition.phases import Phase, Size
 from indexplan.partition.ranks import share, shares
 from indexplan.partition.remainders import Remainder
-from indexplan.partition.schedule import Phase, Size
 from indexplan.partition.steps import Int64, Partition, Resume
 from indexplan.plan import spec
 from indexplan.plan.balance import Balance, check_balance

@@ -60,7 +60,7 @@ def table_of(order: Order, shards: Sized) -> Table:
 
 @lru_cache(maxsize=AT_HAND)
 def _table(column: Column) -> Table:
-    from indexplan.kernels.reads import lay_guide
+    from indexplan.kernels.shard_reads import lay_guide
 
     sizes, num_samples = sizes_of(column)
     firsts = np.zeros(len(sizes) + 1, np.int64)

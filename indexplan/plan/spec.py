@@ -12,8 +12,8 @@ from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
 from indexplan.orders.base import Order, check_parts_known
 from indexplan.orders.columns import Columns
 from indexplan.orders.registry import order_from_dict
+from indexplan.partition.phases import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.remainders import REMAINDERS, Remainder
-from indexplan.partition.schedule import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place

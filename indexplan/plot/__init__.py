@@ -10,16 +10,16 @@ Examples
 >>> ip.plot.save(ip.plot.reading(plan), "reading.svg")
 """
 
-from indexplan.plot.coverage import coverage
+from indexplan.plot.coverage_figure import coverage
 from indexplan.plot.drawing import save
-from indexplan.plot.draws import draws
-from indexplan.plot.mixing import mixing
-from indexplan.plot.padding import padding
-from indexplan.plot.reading import reading
-from indexplan.plot.schedule import schedule
-from indexplan.plot.sizes import batch_sizes
-from indexplan.plot.traffic import traffic
-from indexplan.plot.work import work
+from indexplan.plot.draws_figure import draws
+from indexplan.plot.mixing_figure import mixing
+from indexplan.plot.padding_figure import padding
+from indexplan.plot.reading_figure import reading
+from indexplan.plot.schedule_figure import schedule
+from indexplan.plot.sizes_figure import batch_sizes
+from indexplan.plot.traffic_figure import traffic
+from indexplan.plot.work_figure import work
 
 __all__ = [
     "batch_sizes",

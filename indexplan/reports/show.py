@@ -16,14 +16,14 @@ from indexplan.orders.columns import is_identity
 from indexplan.orders.mixture import Mixture
 from indexplan.orders.weighted import Weighted
 from indexplan.partition.account import between
+from indexplan.partition.phases import Phase
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.schedule import Phase
 from indexplan.plan.bounds import steps_of
-from indexplan.plan.draws import draws
 from indexplan.plan.locality import locality
 from indexplan.plan.plan import Plan
-from indexplan.plan.work import work_of
+from indexplan.plan.rank_work import work_of
+from indexplan.plan.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.shards import SHARDS, Shards
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from indexplan.errors import IndexPlanError, shown, wrong
 from indexplan.orders.base import Order
-from indexplan.reports.verify import Check, Report
+from indexplan.reports.verification import Check, Report
 from indexplan.seeds import check_epochs
-from indexplan.testing import copies, reading
+from indexplan.testing import copies, reading_laws
 from indexplan.testing.looking import Law, Look, Row
 
 FAR = 2**31  # from this epoch on an order may refuse, as no run gets there
@@ -65,7 +65,7 @@ def check_order(
         raise wrong("epochs", rule, [row.epoch for row in rows], "leave it out")
     look = Look(order, left)
     checks = []
-    for law in (*reading.LAWS, *copies.LAWS):
+    for law in (*reading_laws.LAWS, *copies.LAWS):
         if law is copies.IN_A_NEW_PROCESS and not fresh_process:
             checks.append(Check(law.words, 0, skipped="fresh_process is False"))
         else:

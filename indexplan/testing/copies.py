@@ -21,7 +21,7 @@ from indexplan.orders.base import Order
 from indexplan.orders.registry import order_from_dict, registered
 from indexplan.partition.remainders import Remainder
 from indexplan.plan.plan import Plan
-from indexplan.reports.verify import verify
+from indexplan.reports.verification import verify
 from indexplan.seeds import EPOCH_STOP
 from indexplan.testing.looking import Found, Law, Look, Row, answers, read_too_often
 

@@ -19,7 +19,7 @@ from indexplan.orders.registry import _REGISTRY
 from indexplan.orders.sequential import expand
 from indexplan.testing import check_order
 from indexplan.testing.copies import LAWS as OF_COPIES
-from indexplan.testing.reading import LAWS as OF_READING
+from indexplan.testing.reading_laws import LAWS as OF_READING
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.listed import Listed, Wrapped
 from tests.support.planted import PLANTED, Good, Heavy, Int64, N, Planted

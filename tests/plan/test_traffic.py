@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.plan import traffic as module
+from indexplan.plan import downloads as module
 from indexplan.plan.caches import RULES
 from indexplan.plan.locality import fits, fitting
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of

@@ -15,9 +15,9 @@ from indexplan.answers import Answer, Shown, printable_lines
 from indexplan.cli import main
 from indexplan.errors import printable
 from indexplan.orders.kinds import Kind
-from indexplan.reports.bench.rows import Row
+from indexplan.reports.benchmark.rows import Row
 from indexplan.reports.show import show_plan
-from indexplan.reports.warm_up import WarmKernel
+from indexplan.reports.warmth import WarmKernel
 
 PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="pad")
 OPEN = ip.Plan(ip.Sequential(11), global_batch_size=4)

@@ -18,8 +18,8 @@ import pytest
 import indexplan as ip
 from indexplan import machine
 from indexplan.cli import main
-from indexplan.reports.bench import measuring
-from indexplan.reports.bench.rows import Row
+from indexplan.reports.benchmark import measuring
+from indexplan.reports.benchmark.rows import Row
 
 KEYS = ["new_process", "first_batch", "share_1", "random_batch", "resume", "locate", "torch"]
 
@@ -142,7 +142,7 @@ import sys, importlib.util
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name: None if name == "torch" else find(name)
 import indexplan as ip
-from indexplan.reports.bench import measuring
+from indexplan.reports.benchmark import measuring
 print(measuring._torch(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8), None).note)
 """
     root = Path(__file__).parents[2]
@@ -163,16 +163,16 @@ def test_a_child_is_of_this_package(tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere"
     shutil.copytree(root / "indexplan", copy / "indexplan")
     (copy / "indexplan/version.py").write_text('__version__ = "copied"\n')
-    child = (copy / "indexplan/reports/bench/child.py").read_text()
+    child = (copy / "indexplan/reports/benchmark/child.py").read_text()
     version = '{**result, "version": __import__("indexplan").__version__}'
     assert 1 == child.count("json.dumps(result)")
     told = child.replace("json.dumps(result)", f"json.dumps({version})")
-    (copy / "indexplan/reports/bench/child.py").write_text(told)
+    (copy / "indexplan/reports/benchmark/child.py").write_text(told)
     script = f"""
 import sys
 sys.path.insert(0, {str(copy)!r})
 import indexplan as ip
-from indexplan.reports.bench import measuring
+from indexplan.reports.benchmark import measuring
 plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8).to_json()
 print(measuring._child("first_batch", {{"plan": plan, "columns": []}})["version"])
 """

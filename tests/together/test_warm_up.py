@@ -13,7 +13,7 @@ import pytest
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.kernels.compiling import KERNELS
-from indexplan.reports.warm_up import WarmKernel, Warmth
+from indexplan.reports.warmth import WarmKernel, Warmth
 from tests.support.children import NOBODY
 
 ROOT = Path(__file__).parents[2]

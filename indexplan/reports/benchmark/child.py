@@ -1,6 +1,6 @@
 """What `bench` measures in new processes: the first batch since the start, and torch's sampler.
 
-Run as `python -m indexplan.reports.bench.child JOB '{...}'`; it prints one JSON object.
+Run as `python -m indexplan.reports.benchmark.child JOB '{...}'`; it prints one JSON object.
 """
 
 from __future__ import annotations

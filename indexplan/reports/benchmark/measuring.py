@@ -20,7 +20,7 @@ from indexplan import machine
 from indexplan.errors import IndexPlanError, check_callable, counted, wrong
 from indexplan.partition.steps import Int64
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.reports.bench.rows import Bench, Row, show_memory, show_time
+from indexplan.reports.benchmark.rows import Bench, Row, show_memory, show_time
 
 SHARE = 2**22  # indices of a rank's share that are drawn: 10 ms of work
 ROUNDS = 30  # how often each small question is asked; the median is kept

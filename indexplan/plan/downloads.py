@@ -246,7 +246,7 @@ class _Epoch(NamedTuple):
 
 
 def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) -> _Epoch:
-    from indexplan.kernels.reads import note_nodes
+    from indexplan.kernels.shard_reads import note_nodes
 
     edges = [*range(ranks, world_of(plan), ranks), world_of(plan)]
     start = plan.start.sub_epoch if epoch == plan.start.epoch else 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.partition.schedule import Phase
+from indexplan.partition.phases import Phase
 from indexplan.partition.steps import part_of
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan

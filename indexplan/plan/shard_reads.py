@@ -122,7 +122,7 @@ def reads(
 
 
 def _noted(table: Table, drawn: Iterator[tuple[Int64, Int64]], start: int, most: int) -> Reads:
-    from indexplan.kernels.reads import note_reads
+    from indexplan.kernels.shard_reads import note_reads
 
     room = min(table.num_shards, table.num_samples)
     slots = np.zeros(table.num_shards, np.int64)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
-from indexplan.partition.schedule import Phase
+from indexplan.partition.phases import Phase
 from indexplan.partition.steps import steps_in
 from indexplan.plan.bounds import check_sized
 from indexplan.plan.plan import Plan, check_plan

@@ -18,7 +18,7 @@ import numpy as np
 from indexplan.answers import Answer
 from indexplan.errors import check_callable, counted
 from indexplan.files.read import Stored
-from indexplan.files.verify import Findings, check_files
+from indexplan.files.verifying import Findings, check_files
 from indexplan.orders.base import Order, not_located
 from indexplan.partition.account import changes
 from indexplan.partition.ranks import share

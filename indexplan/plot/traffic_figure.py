@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.plan.traffic import Traffic
+from indexplan.plan.downloads import Traffic
 from indexplan.plot.drawing import short
 from indexplan.plot.style import (
     BLUE,

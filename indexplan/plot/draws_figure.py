@@ -8,9 +8,9 @@ import numpy as np
 
 from indexplan.files.read import computed
 from indexplan.orders.mixture import Mixture
-from indexplan.plan.draws import Draws
-from indexplan.plan.draws import draws as counted
 from indexplan.plan.plan import Plan
+from indexplan.plan.shares_drawn import Draws
+from indexplan.plan.shares_drawn import draws as counted
 from indexplan.plot.style import (
     COLORS,
     DARK,

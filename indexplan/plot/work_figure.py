@@ -8,7 +8,7 @@ import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plan.work import work_of
+from indexplan.plan.rank_work import work_of
 from indexplan.plot.drawing import first_of, of_many
 from indexplan.plot.style import (
     BLUE,
