@@ -251,7 +251,8 @@ def test_every_public_name_is_in_the_reference() -> None:
     """Each name has one entry; what the entries show is looked at in tests/site."""
     pages = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
     entries = re.findall(r"^::: (\S+)$", "\n".join(pages), re.MULTILINE)
-    public = {f"indexplan.{name}" for name in ip.__all__} - {"indexplan.testing"}
+    public = {f"indexplan.{name}" for name in ip.__all__} - {"indexplan.testing", "indexplan.types"}
+    public |= {f"indexplan.types.{name}" for name in ip.types.__all__}
     public |= {f"indexplan.testing.{name}" for name in ip.testing.__all__}
     public |= {f"indexplan_torch.{name}" for name in indexplan_torch.__all__}
     of_trainers = {name for name in entries if name.count(".") == 2} - public

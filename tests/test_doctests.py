@@ -12,10 +12,12 @@ import pytest
 
 import indexplan
 import indexplan.plot
+import indexplan.types
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 
 PACKAGES = (indexplan, indexplan_torch)
+EXPORTING = (*PACKAGES, indexplan.plot, indexplan.types)
 # Lightning's import warns, and Composer has an environment of its own; their tests import these
 OF_A_TRAINER = {"indexplan_torch.lightning", "indexplan_torch.composer"}
 
@@ -40,7 +42,7 @@ def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 FIELDS = {field.name for field in fields(indexplan.Plan)}  # which its own docstring describes
 ASKED = [name for name in vars(indexplan.Plan) if not (name.startswith("_") or name in FIELDS)]
 PUBLIC = [
-    *((package, name) for package in (*PACKAGES, indexplan.plot) for name in package.__all__),
+    *((package, name) for package in EXPORTING for name in package.__all__),
     *((indexplan.Plan, name) for name in ASKED),
 ]
 

@@ -66,10 +66,27 @@ def test_arithmetic_needs_no_numba() -> None:
     assert "torch" not in loaded
 
 
+def test_a_type_that_is_only_returned_loads_no_other() -> None:
+    """`indexplan` loads `indexplan.types` at its first use, and that one what is asked for."""
+    names = "{name for name in sys.modules if name.startswith('indexplan.')}"
+    code = (
+        f"import json, sys, indexplan as ip; before = {names}; "
+        f"from indexplan.types import Account; "
+        f"account = {names} - before; from indexplan.types import Reading; "
+        f"print(json.dumps([*map(sorted, (before, account, {names} - before - account))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    before, account, reading = json.loads(done.stdout)
+    assert "indexplan.types" not in before
+    assert account == ["indexplan.types"]
+    assert "indexplan.reports.explanation" in reading
+    assert "indexplan.reports.verification" not in reading
+
+
 def test_public_names_are_documented() -> None:
     """Every public name has a docstring, and every public method of it."""
-    for name in ip.__all__:
-        thing = getattr(ip, name)
+    for name in [*ip.__all__, *ip.types.__all__]:
+        thing = getattr(ip, name, None) or getattr(ip.types, name)
         assert name in {"__version__", "Remainder"} or thing.__doc__  # text, and an alias
         for attribute, value in vars(thing).items() if isinstance(thing, type) else ():
             if not attribute.startswith("_") and (callable(value) or isinstance(value, property)):

@@ -12,7 +12,7 @@ plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_e
 scheduled = ip.Plan(
     ip.BlockShuffle(1000, 10), global_batch_size=[ip.Phase(0, 8), ip.Phase((1, 0), 4)]
 )
-parsed = ip.Plan(ip.Sequential(10), batch_size=ip.parse_schedule("0:4 8:2"))
+parsed = ip.Plan(ip.Sequential(10), batch_size="0:4 8:2")
 
 batch: NDArray[np.int64] = plan.batch(0, 1, step=2, rank=0)
 share: NDArray[np.int64] = plan.indices(0, 1, rank=0, start_step=2)
@@ -21,21 +21,21 @@ bins: list[object] = list(plan.bins(0, 1, rank=0, nested=True))
 steps: int = plan.num_steps(epoch=0, sub_epoch=3)
 total: int = plan.step_total(None, 0, 0, step=1)
 phase: ip.Phase = plan.phase(0, 0, step=0)
-where: ip.Location = plan.locate([1, 2, 3], epoch=0)
+where: ip.types.Location = plan.locate([1, 2, 3], epoch=0)
 step_of_one: int = plan.locate(7, epoch=0).step
 steps_of_many: NDArray[np.int64] = plan.locate(np.arange(3), epoch=0).step
 step_of_each_read: NDArray[np.int64] = plan.locate_all([1, 2], epoch=0)[0].step
-policy: ip.Remainder = plan.replace(remainder="drop", world_size=4).remainder
+policy: ip.types.Remainder = plan.replace(remainder="drop", world_size=4).remainder
 one_step: list[NDArray[np.int64]] = next(plan.bins(0, 1, rank=0))
 batches: Iterator[NDArray[np.int64]] = plan.batches(0, 1, rank=0)
-account: ip.Account = plan.account(0)
+account: ip.types.Account = plan.account(0)
 padded: int = account.num_padded
 shown: str = str(account)
 data: dict[str, object] = account.to_dict()
 cursor: ip.Cursor = plan.cursor(0, 0, step=3)
 resumed: ip.Plan = plan.replace(world_size=3).resume(ip.Cursor.from_json(cursor.to_json()))
 same: ip.Plan = ip.Plan.from_json(plan.to_json())
-saved: ip.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=print)
+saved: ip.types.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=print)
 parquet: ip.Shards = ip.shard_sizes("data/*.parquet", progress=print)
 lanes_of_them: ip.Plan = ip.Plan(ip.ShardShuffle(parquet), world_size=8, batch_size=32)
 ip.save(lanes_of_them, "b.plan", dataset=parquet)
@@ -64,12 +64,12 @@ packed: ip.Packed = ip.Packed(ip.pieces([900, 30], 512).lengths, 512, max_sample
 mixed: ip.Mixture = ip.Mixture(
     {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}
 ).with_phase(100, {"web": 1, "code": 1})
-ahead: ip.Reads = ip.reads(plan, [600, 400], 0, 1, ranks=range(2), most=1)
-found: ip.Traffic = ip.traffic(plan, [600, 400], ranks_per_node=1, cache=500, epochs=range(3))
+ahead: ip.types.Reads = ip.reads(plan, [600, 400], 0, 1, ranks=range(2), most=1)
+found: ip.types.Traffic = ip.traffic(plan, [600, 400], ranks_per_node=1, cache=500, epochs=range(3))
 mixed_shards: float = found.different[0].mean
 lanes: int = ip.ShardShuffle([5, 0, 7], lanes=2, stripe=8, sticky=True).stripe
 even: ip.Plan = plan.replace(balance=ip.Balance(np.arange(1, 1001), linear=2, quadratic=1))
 costs: ip.Balance | None = ip.Plan(mixed, batch_size=2, balance=ip.Balance([3, 1])).balance
-drawn: ip.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))
+drawn: ip.types.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)

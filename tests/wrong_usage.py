@@ -13,7 +13,6 @@ ip.Plan(ip.Shuffle(10), batch_size=2, remainder=None)  # wrong
 ip.Plan(ip.Shuffle(10), batch_size=2, wold_size=2)  # wrong
 ip.Plan(ip.Shuffle(10), 2, 4)  # wrong
 ip.Plan("shuffle", batch_size=2)  # wrong
-ip.Plan(ip.Shuffle(10), batch_size="2")  # wrong
 ip.Plan(ip.Shuffle(10), batch_size=2.5)  # wrong
 ip.Shuffle("10")  # wrong
 ip.Shuffle(10, sed=1)  # wrong

@@ -10,6 +10,7 @@ from indexplan.answers import Answer, Shown
 from indexplan.cli.common import OK, Progress, add_verb, emit, number
 from indexplan.cli.spec_options import add_spec, plan_of, unsized
 from indexplan.errors import IndexPlanError, counted, did_you_mean, wrong
+from indexplan.reports.benchmark.measuring import bench
 
 
 def add(verbs: Any) -> None:
@@ -39,7 +40,7 @@ def run(options: Any) -> int:
     if options.plot is not None:  # checked before seconds are spent
         _check_path(options.plot)
     with Progress("measuring", " rows") as progress:
-        result = ip.bench(plan, progress=progress)
+        result = bench(plan, progress=progress)
     answer: Answer = result
     if options.plot is not None:
         _draw(result, options.plot)
@@ -48,7 +49,7 @@ def run(options: Any) -> int:
     return OK
 
 
-def _draw(result: ip.Bench, path: str) -> None:
+def _draw(result: ip.types.Bench, path: str) -> None:
     from indexplan import plot
     from indexplan.plot.timings import timings
 

@@ -176,7 +176,7 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manife
         except IndexPlanError as error:
             raise PlanFileError(f"{path}: {error}") from error
     plan = ip.load(path)
-    return plan, plan.order.manifest if isinstance(plan.order, ip.Stored) else None
+    return plan, plan.order.manifest if isinstance(plan.order, ip.types.Stored) else None
 
 
 def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | ip.Shards | None]:
@@ -198,29 +198,37 @@ def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | ip.S
 
 
 class Progress:
-    """A bar with rate and remaining time on stderr, if that is a terminal."""
+    """A bar with rate and remaining time on stderr, if that is a terminal and tqdm is there."""
 
     def __init__(self, words: str, unit: str) -> None:
         self.words, self.unit = words, unit
-        self.bar: ip.ProgressBar | None = None
+        self.bar: Any = None
 
     def __enter__(self) -> Self:
         return self
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how much is done; the first call, with 0, starts the bar."""
+        """Show how much is done; the first call, with 0, starts the bar, and the last ends it."""
         if done == 0 and sys.stderr.isatty():
-            self.bar = self._start()
+            self.bar = self._start(total)
         if self.bar is not None:
-            self.bar(done, total)
+            self.bar.update(done - self.bar.n)
+            if done == total:
+                self._end()
 
-    def _start(self) -> ip.ProgressBar | None:
+    def _start(self, total: int) -> Any:
         try:
-            return ip.ProgressBar(self.words, self.unit)
-        except IndexPlanError:  # without tqdm
+            from tqdm import tqdm
+        except ImportError:
             sys.stderr.write("to see progress: pip install 'indexplan[cli]'\n")
             return None
+        how = {"unit": self.unit, "unit_scale": True, "mininterval": 0.2, "file": sys.stderr}
+        return tqdm(total=total, desc=self.words, **how)
 
-    def __exit__(self, *exception: object) -> None:
+    def _end(self) -> None:
         if self.bar is not None:
             self.bar.close()
+            self.bar = None
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()

@@ -61,7 +61,7 @@ def plan_of(
 ) -> ip.Plan:
     """Return the plan that the options describe; `known` are fields that its order may need."""
     sizes: dict[str, Any] = {
-        name: ip.parse_schedule(text)
+        name: text
         for name in ("batch_size", "global_batch_size")
         if (text := getattr(options, name)) is not None
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import indexplan as ip
 from indexplan.cli.common import OK, WRONG_PLAN, add_verb, emit
+from indexplan.reports.warmth import warm_up
 
 
 def add(verbs: Any) -> None:
@@ -24,7 +24,7 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Warm up."""
-    warmth = ip.warm_up()
+    warmth = warm_up()
     emit(options, warmth)
     if warmth.problem:
         sys.stdout.flush()

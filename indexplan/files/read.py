@@ -70,7 +70,7 @@ class Stored(Order):
     --------
     >>> import indexplan as ip
     >>> saved = ip.save(ip.Plan(ip.Shuffle(1000), batch_size=8), "stored.plan")
-    >>> ip.Stored("stored.plan") == ip.Shuffle(1000)
+    >>> ip.types.Stored("stored.plan") == ip.Shuffle(1000)
     True
     """
 

@@ -27,7 +27,7 @@ PLACE_STOP = 2**95  # epoch < 2**32 and position < 2**63
 class Phase:
     """A batch size, and parameters such as a resolution, from some place of the run on.
 
-    A plan takes a list of phases as `batch_size` or `global_batch_size`.
+    A plan takes a list of phases, or text for it, as `batch_size` or `global_batch_size`.
 
     Parameters
     ----------
@@ -154,9 +154,9 @@ def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
 
 
 def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
-    """Return a plan's batch size (a size, or a list of phases) as phases, the first at 0."""
+    """Return a plan's batch size (a size, a list of phases, or text) as phases, the first at 0."""
     if isinstance(value, str):
-        raise wrong(what, "a size or a list of phases", value, "use parse_schedule for text")
+        value = _parsed(value)
     if not isinstance(value, list | tuple) or not any(isinstance(item, Phase) for item in value):
         return (Phase(size=check_size(what, value)),)
     for item in value:
@@ -168,36 +168,14 @@ def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
     return tuple(value)
 
 
-def parse_schedule(text: str) -> Size | list[Phase]:
-    """Return the batch size or schedule that a text describes, as the command line takes it.
-
-    Parameters
-    ----------
-    text : str
-        A size (`256`, or nested `5x3`), or phases separated by spaces, each `AT:SIZE` or
-        `AT:SIZE:NAME=VALUE,NAME=VALUE`, where AT is a stream place (units since the start of the
-        run) or EPOCH/SUB_EPOCH.
-
-    Raises
-    ------
-    IndexPlanError
-        If any part of the text is something else.
-
-    Examples
-    --------
-    >>> parse_schedule("5x3")
-    (5, 3)
-    >>> [phase.size for phase in parse_schedule("0:512:resolution=128 3/0:256:resolution=192")]
-    [512, 256]
-    """
-    rule = "text: a size, or phases such as '0:512 250000:768'"
-    if not isinstance(text, str):
-        raise wrong("a batch size", rule, text, "pass numbers and phases to the plan directly")
+def _parsed(text: str) -> Size | list[Phase]:
+    """Return what a text says: `256`, `5x3`, or words AT:SIZE or AT:SIZE:NAME=VALUE,NAME=VALUE."""
     words = text.split()
+    if not words:
+        rule = "text: a size, or phases such as '0:512 250000:768'"
+        raise wrong("a batch size", rule, text, "write at least a size")
     if len(words) == 1 and ":" not in text:
         return _parse_size(words[0])
-    if not words:
-        raise wrong("a batch size", rule, text, "write at least a size")
     return [_parse_phase(word) for word in words]
 
 

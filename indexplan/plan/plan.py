@@ -70,10 +70,12 @@ class Plan:
     world_size : int, optional
         Number of data-parallel ranks, 1 <= world_size < 2**31. If left out it is open: a loader
         takes the number of running ranks, and everything that does not depend on it works.
-    batch_size : int, tuple of int or list of Phase
+    batch_size : int, tuple of int, list of Phase or str
         Units per rank and step. A tuple nests: (5, 3) is 5 inner batches of 3, for gradient
-        accumulation. A list of phases changes it during the run.
-    global_batch_size : int, tuple of int or list of Phase
+        accumulation. A list of phases changes it during the run. As text: "256", "5x3", or phases
+        with spaces between them, each AT:SIZE or AT:SIZE:NAME=VALUE,NAME=VALUE, where AT is a
+        stream place or EPOCH/SUB_EPOCH.
+    global_batch_size : int, tuple of int, list of Phase or str
         Units per step over all ranks, instead of `batch_size`: it stays the same for any
         world_size.
     sub_epochs : int, default 1
@@ -107,8 +109,8 @@ class Plan:
     order: Order
     _: KW_ONLY
     world_size: int | None = None
-    batch_size: Size | Sequence[Phase] | None = None
-    global_batch_size: Size | Sequence[Phase] | None = None
+    batch_size: Size | Sequence[Phase] | str | None = None
+    global_batch_size: Size | Sequence[Phase] | str | None = None
     sub_epochs: int = 1
     remainder: Remainder = "spread"
     balance: Balance | None = None

@@ -31,8 +31,8 @@ class Changes(TypedDict, total=False):
 
     order: Order
     world_size: int | None
-    batch_size: Size | Sequence[Phase] | None
-    global_batch_size: Size | Sequence[Phase] | None
+    batch_size: Size | Sequence[Phase] | str | None
+    global_batch_size: Size | Sequence[Phase] | str | None
     sub_epochs: int
     remainder: Remainder
     balance: Balance | None
@@ -170,7 +170,7 @@ def from_json_types(
         raise wrong("a plan's order", f"{order.to_dict()}", values["order"], cure)
     values["order"] = order or order_from_dict(values["order"], columns)
     for name in SIZES:
-        values[name] = _batch_size_from_json(values[name])
+        values[name] = _batch_size_from_json(name, values[name])
     if "balance" in values:
         values["balance"] = Balance.from_dict(values["balance"], columns)
     if values["resumed"] is not None:
@@ -189,7 +189,9 @@ def _batch_size_to_json(value: Any) -> Any:
     return None if value is None else size_to_json(value)
 
 
-def _batch_size_from_json(value: Any) -> Any:
+def _batch_size_from_json(name: str, value: Any) -> Any:
+    if isinstance(value, str):  # what a user may write, but to_json never does
+        raise wrong(name, "a size or a list of phases", value, "write plans with to_json")
     if not isinstance(value, list) or not any(isinstance(item, Mapping) for item in value):
         return value
     phases = []

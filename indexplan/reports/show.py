@@ -287,7 +287,7 @@ def _partition_in_words(plan: Plan) -> str:
 
 
 def _phase_in_words(phase: Phase) -> str:
-    """Write a phase as `parse_schedule` reads it."""
+    """Write a phase as a plan reads it in text."""
     size = "x".join(map(str, phase.size)) if isinstance(phase.size, tuple) else str(phase.size)
     at = "/".join(map(str, phase.at)) if isinstance(phase.at, tuple) else str(phase.at)
     parameters = ",".join(f"{name}={value}" for name, value in dict(phase.parameters).items())

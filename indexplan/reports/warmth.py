@@ -49,7 +49,7 @@ class Warmth(Answer):
     Examples
     --------
     >>> import indexplan as ip
-    >>> warmth = ip.warm_up()
+    >>> warmth = warm_up()
     >>> warmth.ok, warmth.problem
     (True, None)
     """
@@ -128,7 +128,7 @@ def warm_up() -> Warmth:
     Examples
     --------
     >>> import indexplan as ip
-    >>> ip.warm_up().ok
+    >>> warm_up().ok
     True
     """
     for module in iter_modules(indexplan.kernels.__path__, "indexplan.kernels."):

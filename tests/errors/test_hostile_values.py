@@ -17,6 +17,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.errors import LONGEST_MESSAGE
+from indexplan.reports.benchmark.measuring import bench
 from tests.support.every_order import every_order
 
 
@@ -132,7 +133,7 @@ def calls() -> Iterator[Call]:
     yield "ClassBalanced of weights", extremes, {"first": 1e300, "second": 1e300}
     for each in every_order().values():
         yield from questions(each)
-    for order in (ORDER, ip.Shuffle(50), ip.Sequential(50), ip.Stored("right.plan")):
+    for order in (ORDER, ip.Shuffle(50), ip.Sequential(50), ip.types.Stored("right.plan")):
         yield f"{order}.take", order.take, {"epoch": 0, "starts": [1, 2], "stops": [3, 4]}
         yield f"{order}.take at", order.take, {"epoch": 0, "starts": [1, 2]}
         yield f"{order}.offsets", order.offsets, {"epoch": 0, "starts": 1, "stops": 3}
@@ -140,7 +141,7 @@ def calls() -> Iterator[Call]:
     yield "Phase", ip.Phase, {"at": (1, 0), "size": (2, 3), "parameters": {"a": 1}}
     yield "Phase.to_dict", lambda **fields: ip.Phase(**fields).to_dict(), {"parameters": {"a": 1}}
     yield "Phase[]", lambda name: ip.Phase(parameters={"a": 1})[name], {"name": "a"}
-    yield "parse_schedule", ip.parse_schedule, {"text": "0:5"}
+    yield "a schedule as text", PLAN.replace, {"batch_size": "0:5"}
     fields = {name: getattr(PLAN, name) for name in ("order", "world_size", "batch_size")}
     fields |= {"sub_epochs": 2, "remainder": "drop", "resumed": None}
     yield "Plan", ip.Plan, fields
@@ -171,7 +172,7 @@ def calls() -> Iterator[Call]:
     yield "diff", ip.diff, {"a": PLAN, "b": PLAN, "epochs": [0]}
     yield "explain", ip.explain, {"plan": PLAN, "index": 3, "epochs": [0]}
     yield "verify", ip.verify, {"plan": PLAN, "epochs": [0], "progress": None}
-    yield "bench", ip.bench, {"plan": None, "progress": None}
+    yield "bench", bench, {"plan": None, "progress": None}
     yield "Dataset.scan", ip.Dataset.scan, {"path": "data", "pattern": "*"}
     dataset = ip.Dataset.scan("data")
     yield "Dataset.from_dict", ip.Dataset.from_dict, {"data": dataset.to_dict()}
@@ -190,7 +191,7 @@ def calls() -> Iterator[Call]:
     yield "save", ip.save, right
     yield "finish", ip.finish, {"path": "right.plan", "progress": None}
     yield "load", ip.load, {"path": "right.plan", "dataset": None, "check": "opened"}
-    yield "Stored", ip.Stored, {"path": "right.plan", "check": "opened"}
+    yield "Stored", ip.types.Stored, {"path": "right.plan", "check": "opened"}
     export = {"plan": PLAN, "out": "exported", "epochs": [0], "progress": None}
     export["format"] = "npy"
     yield "export", ip.export, export

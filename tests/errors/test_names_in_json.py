@@ -46,7 +46,7 @@ ORDERS: list[ip.Order] = [
     ip.TokenWindows(11, length=2),
     ip.Weighted(LENGTHS).updated(3, [1, 2, 3, 4, 5, 6]),
     ip.Weighted(LENGTHS),
-    ip.Part(6, [3, 3], [0]),
+    ip.types.Part(6, [3, 3], [0]),
     ip.Subset(ip.Shuffle(3), range(3), 6),
     ip.Subset(ip.Shuffle(4), ip.Epochs(SIX, 4), 6),
     Listed([3, 1], 6, shares=[0.5, 1]),

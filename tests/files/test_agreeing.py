@@ -281,7 +281,7 @@ def test_plan_that_another_version_finished(root: Path) -> None:
     rewritten(root, lambda manifest: {**manifest, "library_version": "0.0.9"})
     for part in (None, (1, 2)):
         assert ip.save(PLAN, root, part=part, **TWO).finished
-    assert "0.0.9" == ip.Stored(root).manifest.library_version
+    assert "0.0.9" == ip.types.Stored(root).manifest.library_version
 
 
 def test_record_of_other_hashes(root: Path) -> None:

@@ -29,15 +29,15 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def order(shared: Path) -> Iterator[ip.Stored]:
+def order(shared: Path) -> Iterator[ip.types.Stored]:
     """A reader of a plan in a store, of which nothing is kept yet."""
     url = f"memory://{shared}/a.plan"
     ip.save(PLAN, url, units_per_chunk=256)
-    yield ip.Stored(url)
+    yield ip.types.Stored(url)
     fsspec.filesystem("memory").store.clear()
 
 
-def places(order: ip.Stored) -> dict[str, Path]:
+def places(order: ip.types.Stored) -> dict[str, Path]:
     """The paths that are made for one chunk, from the outermost to the innermost."""
     path = cache_folder(order.path, order.manifest.sha256) / CHUNK
     epoch, plan, user = path.parents[:3]
@@ -59,7 +59,7 @@ def expected(path: Path, folder: bool, got: str) -> str:
     return f"{path} must be a {rule}; got {got}; {cure}"
 
 
-def test_what_is_made(order: ip.Stored, shared: Path) -> None:
+def test_what_is_made(order: ip.types.Stored, shared: Path) -> None:
     """Folders and files are the user's alone, whatever the umask and the place are."""
     before = os.umask(0)
     try:
@@ -94,7 +94,7 @@ def make(path: Path, folder: bool) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("planted", ["a link", "a named pipe", "one of mode 777"])
-def test_planted(order: ip.Stored, precious: Path, level: str, planted: str) -> None:
+def test_planted(order: ip.types.Stored, precious: Path, level: str, planted: str) -> None:
     """What somebody else may have planted, at any level, is refused; deleting it is the cure."""
     path, folder = places(order)[level], level in LEVELS[:3]
     make(path, folder)
@@ -112,7 +112,7 @@ def test_planted(order: ip.Stored, precious: Path, level: str, planted: str) -> 
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_planted_with_right_modes(order: ip.Stored, level: str) -> None:
+def test_planted_with_right_modes(order: ip.types.Stored, level: str) -> None:
     """What belongs to somebody else is refused, whoever may write to it."""
     path, folder = places(order)[level], level in LEVELS[:3]
     make(path, folder)
@@ -128,7 +128,7 @@ def test_planted_with_right_modes(order: ip.Stored, level: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["chunk", "part"])
-def test_other_names_of_a_file(order: ip.Stored, precious: Path, level: str) -> None:
+def test_other_names_of_a_file(order: ip.types.Stored, precious: Path, level: str) -> None:
     """A file of the user's that is linked from here is not written to, nor taken for a chunk."""
     path = places(order)[level]
     path.parent.mkdir(parents=True)
@@ -148,7 +148,7 @@ def plant(user: Path, chunk: Path) -> None:
         folder.chmod(0o777)
 
 
-def test_planted_by_another_user(order: ip.Stored) -> None:
+def test_planted_by_another_user(order: ip.types.Stored) -> None:
     """A cache that another user has made before, with a chunk of the right size, is refused."""
     path = places(order)
     for folder in path["user"].parents:
@@ -159,7 +159,7 @@ def test_planted_by_another_user(order: ip.Stored) -> None:
     assert expected(path["user"], True, got) == refused(lambda: order.take(0, 300))
 
 
-def test_users_who_share_a_place(order: ip.Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_who_share_a_place(order: ip.types.Stored, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each user has a folder of their own in the same INDEXPLAN_CACHE."""
     mine = places(order)["user"]
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
@@ -170,10 +170,10 @@ def test_users_who_share_a_place(order: ip.Stored, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_place_itself_may_be_a_link(
-    order: ip.Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    order: ip.types.Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where INDEXPLAN_CACHE leads is the user's choice."""
     (tmp_path / "link").symlink_to(tmp_path / "shared")
     monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "link"))
-    assert RIGHT == ip.Stored(order.path).take(0, 300).tolist()
+    assert RIGHT == ip.types.Stored(order.path).take(0, 300).tolist()
     assert places(order)["chunk"].exists()

@@ -54,7 +54,7 @@ def test_files(tmp_path: Path) -> None:
     } == said
     size = sum(len(data) for data in files.values())
     counts = {"num_bytes": size, "num_written": 24, "num_kept": 0}
-    assert ip.Exported(path=str(out), **counts, fingerprint=PLAN.fingerprint) == done
+    assert ip.types.Exported(path=str(out), **counts, fingerprint=PLAN.fingerprint) == done
     whole = ip.export(PLAN.replace(sub_epochs=1, world_size=1), tmp_path / "b")
     assert 2 == whole.num_written
     assert (tmp_path / "b/epoch-00000/rank-00000.npy").exists()

@@ -100,7 +100,7 @@ def test_loaded_plan_is_the_plan(saved: Path) -> None:
     assert hash(PLAN) == hash(plan)
     assert PLAN.fingerprint == plan.fingerprint
     assert PLAN.order.fingerprint == plan.order.fingerprint
-    assert isinstance(plan.order, ip.Stored)
+    assert isinstance(plan.order, ip.types.Stored)
 
 
 @pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
@@ -127,7 +127,7 @@ def test_any_runs(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject)
     root = tmp_path_factory.getbasetemp() / "runs.plan"
     if not root.exists():
         ip.save(PLAN, root, units_per_chunk=100)
-    order = ip.Stored(root)
+    order = ip.types.Stored(root)
     runs = data.draw(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), max_size=80))
     starts = [min(run) for run in runs]
     stops = [max(run) for run in runs]
@@ -167,7 +167,9 @@ def test_many_runs(large: Path, size: int, less: int, num_runs: int, seed: int, 
     if seed % 2:  # as ranks do
         starts = np.sort(starts)
     expected = LARGE.order.take(0, starts, starts + sizes)
-    assert np.array_equal(expected, ip.Stored(large, check=check).take(0, starts, starts + sizes))
+    assert np.array_equal(
+        expected, ip.types.Stored(large, check=check).take(0, starts, starts + sizes)
+    )
 
 
 @pytest.mark.parametrize("world_size", [8, 7, 3000])
@@ -296,7 +298,7 @@ def test_offsets_are_integers_throughout(tmp_path: Path) -> None:
     expected = [i * (2**53 + 1) for i in range(4)]
     assert expected == plan.offsets(0, step=0, rank=0).tolist()
     ip.save(plan.replace(order=Bins(20)), tmp_path / "a.plan")
-    order = ip.Stored(tmp_path / "a.plan")
+    order = ip.types.Stored(tmp_path / "a.plan")
     assert [0] == order.offsets(0, [], []).tolist()
     assert order.offsets(0, [], []).dtype == np.int64
 

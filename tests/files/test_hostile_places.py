@@ -105,7 +105,7 @@ def test_link_in_place_of_an_epoch(saved: Path, target: str) -> None:
 @pytest.mark.parametrize("check", ["opened", "touched"])
 def test_swapped_after_opening(saved: Path, name: str, check: str) -> None:
     """What is swapped for a link or a pipe after a plan was opened is refused when it is read."""
-    order = ip.Stored(saved, check=check)
+    order = ip.types.Stored(saved, check=check)
     plan = ip.load(saved)
     (saved / name).rename(saved / "moved")
     (saved / name).symlink_to(saved / "moved")
@@ -170,7 +170,7 @@ def test_linked_plan(saved: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [-1, 1, -1000])
 def test_sizes_that_change_after_opening(saved: Path, change: int) -> None:
     """A chunk that grew or shrank between opening and its first read is refused."""
-    order, plan = ip.Stored(saved), ip.load(saved)
+    order, plan = ip.types.Stored(saved), ip.load(saved)
     data = (saved / CHUNK).read_bytes()
     (saved / CHUNK).write_bytes((data + b"\0" * 9)[: len(data) + change])
     size = len(data) + change
@@ -189,7 +189,7 @@ def test_builders_never_change_a_published_file(saved: Path) -> None:
         files = [path.stat() for path in sorted(saved.rglob("chunk-*.npy"))]
         return [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files]
 
-    order, before = ip.Stored(saved), facts()
+    order, before = ip.types.Stored(saved), facts()
     expected = PLAN.order.take(0, 0, 1000).tolist()
     assert expected == order.take(0, 0, 1000).tolist()
     for name in ("manifest.json", "blocks.npy"):

@@ -42,7 +42,7 @@ def replace(root: Path, plan: ip.Plan = OTHER) -> str:
 
 def digest(root: Path) -> str:
     """The digest that a manifest holds of itself."""
-    return ip.Stored(root).manifest.sha256
+    return ip.types.Stored(root).manifest.sha256
 
 
 def refused(function: Callable[..., object], *arguments: Any) -> str:
@@ -60,7 +60,7 @@ def first_batch(plan: ip.Plan) -> list[int]:
 
 def test_pickled_readers(root: Path) -> None:
     """A pickled order, and a plan that holds one, refuse another plan at their path."""
-    order, plan = pickle.dumps(ip.Stored(root)), pickle.dumps(ip.load(root, check="touched"))
+    order, plan = pickle.dumps(ip.types.Stored(root)), pickle.dumps(ip.load(root, check="touched"))
     assert PLAN.order == pickle.loads(order)  # noqa: S301 (our own)
     assert first_batch(PLAN) == first_batch(pickle.loads(plan))  # noqa: S301
     said = replace(root)
@@ -103,13 +103,13 @@ def test_pickled_readers_of_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("check", ["opened", "touched"])
 def test_open_readers(root: Path, check: str) -> None:
     """What is mapped stays as it was; what has to be opened is not taken from another plan."""
-    order = ip.Stored(root, check=check)
+    order = ip.types.Stored(root, check=check)
     assert RIGHT[:256].tolist() == order.take(0, 0, 256).tolist()
     said = replace(root)
     assert RIGHT[:256].tolist() == order.take(0, 0, 256).tolist()
     for _ in range(2):
         assert said == refused(order.take, 0, 0, 257)
-    assert [*OTHER.order.take(0, 0, 1000)] == [*ip.Stored(root).take(0, 0, 1000)]
+    assert [*OTHER.order.take(0, 0, 1000)] == [*ip.types.Stored(root).take(0, 0, 1000)]
     shutil.rmtree(root)
     ip.save(PLAN, root, **MANY)
     assert RIGHT.tolist() == order.take(0, 0, 1000).tolist()
@@ -117,7 +117,7 @@ def test_open_readers(root: Path, check: str) -> None:
 
 def test_readers_while_the_other_plan_is_built(root: Path) -> None:
     """Between the deletion of a plan and the last file of its successor, nothing is taken."""
-    order = ip.Stored(root)
+    order = ip.types.Stored(root)
     shutil.rmtree(root)
     ip.save(OTHER, root, part=(1, 2), **MANY)
     assert "got none...; " in refused(order.take, 0, 0, 1)
@@ -127,7 +127,7 @@ def test_link_to_another_plan(root: Path, tmp_path: Path) -> None:
     """A path that is a link, such as `latest`, is refused when it leads to another plan."""
     ip.save(OTHER, tmp_path / "b.plan", **MANY)
     (tmp_path / "latest").symlink_to(root)
-    order = ip.Stored(tmp_path / "latest")
+    order = ip.types.Stored(tmp_path / "latest")
     (tmp_path / "latest").unlink()
     (tmp_path / "latest").symlink_to(tmp_path / "b.plan")
     for read in (lambda: order.take(0, 0, 1), lambda: pickle.loads(pickle.dumps(order))):  # noqa: S301
@@ -143,7 +143,7 @@ def test_forked_workers(root: Path) -> None:
 
 def opened(root: Path) -> list[str]:
     """The files that are opened while a reader maps all chunks of a plan."""
-    order, paths = ip.Stored(root), []
+    order, paths = ip.types.Stored(root), []
     sys.addaudithook(lambda call, args: paths.append(str(args[0])) if call == "open" else None)
     assert np.array_equal(RIGHT, order.take(0, 0, 1000))
     return [Path(path).name for path in paths]

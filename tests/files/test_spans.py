@@ -57,7 +57,7 @@ def test_bytes_are_frozen(saved: Path) -> None:
 @pytest.mark.parametrize("check", ["opened", "touched"])
 def test_spans_are_read(saved: Path, check: str) -> None:
     """Over the edges of chunks, singly, none, and of an epoch that is not stored."""
-    order = ip.Stored(saved, check=check)
+    order = ip.types.Stored(saved, check=check)
     num = ORDER.num_units(0)
     for epoch in range(EPOCHS + 1):
         runs = [0, 19, 5, 5, num - 1], [num, 23, 5, 6, num]
@@ -73,7 +73,7 @@ def test_spans_of_an_order_that_nobody_knows(saved: Path) -> None:
         return {**manifest, "order": {**manifest["order"], "algorithm": "of-somebody-v1"}}
 
     rewritten(saved, change)
-    order = ip.Stored(saved)
+    order = ip.types.Stored(saved)
     assert order.traits == ORDER.traits
     assert np.array_equal(ORDER.spans(1, 0, 50), order.spans(1, 0, 50))
     with pytest.raises(ip.IndexPlanError, match="must be one of the 2 stored ones"):
@@ -95,7 +95,7 @@ def test_damage_is_found(saved: Path) -> None:
     said = [problem for problem in problems if problem.startswith(f"{SPANS}, block 0: ")]
     assert len(problems) == len(said) == 2
     assert f"number 3 of epoch 1 holds {right ^ 1}, not {right}" in said[1]
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     order.spans(0, 0, 40)
     order.take(1, 0, 40)
     with pytest.raises(ip.PlanFileError, match=r"chunk-00001\.spans\.npy, block 0 must have"):

@@ -69,7 +69,7 @@ def test_flipped_bits(saved: Path, block: tuple[int, int], where: str) -> None:
     position = {"first": start, "middle": (start + stop) // 2, "last": stop - 1}[where]
     data = file_of(saved, position).read_bytes()[BLOCK_BYTES * block[1] :][:BLOCK_BYTES]
     flip(saved, position, bit=position % 32)
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     for other, (low, high) in BLOCKS.items():
         if other != block:
             expected = PLAN.order.take(0, low, high)
@@ -105,7 +105,7 @@ READS: dict[str, Callable[[ip.Order, int, int], Any]] = {
 def test_edges(saved: Path, name: str) -> None:
     """A read up to a damaged block does not touch it; a read of one index more does."""
     flip(saved, EACH - 1)  # the last of the second block
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     expected = READS[name](PLAN.order, FIRST - 1000, FIRST)
     assert expected.tolist() == READS[name](order, FIRST - 1000, FIRST).tolist()
     with pytest.raises(ip.PlanFileError, match=r"chunk-00000\.npy, block 1 must have the XXH64"):
@@ -118,7 +118,7 @@ def test_many_runs_and_one_into_a_damaged_block(saved: Path, size: int, block: i
     """Of many runs that are read together, one has its first or its last unit in another block."""
     flip(saved, [5, EACH - 1][block])
     starts = np.arange(30) * 2 * size + [FIRST, 0][block]
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     expected = PLAN.order.take(0, starts, starts + size)
     assert np.array_equal(expected, order.take(0, starts, starts + size))
     starts[17] = [FIRST - 1, FIRST + 1 - size][block]
@@ -153,10 +153,10 @@ def test_by_default_nothing_is_touched(saved: Path) -> None:
 def test_a_block_is_checked_once(saved: Path) -> None:
     """What happens to a block after it was checked goes unseen, but in another process."""
     right = PLAN.order.take(0, 10).tolist()
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     assert right == order.take(0, 10).tolist()
     flip(saved, 10)
-    again = ip.Stored(saved, check="touched")
+    again = ip.types.Stored(saved, check="touched")
     for reader in (order, again, pickle.loads(pickle.dumps(order))):  # noqa: S301 (our own)
         assert right[0] ^ 1 == reader.take(0, 10)[0]
     code = f"import indexplan as ip; ip.load({str(saved)!r}, check='touched').order.take(0, 10)"
@@ -171,7 +171,7 @@ def test_rebuilt_plans_are_checked_anew(tmp_path: Path) -> None:
     for seed in range(2):
         plan = PLAN.replace(order=ip.Shuffle(1000, seed=seed))
         ip.save(plan, tmp_path / "a.plan")
-        order = ip.Stored(tmp_path / "a.plan", check="touched")
+        order = ip.types.Stored(tmp_path / "a.plan", check="touched")
         assert plan.order.take(0, 0, 1000).tolist() == order.take(0, 0, 1000).tolist()
         shutil.rmtree(tmp_path / "a.plan")
 
@@ -180,7 +180,7 @@ def test_offsets_are_checked(tmp_path: Path) -> None:
     """Where the order deals bins, the files of their offsets are checked too."""
     plan = ip.Plan(Bins(500), world_size=1, batch_size=7)
     ip.save(plan, tmp_path / "a.plan", units_per_chunk=50)
-    order = ip.Stored(tmp_path / "a.plan", check="touched")
+    order = ip.types.Stored(tmp_path / "a.plan", check="touched")
     assert plan.order.offsets(0, 0, 10).tolist() == order.offsets(0, 0, 10).tolist()
     file = tmp_path / "a.plan/epoch-00000/chunk-00001.offsets.npy"
     data = bytearray(file.read_bytes())
@@ -200,7 +200,7 @@ def test_impossible_offsets(tmp_path: Path) -> None:
     said = f"{tmp_path}/a.plan: the offsets of epoch 0 must ascend inside their chunk; they do not"
     for value in (-1, 2**62):
         file.write_bytes(whole[:208] + value.to_bytes(8, "little", signed=True) + whole[216:])
-        order = ip.Stored(tmp_path / "a.plan")
+        order = ip.types.Stored(tmp_path / "a.plan")
         for start, stop in ((9, 11), (10, 11)):
             with pytest.raises(ip.PlanFileError, match=re.escape(said)):
                 order.take(0, start, stop)
@@ -208,7 +208,7 @@ def test_impossible_offsets(tmp_path: Path) -> None:
 
 def test_swapped_block_table(saved: Path) -> None:
     """A block table that changed after the plan was opened is refused at the first touch."""
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     table = bytearray((saved / "blocks.npy").read_bytes())
     table[-1] ^= 1
     (saved / "blocks.npy").write_bytes(table)
@@ -218,7 +218,7 @@ def test_swapped_block_table(saved: Path) -> None:
 def test_threads(saved: Path) -> None:
     """Several threads fill at once: right answers, and an error in each that meets the damage."""
     flip(saved, EACH + 1)
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     expected = PLAN.order.take(0, 0, EACH)
     with ThreadPoolExecutor(8) as pool:
         taken = [pool.submit(order.take, 0, 0, EACH) for _ in range(8)]
@@ -229,17 +229,17 @@ def test_threads(saved: Path) -> None:
 
 def test_pickles_with_its_check(saved: Path) -> None:
     """A reader travels as its path and its check, in less than a kilobyte."""
-    order = ip.Stored(saved, check="touched")
+    order = ip.types.Stored(saved, check="touched")
     text = pickle.dumps(order)
     assert len(text) < 1000
     copy = pickle.loads(text)  # noqa: S301 (our own)
     assert ("touched", order) == (copy.check, copy)
-    assert "opened" == pickle.loads(pickle.dumps(ip.Stored(saved))).check  # noqa: S301
+    assert "opened" == pickle.loads(pickle.dumps(ip.types.Stored(saved))).check  # noqa: S301
 
 
 def test_other_checks(saved: Path) -> None:
     """There are two checks, by name."""
     for value in (None, True, "", "always", 5):
         message = f"check must be one of opened, touched; got {value!r}; leave it out for opened"
-        refuses(message, ip.Stored, saved, check=value)
+        refuses(message, ip.types.Stored, saved, check=value)
         refuses(message, ip.load, saved, check=value)

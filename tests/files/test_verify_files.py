@@ -65,7 +65,7 @@ class Weighted(Known):
     traits = ip.Traits(reads="any")
 
 
-def checks(plan: ip.Plan, root: Path, **options: Any) -> dict[str, ip.Check]:
+def checks(plan: ip.Plan, root: Path, **options: Any) -> dict[str, ip.types.Check]:
     """Save a plan, verify it, and return the checks by name."""
     ip.save(plan, root, **options)
     return {check.name: check for check in ip.verify(ip.load(root)).checks}
@@ -166,7 +166,7 @@ def test_registered_orders_are_counted(tmp_path: Path) -> None:
     """What another order repeats, leaves out, or makes up is found, as its claim is no proof."""
     right = Known(100, tuple(range(100))[::-1])
     found = checks(ip.Plan(right, world_size=1, batch_size=8), tmp_path / "a", epochs=range(2))
-    assert found[COUNTED] == ip.Check(COUNTED, 200)
+    assert found[COUNTED] == ip.types.Check(COUNTED, 200)
     wrong = Known(100, (*range(10, 90), 90, 89, 88, 7, 1000, 2**31))
     found = checks(ip.Plan(wrong, world_size=1, batch_size=8), tmp_path / "b", epochs=[3])
     assert found[COUNTED].problems == (

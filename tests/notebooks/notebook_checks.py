@@ -9,11 +9,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-from tests.notebooks.running import NOTEBOOKS, WIDGET, is_progress, run
-
-LOST = "sys.modules['ipywidgets'] = None\n"
+from tests.notebooks.running import NOTEBOOKS, run
 
 
 def shown(notebook: Any) -> list[list[Any]]:
@@ -60,25 +57,3 @@ def test_what_a_cell_shows(path: Path) -> None:
         assert len(pictures) <= 1
         if last in ("plan", "rest"):
             assert [True] == [each.startswith("<pre>Plan\n") for each in outputs]
-        if "ProgressBar" in last:  # the bar is on stderr, and is not kept
-            assert 1 == len(outputs)
-
-
-@pytest.mark.parametrize("widgets", [True, False])
-def test_bars_in_notebooks(widgets: bool) -> None:
-    """With ipywidgets a bar is a widget; without it is text, also where warnings are errors."""
-    code = (
-        f"import sys, warnings\n{'' if widgets else LOST}"
-        "warnings.simplefilter('error')\n"
-        "import indexplan as ip\n"
-        "bar = ip.ProgressBar('working')\n"
-        "bar(0, 8)\n"
-        "bar(8, 8)"
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    NotebookClient(notebook, timeout=120).execute()
-    outputs = notebook.cells[0].outputs
-    assert outputs
-    assert [] == [each for each in outputs if not is_progress(each)]
-    assert widgets == any(WIDGET in each.get("data", {}) for each in outputs)
-    assert widgets != ("working: 100%" in "".join(each.get("text", "") for each in outputs))

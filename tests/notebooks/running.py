@@ -1,7 +1,7 @@
 """Run the notebooks of docs/notebooks; `python -m tests.notebooks.running` keeps what they show.
 
-Needs `pip install -e ".[notebooks]"`. What they write to stderr, such as bars of progress, is left
-out, and so is what depends on the machine.
+Needs `pip install -e ".[notebooks]"`. What they write to stderr is left out, and so
+is what depends on the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
-WIDGET = "application/vnd.jupyter.widget-view+json"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
@@ -27,7 +26,7 @@ def run(path: Path) -> Any:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata = {}
-            cell.outputs = [each for each in cell.outputs if not is_progress(each)]
+            cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
             for output in cell.outputs:
                 if "data" in output:
                     output["metadata"] = {}
@@ -36,11 +35,6 @@ def run(path: Path) -> Any:
         "language_info": {"name": "python"},
     }
     return notebook
-
-
-def is_progress(output: Any) -> bool:
-    """Return whether an output is a bar of text, or a widget, which no page can show."""
-    return output.get("name") == "stderr" or WIDGET in output.get("data", {})
 
 
 def write(path: Path, notebook: Any) -> None:

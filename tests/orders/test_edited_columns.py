@@ -115,7 +115,12 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
         OTHER_GROUPS,
     ),
     "folds": (lambda c: ip.folds(N, 3, groups=c)[1][0], of_order, GROUPS, OTHER_GROUPS),
-    "Part": (lambda c: ip.Part(N, [N // 4, N // 4], [1], groups=c), of_order, GROUPS, OTHER_GROUPS),
+    "Part": (
+        lambda c: ip.types.Part(N, [N // 4, N // 4], [1], groups=c),
+        of_order,
+        GROUPS,
+        OTHER_GROUPS,
+    ),
     "Subset": (
         lambda c: ip.Subset(ip.Shuffle(N), c, N + 8),
         of_order,

@@ -65,7 +65,7 @@ def test_our_orders_pass_in_a_new_process(order: ip.Order) -> None:
 def test_stored_orders_pass(order: ip.Order, tmp_path: Path) -> None:
     """An order that is read from a plan directory keeps the laws, stored epochs or not."""
     ip.save(ip.Plan(order, batch_size=2), tmp_path / "a.plan", epochs=range(2), units_per_chunk=7)
-    assert check_order(ip.Stored(tmp_path / "a.plan"), fresh_process=False).ok
+    assert check_order(ip.types.Stored(tmp_path / "a.plan"), fresh_process=False).ok
 
 
 def test_bins_of_many_samples_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

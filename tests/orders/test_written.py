@@ -36,7 +36,7 @@ def test_all_that_may_be_written(tmp_path: Path) -> None:
         ),
         (" folds(10, 5)[0][1]\n", ip.folds(10, 5)[0][1]),
         ("Shuffle(3 * 10**9, seed=2**100)", ip.Shuffle(3 * 10**9, 2**100)),
-        ("Part(10, [5, 5], (1,))", ip.Part(10, [5, 5], [1])),
+        ("Part(10, [5, 5], (1,))", ip.types.Part(10, [5, 5], [1])),
     ]
     for text, expected in written:
         assert expected == order_as_written(text)

@@ -38,7 +38,7 @@ def walked(
     return steps.stop, [(s, first[s], last[s], counts[s]) for s in first]
 
 
-def rows(found: ip.Reads) -> list[tuple[int, ...]]:
+def rows(found: ip.types.Reads) -> list[tuple[int, ...]]:
     """Return the arrays as rows."""
     columns = found.shards, found.first_steps, found.last_steps, found.num_samples
     return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -35,14 +35,14 @@ ANSWERS: list[Answer] = [
     ip.traffic(PLAN, [4, 0, 7], ranks_per_node=1, cache=5),
     ip.verify(PLAN),
     ip.verify(PLAN).checks[0],
-    ip.Check(HOSTILE, 3, (HOSTILE,) * 9),
-    ip.Check("what", 0, skipped="why"),
+    ip.types.Check(HOSTILE, 3, (HOSTILE,) * 9),
+    ip.types.Check("what", 0, skipped="why"),
     Kind.of(ip.BlockShuffle),
     Kind(kind="k", algorithm="k-v1", words=HOSTILE, fields=()),
-    ip.Saved(**DONE),
-    ip.Exported(**DONE),
-    ip.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
-    ip.Bench(PLAN, 2, 10**9, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
+    ip.types.Saved(**DONE),
+    ip.types.Exported(**DONE),
+    ip.types.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
+    ip.types.Bench(PLAN, 2, 10**9, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
     ip.Shards(
         kind=HOSTILE,
         whole_files=True,
@@ -152,7 +152,7 @@ def test_text() -> None:
     (reading,) = ip.explain(PLAN, 0, [0])
     assert f"epoch 0, position 0: {reading.words}" == str(reading)
     assert "&lt;script&gt;a &amp;&amp; b&lt;/script&gt;\\x1b[2J\\udc80" in (
-        ip.Exported(**DONE)._repr_html_()
+        ip.types.Exported(**DONE)._repr_html_()
     )
 
 

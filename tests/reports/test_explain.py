@@ -19,12 +19,14 @@ PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2)
 def test_explain_finds_what_walking_finds(plan: ip.Plan, data: st.DataObject) -> None:
     """Every step, rank and slot that holds the sample, padded ones apart; a reason if none."""
     index = data.draw(st.integers(0, plan.order.num_samples - 1), label="index")
-    slots: dict[tuple[int, int], list[tuple[bool, ip.Location]]] = {}
+    slots: dict[tuple[int, int], list[tuple[bool, ip.types.Location]]] = {}
     for there in walk(run_of(plan), EPOCHS):
         for step in there.steps:
             for rank, row in enumerate(step.ranks):
                 for number, slot in enumerate(row):
-                    where = ip.Location(there.epoch, there.sub_epoch, step.number, rank, number)
+                    where = ip.types.Location(
+                        there.epoch, there.sub_epoch, step.number, rank, number
+                    )
                     unit = slots.setdefault((slot.epoch, slot.position), [])
                     unit.append((slot.padded, where))
     for reading in ip.explain(plan, index, range(EPOCHS)):

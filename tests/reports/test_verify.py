@@ -42,7 +42,7 @@ def test_little_memory_for_any_number_of_bins(name: str) -> None:
     assert report.ok, str(report)
     assert most < 2**27
     why = "an epoch has more than 4,194,304 samples or units; some were compared"
-    assert ip.Check("counts of samples add up to the reads", 0, skipped=why) in report.checks
+    assert ip.types.Check("counts of samples add up to the reads", 0, skipped=why) in report.checks
 
 
 def test_wrong_counts_of_many_bins_are_found() -> None:
@@ -93,7 +93,9 @@ def test_what_is_left_is_verified() -> None:
     assert str(ip.verify(rest, [2])) == str(ip.verify(rest))
     assert 43 == ip.verify(rest).checks[1].num_checked
     why = "they were read before the plan was resumed"
-    assert (ip.Check("laws of these epochs", 0, skipped=why),) == ip.verify(rest, [0, 1]).checks
+    assert (ip.types.Check("laws of these epochs", 0, skipped=why),) == ip.verify(
+        rest, [0, 1]
+    ).checks
 
 
 @settings(max_examples=20)
@@ -187,7 +189,7 @@ class Lost(ip.Order):
         return indices
 
 
-def failed(report: ip.Report) -> set[str]:
+def failed(report: ip.types.Report) -> set[str]:
     """Names of the checks that failed."""
     return {check.name for check in report.checks if not check.ok}
 

@@ -27,7 +27,7 @@ class Kind:
     epochs: int
     units_per_chunk: int
 
-    def save(self, path: str | Path, **options: Any) -> ip.Saved:
+    def save(self, path: str | Path, **options: Any) -> ip.types.Saved:
         """Build the plan directory."""
         epochs = range(self.epochs)
         each = self.units_per_chunk

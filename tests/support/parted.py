@@ -21,7 +21,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return tree(path)
 
 
-def build(path: Path, number: int, of: int) -> ip.Saved:
+def build(path: Path, number: int, of: int) -> ip.types.Saved:
     """Build one part."""
     return ip.save(PLAN, path, part=(number, of), **TWELVE)
 

@@ -19,6 +19,7 @@ import indexplan as ip
 from indexplan import machine
 from indexplan.cli import main
 from indexplan.reports.benchmark import measuring
+from indexplan.reports.benchmark.measuring import bench
 from indexplan.reports.benchmark.rows import Row
 
 KEYS = ["new_process", "first_batch", "share_1", "random_batch", "resume", "locate", "torch"]
@@ -97,7 +98,7 @@ def test_every_kind_of_plan(remainder: str, resume: bool) -> None:
     if resume:
         plan = plan.resume(plan.cursor(1, 2, step=50))
     calls: list[tuple[int, int]] = []
-    result = ip.bench(plan, progress=lambda done, total: calls.append((done, total)))
+    result = bench(plan, progress=lambda done, total: calls.append((done, total)))
     assert keys() == [row.key for row in result.rows]
     jobs = len(keys()) - 1  # the first two rows are of one
     assert [(done, jobs) for done in range(jobs + 1)] == calls

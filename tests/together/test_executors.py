@@ -32,9 +32,9 @@ PLAN = ip.Plan(ip.Shuffle(120_000, seed=9), world_size=3, batch_size=16)
 CHUNKS = {"epochs": range(3), "units_per_chunk": 5000}  # 72 chunks
 
 
-def saved_at(path: str) -> ip.Saved:
+def saved_at(path: str) -> ip.types.Saved:
     """What a whole build of that answers."""
-    return ip.Saved(
+    return ip.types.Saved(
         path=path,
         num_bytes=1_449_216,
         num_written=72,
@@ -131,7 +131,7 @@ def test_page_on_processes(tmp_path: Path) -> None:
     command = [sys.executable, "build.py"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(command, check=True, cwd=tmp_path, env=environment, timeout=120)
-    assert (0, 1, 2, 3) == ip.Stored(tmp_path / "processes.plan").manifest.build.epochs
+    assert (0, 1, 2, 3) == ip.types.Stored(tmp_path / "processes.plan").manifest.build.epochs
 
 
 def test_dask_loses_a_worker(tmp_path: Path, expected: dict[str, bytes], client: Client) -> None:

@@ -46,7 +46,7 @@ def test_parts_make_the_plan(
     assert [False] * (len(numbers) - 1) == [part.finished for part in saved[:-1]]
     assert 12 == sum(part.num_written for part in saved)
     assert expected == tree(tmp_path / "a.plan")
-    sizes = ip.Stored(tmp_path / "a.plan").manifest.chunk_bytes
+    sizes = ip.types.Stored(tmp_path / "a.plan").manifest.chunk_bytes
     assert sum(sizes) == sum(part.num_bytes for part in saved)
     whole = replace(saved[-1], num_bytes=sum(sizes), num_written=0, num_kept=12)
     assert whole == ip.finish(tmp_path / "a.plan") == ip.finish(tmp_path / "a.plan")

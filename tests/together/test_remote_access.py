@@ -87,7 +87,7 @@ def test_no_credentials(saved: str) -> None:
 )
 def test_urls_with_credentials(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A URL that carries credentials is refused at once, and never repeated."""
-    for function in (ip.load, ip.Stored, ip.finish):
+    for function in (ip.load, ip.types.Stored, ip.finish):
         message = refused(function, url)
         assert KEY not in message
     assert message == refused(ip.save, PLAN, url)

@@ -34,7 +34,7 @@ def test_edited_chunk(saved: str) -> None:
 @pytest.mark.parametrize("found", [b"", b"x" * 2000])
 def test_cached_chunk_of_another_size(saved: str, found: bytes) -> None:
     """A kept chunk that is too short or too long is fetched again, as is what a kill has left."""
-    order = ip.Stored(saved)
+    order = ip.types.Stored(saved)
     folder = cache_folder(saved, order.manifest.sha256)
     (folder / CHUNK).parent.mkdir(parents=True)
     (folder / CHUNK).write_bytes(found)
@@ -49,7 +49,7 @@ def test_damaged_download(url: str, cache: Path) -> None:
     ip.save(PLAN, url, units_per_chunk=256)
     cure = "read it again; if that does not help, verify the plan, and restore the file"
     expected = f"{url}/{CHUNK} must be what blocks.npy says; got other bytes in block 0; {cure}"
-    order = ip.Stored(url)
+    order = ip.types.Stored(url)
     for _ in range(2):
         assert expected == refused(order.take, 0, 300)
         assert {} == tree(cache)
@@ -57,7 +57,7 @@ def test_damaged_download(url: str, cache: Path) -> None:
 
 def test_chunk_that_vanishes(saved: str, cache: Path) -> None:
     """A chunk that is gone is named when the plan is opened, or when it is touched."""
-    order = ip.Stored(saved)
+    order = ip.types.Stored(saved)
     store().rm_file(f"{saved}/{CHUNK}")
     cure = "check the bucket and the path"
     expected = f"{saved}/{CHUNK} must be readable; got nothing there; {cure}"
@@ -68,7 +68,7 @@ def test_chunk_that_vanishes(saved: str, cache: Path) -> None:
 
 def test_chunk_of_another_size(saved: str) -> None:
     """A chunk that is longer than it was is named, likewise."""
-    order = ip.Stored(saved)
+    order = ip.types.Stored(saved)
     store().pipe_file(f"{saved}/{CHUNK}", b"x" * 2000)
     assert f"{saved}/{CHUNK} must hold 1152 bytes; got 2000; " in refused(ip.load, saved)
     assert "must be what blocks.npy says; got 2000 instead of 1152 bytes" in (
@@ -89,7 +89,7 @@ def test_cache_without_room(saved: str, tmp_path: Path) -> None:
     """A chunk that cannot be kept whole is a clear error, and nothing of it is kept."""
     code = (
         "import resource, sys, indexplan as ip\n"
-        "order = ip.Stored(sys.argv[1])\n"
+        "order = ip.types.Stored(sys.argv[1])\n"
         "from indexplan.kernels.xxh64 import xxh64; xxh64(b'')\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
         "try: order.take(0, 300)\n"
@@ -108,6 +108,6 @@ def test_cache_that_is_no_folder(saved: str, tmp_path: Path, monkeypatch: Any) -
     """A file in the cache's place is named."""
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "file"))
-    message = refused(ip.Stored(saved).take, 0, 300)
+    message = refused(ip.types.Stored(saved).take, 0, 300)
     assert message.startswith(f"{tmp_path}/file/")
     assert f"must be written, to read {saved}; got 'File exists'; " in message

@@ -134,7 +134,7 @@ def test_chunks_are_fetched_when_touched(saved: str, server: str, cache: Path) -
 def test_processes_share_a_fetch(saved: str, server: str) -> None:
     """Of processes that touch a chunk at the same time, one fetches it for all."""
     expected = PLAN.order.take(0, 300).tolist()
-    work = "ip.Stored(url).take(0, 300).tolist()"
+    work = "ip.types.Stored(url).take(0, 300).tolist()"
     assert f"{[expected] * 3}\n" == run(AT_ONCE.format(work), saved)
     assert 1 == noted(server, f"GET /{saved.removeprefix('s3://')}/{CHUNK}")
 
@@ -164,7 +164,7 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_pickles_to_its_url(saved: str) -> None:
     """A loaded order travels to workers as its URL, and works in a forked one."""
-    order = ip.Stored(saved)
+    order = ip.types.Stored(saved)
     text = pickle.dumps(order)
     assert len(text) < 1000
     assert SECRET.encode() not in text
@@ -176,7 +176,7 @@ def test_forked_workers(saved: str) -> None:
     code = (
         "import multiprocessing, sys, warnings, indexplan as ip\n"
         "warnings.simplefilter('ignore')  # of forks, in processes with threads\n"
-        "order = ip.Stored(sys.argv[1])\n"
+        "order = ip.types.Stored(sys.argv[1])\n"
         "order.take(0, 0)\n"
         "def work(position): return order.take(0, position).tolist()\n"
         "with multiprocessing.get_context('fork').Pool(2) as pool:\n"

@@ -246,7 +246,7 @@ def test_memory_is_bounded(url: str) -> None:
         "plan = ip.Plan(ip.Shuffle(30_000_000), world_size=1, batch_size=8)\n"
         "ip.save(plan, sys.argv[1])\n"
         "built = peak()\n"
-        "order = ip.Stored(sys.argv[1])\n"
+        "order = ip.types.Stored(sys.argv[1])\n"
         "order.take(0, 5)\n"
         "print(built - before, peak() - before)\n"
     )

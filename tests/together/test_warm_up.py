@@ -14,6 +14,7 @@ import indexplan as ip
 from indexplan.cli import main
 from indexplan.kernels.compiling import KERNELS
 from indexplan.reports.warmth import WarmKernel, Warmth
+from indexplan.reports.warmth import warm_up as warm_here
 from tests.support.children import NOBODY
 
 ROOT = Path(__file__).parents[2]
@@ -258,7 +259,7 @@ def test_words(capsys: pytest.CaptureFixture[str]) -> None:
     """People get a table: a line for each kernel, for all of them, and for each folder."""
     assert 0 == main(["warm-up"])
     lines = capsys.readouterr().out.splitlines()
-    warmth = ip.warm_up()
+    warmth = warm_here()
     assert len(str(warmth).splitlines()) == len(lines)
     assert NAMES <= {line.split()[0] for line in lines}
     assert [f"numba's cache: {folder}" for folder in warmth.folders] == lines[-1:]

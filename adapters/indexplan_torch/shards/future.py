@@ -8,7 +8,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan import Plan, Reads, Shards, reads
+from indexplan import Plan, Shards, reads
+from indexplan.types import Reads
 
 NEVER = 2**62  # the step of a shard that is not read any more
 LOOK = 0.03  # seconds that a look should take, so that no fetch has to wait for it

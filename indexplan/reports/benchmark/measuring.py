@@ -58,7 +58,7 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
     Examples
     --------
     >>> import indexplan as ip
-    >>> report = ip.bench(ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=8))
+    >>> report = bench(ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=8))
     >>> all(row.seconds is None or row.seconds > 0 for row in report.rows)
     True
     """

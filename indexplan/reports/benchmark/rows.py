@@ -53,7 +53,7 @@ class Bench(Answer):
     >>> import indexplan as ip
     >>> plan = ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=8)
     >>> row = Row("share", "a share", seconds=0.002, num_indices=1000)
-    >>> ip.Bench(plan, num_cores=2, free_bytes=None, rows=(row,)).rows[0].ns_per_index
+    >>> ip.types.Bench(plan, num_cores=2, free_bytes=None, rows=(row,)).rows[0].ns_per_index
     2000.0
     """
 

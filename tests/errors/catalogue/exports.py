@@ -57,7 +57,6 @@ CASES: list[Case] = [
     ("an export of bins", lambda: export(ip.Plan(Bins(10), world_size=1, batch_size=2))),
     ("an export in no format", lambda: export(format="csv")),
     ("a table without pyarrow", lambda: without("pyarrow", lambda: export(format="arrow"))),
-    ("a bar without tqdm", lambda: without("tqdm", lambda: ip.ProgressBar("exporting"))),
     (
         "a table with other rows",
         lambda: (

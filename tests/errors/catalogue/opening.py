@@ -34,7 +34,7 @@ def after(change: Callable[[Path], Any]) -> None:
 def read_after(change: Callable[[Path], Any], check: str = "opened") -> None:
     """Open a plan, change something, and read."""
     root = saved()
-    order = ip.Stored(root, check=check)
+    order = ip.types.Stored(root, check=check)
     change(root)
     order.take(0, 300)
 
@@ -42,7 +42,7 @@ def read_after(change: Callable[[Path], Any], check: str = "opened") -> None:
 def unknown_epoch() -> None:
     """Ask for an epoch that is not stored, of an order that nobody knows."""
     root = saved(plan=ip.Plan(Unknown(1000), batch_size=2))
-    ip.Stored(root).num_units(7)
+    ip.types.Stored(root).num_units(7)
 
 
 class Unknown(ip.Sequential):
@@ -51,13 +51,13 @@ class Unknown(ip.Sequential):
     algorithm = "unknown-test"
 
 
-def wrong_offsets(change: Callable[[Any], Any], ask: Callable[[ip.Stored], Any]) -> None:
+def wrong_offsets(change: Callable[[Any], Any], ask: Callable[[ip.types.Stored], Any]) -> None:
     """Change the offsets of bins, and read."""
     ip.save(ip.Plan(Bins(50), batch_size=2), "a.plan")
     path = Path("a.plan/epoch-00000/chunk-00000.offsets.npy")
     data = path.read_bytes()
     path.write_bytes(data[:128] + change(np.load(path)).tobytes())
-    ask(ip.Stored("a.plan"))
+    ask(ip.types.Stored("a.plan"))
 
 
 def cut(root: Path) -> None:
@@ -127,7 +127,7 @@ CASES: list[Case] = [
         "a chunk locked after opening",
         lambda: (
             root := saved(),
-            order := ip.Stored(root),
+            order := ip.types.Stored(root),
             locked({f"{root}/{CHUNK}": 0}, lambda: order.take(0, 300)),
         ),
     ),

@@ -6,6 +6,7 @@ import numpy as np
 
 import indexplan as ip
 import indexplan.plot
+from indexplan.reports.benchmark.measuring import bench
 from tests.errors.catalogue.made import (
     CARRY,
     EMPTY,
@@ -88,7 +89,7 @@ CASES: list[Case] = [
         lambda: ip.draws(MIXED.replace(order=ip.Subset(MIXED.order, [0, 1, 1, 2], 3))),
     ),
     ("draws of an order without groups", lambda: ip.draws(WHOLE)),
-    ("a bench of an order of one's own", lambda: ip.bench(BINS)),
+    ("a bench of an order of one's own", lambda: bench(BINS)),
     ("a picture of the coverage of bins", lambda: ip.plot.coverage(BINS)),
     ("a picture of the mixing of bins", lambda: ip.plot.mixing(BINS)),
     ("a picture of no window", lambda: ip.plot.mixing(WHOLE, window=0)),

@@ -43,7 +43,7 @@ def read(content: bytes | None, cache: str = "cache") -> None:
     """Open a plan in a store, replace or remove a chunk, and read."""
     url = store(cache if content is None else f"{cache}-{len(content)}")
     with patch.dict("os.environ", INDEXPLAN_CACHE=str(Path(cache).absolute())):
-        order = ip.Stored(url)
+        order = ip.types.Stored(url)
         if content is None:
             fsspec.filesystem("memory").rm_file(f"{url}/{CHUNK}")
         elif content:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
+from indexplan.reports.benchmark.measuring import bench
 from tests.errors.catalogue.made import CURSOR, EMPTY, PLAN, Case
 from tests.support.bins import ChangingBins
 
@@ -51,7 +52,7 @@ CASES: list[Case] = [
     ("a nested size of nothing", lambda: plan(batch_size=(2, 0))),
     ("a huge nested size", lambda: plan(global_batch_size=(2**40, 2**40))),
     ("a huge global batch", lambda: plan(batch_size=2**40, world_size=2**30)),
-    ("text for a batch size", lambda: plan(batch_size="0:512")),
+    ("text for a batch size", lambda: ip.Plan.from_dict({**PLAN.to_dict(), "batch_size": "0:512"})),
     ("a size among phases", lambda: plan(batch_size=[ip.Phase(0, 2), 5])),
     ("a schedule that starts late", lambda: at(5)),
     ("phases in no order", lambda: at(0, 7, 5)),
@@ -72,19 +73,18 @@ CASES: list[Case] = [
     ("parameters that are no mapping", lambda: ip.Phase(parameters=5)),
     ("a parameter without a name", lambda: ip.Phase(parameters={1: 2})),
     ("a parameter that is a list", lambda: ip.Phase(parameters={"a": [1]})),
-    ("a number for a schedule", lambda: ip.parse_schedule(5)),
-    ("no words for a schedule", lambda: ip.parse_schedule(" ")),
-    ("a word that is no phase", lambda: ip.parse_schedule("0:5 x")),
-    ("a place of three numbers", lambda: ip.parse_schedule("1/2/3:4")),
-    ("a place that is no number", lambda: ip.parse_schedule("-1:4")),
-    ("a size that is no number", lambda: ip.parse_schedule("5x")),
-    ("a size of nothing", lambda: ip.parse_schedule("0")),
-    ("a parameter without a value", lambda: ip.parse_schedule("0:5:a")),
+    ("no words for a schedule", lambda: plan(batch_size=" ")),
+    ("a word that is no phase", lambda: plan(batch_size="0:5 x")),
+    ("a place of three numbers", lambda: plan(batch_size="1/2/3:4")),
+    ("a place that is no number", lambda: plan(batch_size="-1:4")),
+    ("a size that is no number", lambda: plan(batch_size="5x")),
+    ("a size of nothing", lambda: plan(batch_size="0")),
+    ("a parameter without a value", lambda: plan(batch_size="0:5:a")),
     ("a resume from no cursor", lambda: PLAN.resume(5)),
     ("another order's cursor", lambda: PLAN.replace(order=ip.Shuffle(10)).resume(CURSOR)),
     ("other sub-epochs' cursor", lambda: PLAN.replace(sub_epochs=3).resume(CURSOR)),
     ("a seed for no rank", lambda: ip.worker_seed(0, epoch=0, rank=-1, worker=0)),
-    ("a bench of no step", lambda: ip.bench(EMPTY)),
+    ("a bench of no step", lambda: bench(EMPTY)),
     ("a batch that nests too deep", lambda: plan(batch_size=(1,) * 900)),
     ("a parameter of 5,000 digits", lambda: ip.Phase(parameters={"a": 10**5000})),
 ]

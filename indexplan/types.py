@@ -1,0 +1,84 @@
+"""What the library returns, by name: for annotations, and for `isinstance`.
+
+Nobody makes these: `Plan.account` returns an `Account`, `save` a `Saved`, and so on.
+
+Examples
+--------
+>>> import indexplan as ip
+>>> from indexplan.types import Account
+>>> def lost(account: Account) -> int:
+...     return account.num_dropped
+>>> lost(ip.Plan(ip.Shuffle(1003), world_size=2, batch_size=50, remainder="drop").account(epoch=0))
+3
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indexplan.files.build import Saved
+    from indexplan.files.exporting import Exported
+    from indexplan.files.read import Stored
+    from indexplan.orders.cutting import Pieces
+    from indexplan.orders.split import Part
+    from indexplan.partition.account import Account
+    from indexplan.partition.locate import Location
+    from indexplan.partition.remainders import Remainder
+    from indexplan.plan.downloads import Traffic
+    from indexplan.plan.shard_reads import Reads
+    from indexplan.plan.shares_drawn import Draws
+    from indexplan.reports.benchmark.rows import Bench
+    from indexplan.reports.difference import Difference
+    from indexplan.reports.explanation import Reading
+    from indexplan.reports.verification import Check, Report
+    from indexplan.reports.warmth import Warmth
+
+__all__ = [
+    "Account",
+    "Bench",
+    "Check",
+    "Difference",
+    "Draws",
+    "Exported",
+    "Location",
+    "Part",
+    "Pieces",
+    "Reading",
+    "Reads",
+    "Remainder",
+    "Report",
+    "Saved",
+    "Stored",
+    "Traffic",
+    "Warmth",
+]
+
+_AT_FIRST_USE = {
+    "Account": "indexplan.partition.account",
+    "Bench": "indexplan.reports.benchmark.rows",
+    "Check": "indexplan.reports.verification",
+    "Difference": "indexplan.reports.difference",
+    "Draws": "indexplan.plan.shares_drawn",
+    "Exported": "indexplan.files.exporting",
+    "Location": "indexplan.partition.locate",
+    "Part": "indexplan.orders.split",
+    "Pieces": "indexplan.orders.cutting",
+    "Reading": "indexplan.reports.explanation",
+    "Reads": "indexplan.plan.shard_reads",
+    "Remainder": "indexplan.partition.remainders",
+    "Report": "indexplan.reports.verification",
+    "Saved": "indexplan.files.build",
+    "Stored": "indexplan.files.read",
+    "Traffic": "indexplan.plan.downloads",
+    "Warmth": "indexplan.reports.warmth",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module 'indexplan.types' has no attribute {name!r}")
+    return getattr(import_module(_AT_FIRST_USE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

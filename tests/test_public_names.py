@@ -1,0 +1,58 @@
+"""The public names, which 1.0 keeps: a change of these lists is a change for every user."""
+
+from __future__ import annotations
+
+import pkgutil
+import types
+
+import indexplan as ip
+import indexplan.plot
+import indexplan.testing
+import indexplan_torch
+
+WRITTEN = """
+    Balance BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset DocumentWindows Epochs
+    Grouped IndexPlanError LengthGrouped LocalShuffle Mixture Order Packed Phase Plan PlanFileError
+    Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget TokenWindows Traits
+    Weighted __version__ curriculum diff draws explain export finish folds load pieces plot reads
+    register repeat_factors save shard_sizes testing traffic types verify worker_seed
+"""
+RETURNED = """
+    Account Bench Check Difference Draws Exported Location Part Pieces Reading Reads Remainder
+    Report Saved Stored Traffic Warmth
+"""
+DRAWN = "batch_sizes coverage draws mixing padding reading save schedule traffic work"
+
+
+def test_what_a_user_writes() -> None:
+    """The top level has what is written in a script, and nothing that is only returned."""
+    assert WRITTEN.split() == dir(ip) == ip.__all__
+
+
+def test_what_is_only_returned() -> None:
+    """These have names for annotations, each the type itself."""
+    assert RETURNED.split() == dir(ip.types) == ip.types.__all__
+    for name in ip.types.__all__:
+        assert name == "Remainder" or name == getattr(ip.types, name).__name__
+
+
+def test_pictures_and_tests() -> None:
+    """The modules of pictures, and of tests for an order of one's own."""
+    assert DRAWN.split() == ip.plot.__all__
+    assert ["check_order"] == ip.testing.__all__
+
+
+def test_no_module_has_the_name_of_a_public_function() -> None:
+    """What a package exports does not depend on which of its modules was imported first."""
+    packages = (ip, ip.plot, ip.testing, indexplan_torch)
+    named = {(each, name) for each in packages for name in each.__all__}
+    functions = {n for each, n in named if isinstance(getattr(each, n), types.FunctionType)}
+    modules = {
+        info.name
+        for package in (ip, indexplan_torch)
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if not info.name.startswith("indexplan.cli.")  # which has a file for each verb
+    }
+    assert len(modules) > 200
+    assert len(functions) > 30
+    assert set() == {name for name in modules if name.rpartition(".")[2] in functions}
