@@ -37,14 +37,15 @@ def parse_json_object(
     if not isinstance(text, str | bytes):
         raise wrong(what, "JSON text", text, cure)
     if (count := _num_marks(text)) > most_marks:
-        rule = f"{what} must hold at most {most_marks} brackets, colons and quotes; got {count}"
-        raise IndexPlanError(f"{rule}; {cure}")
+        raise IndexPlanError(
+            what, f"must hold at most {most_marks} brackets, colons and quotes", count, cure
+        )
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
             got = shown([name for name, _ in pairs])
-            raise IndexPlanError(f"{what} must name each field once; got {got}; {cure}")
+            raise IndexPlanError(what, "must name each field once", got, cure)
         return fields
 
     def refuse(constant: str) -> NoReturn:
@@ -59,7 +60,7 @@ def parse_json_object(
         raise
     except (ValueError, RecursionError) as error:
         got = f"{_short(text)!r} ({error})"
-        raise IndexPlanError(f"{what} must be JSON; got {got}; {cure}") from None
+        raise IndexPlanError(what, "must be JSON", got, cure) from None
     if not isinstance(data, dict):
         raise wrong(what, "a JSON object", data, cure)
     level: list[Any] = [data]
@@ -67,7 +68,7 @@ def parse_json_object(
         values = (each.values() if isinstance(each, dict) else each for each in level)
         level = [value for each in values for value in each if isinstance(value, dict | list)]
     if level:  # later recursions through it would overflow the stack
-        raise IndexPlanError(f"{what} must nest at most {DEEPEST} levels deep; got more; {cure}")
+        raise IndexPlanError(what, f"must nest at most {DEEPEST} levels deep", "more", cure)
     return data
 
 
@@ -77,11 +78,11 @@ def check_fields(
     """Raise `IndexPlanError` unless `data` has exactly the fields `names`."""
     expected = set(names)
     if missing := sorted(expected - set(data)):
-        rule = f"{what} must have the fields {missing}; got only {shown(sorted(data, key=str))}"
-        raise IndexPlanError(f"{rule}; {cure}")
+        got = f"only {shown(sorted(data, key=str))}"
+        raise IndexPlanError(what, f"must have the fields {missing}", got, cure)
     if unknown := sorted(set(data) - expected, key=str):
-        rule = f"{what} must have only the fields {sorted(expected)}; got {shown(unknown)}"
-        raise IndexPlanError(f"{rule}; {cure}")
+        rule = f"must have only the fields {sorted(expected)}"
+        raise IndexPlanError(what, rule, shown(unknown), cure)
 
 
 def _num_marks(text: str | bytes) -> int:

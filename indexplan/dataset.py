@@ -108,7 +108,7 @@ class Dataset:
         except OSError as error:
             got = f"{error.strerror!r} at {error.filename or path}"
             cure = cure_of(error, "check the path and its permissions")
-            raise IndexPlanError(f"dataset must be readable; got {got}; {cure}") from error
+            raise IndexPlanError("dataset", "must be readable", got, cure) from error
         raise wrong("dataset", "a folder or a .npy file", str(path), "check the path")
 
     @classmethod
@@ -117,7 +117,7 @@ class Dataset:
             found = [file for file in root.glob(pattern) if file.is_file()]
         except (ValueError, NotImplementedError) as error:
             got, cure = f"{pattern!r} ({error})", "write it as '**/*.jpg', relative to the folder"
-            raise IndexPlanError(f"pattern must be a glob; got {got}; {cure}") from None
+            raise IndexPlanError("pattern", "must be a glob", got, cure) from None
         files = sorted((file.relative_to(root).as_posix(), file.stat().st_size) for file in found)
         if not files:
             cure = "check both, or leave it out for all files"
@@ -150,7 +150,7 @@ class Dataset:
             except Exception as error:  # NumPy evaluates headers as Python, which raises anything
                 got = str(error).partition("\n")[0]
                 cure = "write it with numpy.save"
-                raise IndexPlanError(f"{file} must be a .npy file; got {got!r}; {cure}") from None
+                raise IndexPlanError(file, "must be a .npy file", f"{got!r}", cure) from None
             size = os.fstat(stream.fileno()).st_size
         if not shape or not shape[0]:
             cure = "check that it is the dataset"
@@ -212,8 +212,10 @@ class Dataset:
             if getattr(self, name) != getattr(built_for, name)
         ]
         raise PlanFileError(
-            f"dataset must be the one that the plan was built for; got another: "
-            f"{'; '.join(changes)}; restore the dataset, or build a new plan for this one"
+            "dataset",
+            "must be the one that the plan was built for",
+            f"another: {'; '.join(changes)}",
+            "restore the dataset, or build a new plan for this one",
         )
 
 

@@ -15,7 +15,18 @@ LONGEST_MESSAGE = 1500  # most characters of a whole message, whose middle is cu
 class IndexPlanError(ValueError):
     """Raised for every wrong argument; the message names the value, the rule and the cure.
 
-    It is a `ValueError`.
+    It is a `ValueError`. The message is `<what> <rule>; got <got>; <cure>`, in one line.
+
+    Parameters
+    ----------
+    what
+        What is wrong, such as "num_samples". Alone, the whole message of an error without parts.
+    rule
+        What must hold for it, from "must" or "needs" on.
+    got
+        What it was instead; None where there is nothing to show.
+    cure
+        What to do, as a clause.
 
     Examples
     --------
@@ -24,16 +35,26 @@ class IndexPlanError(ValueError):
     ...     ip.Shuffle(10.0)
     ... except ip.IndexPlanError as error:
     ...     print(error)
+    ...     print(error.cure)
     num_samples must be an integer from 1 to 2**63 - 1; got 10.0; pass len(dataset)
+    pass len(dataset)
     """
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, what: object, rule: str = "", got: object = None, cure: str = "") -> None:
+        self.what, self.rule, self.cure = str(what), rule, cure
+        self.got = None if got is None else str(got)
+        parts = (self.what, rule, self.got, cure) if rule else (self.what,)
+        super().__init__(*parts)  # with which a pickle makes it again
+
+    def __str__(self) -> str:
+        got = [] if self.got is None else [f"got {self.got}"]
+        clauses = [f"{self.what} {self.rule}", *got, self.cure] if self.rule else [self.what]
         # escape what a message quotes, so that it is one line, and holds no terminal commands
-        text = printable(message)
+        text = printable("; ".join(clauses))
         if len(text) > LONGEST_MESSAGE:
             half = LONGEST_MESSAGE // 2
             text = f"{text[:half]} [...] {text[-half:]}"
-        super().__init__(text)
+        return text
 
 
 class PlanFileError(IndexPlanError):
@@ -51,8 +72,13 @@ class PlanFileError(IndexPlanError):
 
 
 def wrong(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
-    """Return the error `<what> must be <rule>; got <got>; <cure>`."""
-    return IndexPlanError(f"{what} must be {rule}; got {shown(got)}; {cure}")
+    """Return the error `<what> must be <rule>; got <got>; <cure>` about a value, as `shown`."""
+    return IndexPlanError(what, f"must be {rule}", shown(got), cure)
+
+
+def in_file(path: object, error: IndexPlanError) -> PlanFileError:
+    """Return an error about a part of a file, as one that names the file."""
+    return PlanFileError(f"{path}: {error.what}", error.rule, error.got, error.cure)
 
 
 def shown(value: object) -> str:

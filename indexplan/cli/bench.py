@@ -35,7 +35,7 @@ def run(options: Any) -> int:
     if options.batch_size is None and options.global_batch_size is None:
         options.batch_size = "256"
     if options.num_samples is None and unsized(options):
-        raise IndexPlanError("--num-samples must be given; got none; pass len(dataset)")
+        raise IndexPlanError("--num-samples", "must be given", "none", "pass len(dataset)")
     plan = plan_of(options, options.num_samples)
     if options.plot is not None:  # checked before seconds are spent
         _check_path(options.plot)

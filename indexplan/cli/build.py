@@ -51,9 +51,10 @@ def run(options: Any) -> int:
     given = counted + (options.num_samples is not None)
     if given > 1 or (not given and unsized(options)):
         got = "two" if given else "none"
-        rule = "exactly one of --num-samples, --dataset and --shards must be given"
         cure = "give --dataset or --shards to have samples counted, or else --num-samples"
-        raise IndexPlanError(f"{rule}; got {got}; {cure}")
+        raise IndexPlanError(
+            "exactly one of --num-samples, --dataset and --shards", "must be given", got, cure
+        )
     num_samples = options.num_samples if dataset is None else dataset.num_samples
     if isinstance(dataset, ip.Shards):
         sizes = dataset.sizes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
 from indexplan.cli.terminal import for_terminal
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, integer, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, cure_of, in_file, integer, wrong
 from indexplan.files.format import Manifest
 from indexplan.orders.kinds import integer_in
 from indexplan.seeds import EPOCH_STOP
@@ -125,7 +125,7 @@ def sizes_named(options: Any) -> ip.Column | None:
 
 def _both() -> IndexPlanError:
     return IndexPlanError(
-        "one of --dataset and --shards must be left out; got both; leave out --dataset"
+        "one of --dataset and --shards", "must be left out", "both", "leave out --dataset"
     )
 
 
@@ -154,7 +154,9 @@ def scan_dataset(
             return ip.shard_sizes(options.shards, progress=progress)
     if options.dataset is None:
         if options.pattern is not None:
-            raise IndexPlanError("--pattern needs --dataset; add --dataset with a folder")
+            raise IndexPlanError(
+                "--pattern", "needs --dataset", None, "add --dataset with a folder"
+            )
         return None
     pattern = options.pattern or (built_for and built_for.pattern) or "**/*"
     return ip.Dataset.scan(options.dataset, pattern)
@@ -171,10 +173,14 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manife
         try:
             return ip.Plan.from_json(Path(path).read_bytes(), columns=given), None
         except OSError as error:
-            rule = f"{path} must be readable; got {error.strerror!r}"
-            raise PlanFileError(f"{rule}; {cure_of(error, 'check its permissions')}") from error
+            raise PlanFileError(
+                path,
+                "must be readable",
+                f"{error.strerror!r}",
+                cure_of(error, "check its permissions"),
+            ) from error
         except IndexPlanError as error:
-            raise PlanFileError(f"{path}: {error}") from error
+            raise in_file(path, error) from error
     plan = ip.load(path)
     return plan, plan.order.manifest if isinstance(plan.order, ip.types.Stored) else None
 
@@ -184,12 +190,12 @@ def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | ip.S
     columns = getattr(options, "columns", ())
     plan, manifest = open_either(options.plan, columns)
     if columns and manifest is not None:
-        rule = "--column needs a plan in a .json file, as a plan directory has its columns"
-        raise IndexPlanError(f"{rule}; got {options.plan}; leave --column out")
+        rule = "needs a plan in a .json file, as a plan directory has its columns"
+        raise IndexPlanError("--column", rule, options.plan, "leave --column out")
     dataset = scan_dataset(options, manifest.build.dataset if manifest else None)
     if dataset is not None and manifest is None:
-        rule = "--dataset needs a plan directory, which remembers its dataset"
-        raise IndexPlanError(f"{rule}; got {options.plan}; leave --dataset out")
+        rule = "needs a plan directory, which remembers its dataset"
+        raise IndexPlanError("--dataset", rule, options.plan, "leave --dataset out")
     if dataset is not None:
         plan = ip.load(options.plan, dataset=dataset)
     if options.world_size is not None:

@@ -33,7 +33,7 @@ def run(options: Any) -> int:
         import shtab
     except ImportError as error:
         cure = "pip install 'indexplan[cli]'"
-        raise IndexPlanError(f"completion needs shtab; {cure}") from error
+        raise IndexPlanError("completion", "needs shtab", None, cure) from error
     from indexplan.cli.main import parser_of_verbs  # which imports this
 
     parser, verbs = parser_of_verbs()

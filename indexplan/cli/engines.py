@@ -37,7 +37,7 @@ def engine(options: Any) -> Iterator[Executor | None]:
         from dask.distributed import Client, KilledWorker, LocalCluster
     except ImportError as error:
         cure = "pip install 'indexplan[dask]'"
-        raise IndexPlanError(f"--dask needs dask.distributed; {cure}") from error
+        raise IndexPlanError("--dask", "needs dask.distributed", None, cure) from error
     with contextlib.ExitStack() as stack:
         address: Any = options.dask
         if address == "local":
@@ -56,9 +56,13 @@ def engine(options: Any) -> Iterator[Executor | None]:
             if options.dask == "local":
                 client.run(_say_no_more, on_error="ignore")
         except KilledWorker as error:
-            rule = "the workers of the Dask cluster must stay alive"
             cure = "give them more memory or time, then run the same build again"
-            raise IndexPlanError(f"{rule}; got {_first_line(error)!r}; {cure}") from error
+            raise IndexPlanError(
+                "the workers of the Dask cluster",
+                "must stay alive",
+                f"{_first_line(error)!r}",
+                cure,
+            ) from error
 
 
 def _say_no_more() -> None:
@@ -83,10 +87,11 @@ def _check_scheduler(address: str) -> None:
         asyncio.run(asyncio.wait_for(ask(), limit))
     except (asyncio.TimeoutError, OSError, ValueError) as error:
         reason = _first_line(error) if isinstance(error, ValueError) else f"no answer in {limit} s"
-        rule = "the address of a running Dask scheduler, or local"
         cure = "start a scheduler there with `dask scheduler`, or check the address"
         got = f"{address!r} ({reason})"
-        raise IndexPlanError(f"--dask must be {rule}; got {got}; {cure}") from error
+        raise IndexPlanError(
+            "--dask", "must be the address of a running Dask scheduler, or local", got, cure
+        ) from error
 
 
 def part_named(text: str) -> tuple[int, int]:

@@ -50,8 +50,8 @@ def run(options: Any) -> int:
     if options.epoch is not None:
         epochs = [options.epoch]
     if options.per_rank and options.format != "npy":
-        rule, cure = "--per-rank needs --format npy", "leave one of the two out"
-        raise IndexPlanError(f"{rule}; got {options.format}; {cure}")
+        cure = "leave one of the two out"
+        raise IndexPlanError("--per-rank", "needs --format npy", options.format, cure)
     with Progress("exporting", "B") as progress:
 
         def tell(done: int, total: int) -> None:

@@ -84,9 +84,10 @@ def _import(name: str) -> None:
         import_module(name)
     except (Exception, SystemExit) as error:
         got = f"{name!r} ({type(error).__name__}: {error})"
-        rule = "--import must name a module that Python can import"
         cure = "set PYTHONPATH to the folder that it is in"
-        raise IndexPlanError(f"{rule}; got {got}; {cure}") from error
+        raise IndexPlanError(
+            "--import", "must name a module that Python can import", got, cure
+        ) from error
 
 
 def _complain(error: IndexPlanError, message: str, as_json: bool) -> int:

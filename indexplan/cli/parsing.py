@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import indexplan as ip
 from indexplan.errors import IndexPlanError, did_you_mean, wrong
 
-# argparse's words, and ours for the same; {0} is the option or argument
+# argparse's words, and ours for the same: what, the rule, what it got
 REASONS = (
-    (r"argument (.*?): (must be .*)", "{0} {1}"),  # by `number`, and other readers
-    (r"argument (.*?): expected .*", "{0} needs a value"),
-    (r"argument (.*?): ignored explicit argument (.*)", "{0} must have no value; got {1}"),
-    (r"the following arguments are required: (.*)", "`{prog}` needs {0}"),
-    (r"unrecognized arguments: (.*)", "`{prog}` must have no more arguments; got {0!r}"),
+    (r"argument (.*?): (must be .*); got (.*)", ("{0}", "{1}", "{2}")),  # by `number` and others
+    (r"argument (.*?): expected .*", ("{0}", "needs a value", "")),
+    (r"argument (.*?): ignored explicit argument (.*)", ("{0}", "must have no value", "{1}")),
+    (r"the following arguments are required: (.*)", ("`{prog}`", "needs {0}", "")),
+    (r"unrecognized arguments: (.*)", ("`{prog}`", "must have no more arguments", "{0!r}")),
 )
 
 
@@ -25,11 +25,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong with a command."""
+        what, rule, got = f"`{self.prog}`", "must be written as its help says", message
         for pattern, words in REASONS:
             if found := re.fullmatch(pattern, message, re.DOTALL):
-                message = words.format(*found.groups(), prog=self.prog)
+                what, rule, got = [each.format(*found.groups(), prog=self.prog) for each in words]
                 break
-        raise IndexPlanError(f"{message}; see `{self.prog} --help`")
+        raise IndexPlanError(what, rule, got or None, f"see `{self.prog} --help`")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise unless the value of an option is one of its choices; argparse calls this."""

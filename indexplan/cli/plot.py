@@ -63,7 +63,7 @@ def run(options: Any) -> int:
         if getattr(options, name) is not None and kind not in kinds:
             option = f"--{name.replace('_', '-')}"
             cure = f"use that kind, or leave {option} out"
-            raise IndexPlanError(f"{option} needs --kind {' or '.join(kinds)}; got {kind}; {cure}")
+            raise IndexPlanError(option, f"needs --kind {' or '.join(kinds)}", kind, cure)
     plan, manifest = open_either(options.plan, options.columns)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)

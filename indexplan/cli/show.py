@@ -39,7 +39,9 @@ def run(options: Any) -> int:
     for name, other in needed:
         if getattr(options, name) is not None and getattr(options, other) is None:
             option = f"--{name.replace('_', '-')}"
-            raise IndexPlanError(f"{option} needs --{other}; give both, or leave {option} out")
+            raise IndexPlanError(
+                option, f"needs --{other}", None, f"give both, or leave {option} out"
+            )
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}

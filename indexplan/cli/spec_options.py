@@ -66,9 +66,10 @@ def plan_of(
         if (text := getattr(options, name)) is not None
     }
     if not sizes:
-        rule = "one of --batch-size and --global-batch-size must be given; got neither"
         cure = "give --batch-size, for each rank, or --global-batch-size, for all ranks together"
-        raise IndexPlanError(f"{rule}; {cure}")
+        raise IndexPlanError(
+            "one of --batch-size and --global-batch-size", "must be given", "neither", cure
+        )
     return ip.Plan(
         order_of(options, num_samples, known or {}),
         world_size=options.world_size,

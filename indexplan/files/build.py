@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from indexplan.answers import Answer
 from indexplan.canonical import parse_json_object
 from indexplan.dataset import Dataset, Identified
-from indexplan.errors import IndexPlanError, PlanFileError, check_callable, counted, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, check_callable, counted, in_file, wrong
 from indexplan.files import columns
 from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
 from indexplan.files.format import (
@@ -239,7 +239,7 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     except PlanFileError:
         raise
     except IndexPlanError as error:
-        raise PlanFileError(f"{root.path}: {error}") from None
+        raise in_file(root.path, error) from None
     try:
         manifest = join(root, build, progress)
     except UnfinishedError as error:
@@ -274,8 +274,10 @@ def _claim(root: Store, build: Build) -> Build:
         differ = [name for name in mine if there.get(name) != mine[name]]
         said = "; ".join(f"{name} {there.get(name)!r}, not {mine[name]!r}" for name in differ)
         raise PlanFileError(
-            f"{root.path} must be a build of the same order and epochs; got one with "
-            f"{said[:1000]}; choose another path"
+            root.path,
+            "must be a build of the same order and epochs",
+            f"one with {said[:1000]}",
+            "choose another path",
         )
     return build
 
@@ -343,10 +345,12 @@ def build_chunk(
 
     store = store_of(root)
     if not store.has(BUILD):
-        rule = "must be there, for every worker to see"
         got = f"no {BUILD} there on {platform.node()}"
         raise PlanFileError(
-            f"{root} {rule}; got {got}; if nobody removed it, choose a path on shared storage"
+            root,
+            "must be there, for every worker to see",
+            got,
+            "if nobody removed it, choose a path on shared storage",
         )
     hashes: list[int] = []
     size = 0
@@ -365,7 +369,9 @@ def build_chunk(
     kept = store.has(chunk.name) or not store.publish(chunk.name, hashed())
     if kept and (got := difference(store, chunk.name, hashed())):  # or another builder was faster
         raise PlanFileError(
-            f"{store.path}/{chunk.name} must hold what its order generates; got {got}; delete "
-            f"the file and run the same build again"
+            f"{store.path}/{chunk.name}",
+            "must hold what its order generates",
+            got,
+            "delete the file and run the same build again",
         )
     return _Built(size, np.array(hashes, "<u8"), kept)

@@ -106,6 +106,6 @@ def _checked(store: Store, name: str, identity: Identity) -> Iterator[bytes]:
             wrong = not block or (skip and block[:skip] != start)
             if wrong or (not left and (stream.read(1) or digest.hexdigest() != identity["sha256"])):
                 rule = f"must hold {identity['length']} numbers of the sha256 in its name"
-                raise PlanFileError(f"{store.path}/{name} {rule}; it does not; {CURE}")
+                raise PlanFileError(f"{store.path}/{name}", rule, "others", CURE)
             skip = 0
             yield block

@@ -309,8 +309,7 @@ def _claim(root: Store, plan: Plan) -> None:
     there = claim(root, EXPORT, what, content)
     if there != content:
         got = f"one of the plan {there.get('plan_fingerprint')}, not {plan.fingerprint}"
-        rule = f"{root.path} must be new, empty or {what}"
-        raise PlanFileError(f"{rule}; got {got}; choose another path")
+        raise PlanFileError(root.path, f"must be new, empty or {what}", got, "choose another path")
 
 
 def _put(root: Store, file: _File, blocks: Callable[[], Iterator[memoryview]]) -> bool:
@@ -323,8 +322,10 @@ def _put(root: Store, file: _File, blocks: Callable[[], Iterator[memoryview]]) -
         same, what = file.same(root, file.name), "rows"
     if not same:
         raise PlanFileError(
-            f"{root.path}/{file.name} must hold what the plan deals; got other {what}; delete the "
-            f"file and run the same export again"
+            f"{root.path}/{file.name}",
+            "must hold what the plan deals",
+            f"other {what}",
+            "delete the file and run the same export again",
         )
     return False
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import identities
 from indexplan.files.format import BLOCK_BYTES, BLOCKS, MANIFEST, Build, Manifest, header
 from indexplan.files.parts import (
@@ -42,7 +42,7 @@ def finished(root: Store, plan: dict[str, Any]) -> Manifest | None:
     text, manifest = root.read(MANIFEST), None
     with suppress(IndexPlanError):
         manifest = Manifest.from_dict(parse_json_object(MANIFEST, text))
-    if manifest is None or other_build(root, manifest.build):
+    if manifest is None or other_build(root, manifest.build) is not None:
         raise _other_bytes(root, MANIFEST)
     check_partition(root, manifest.plan, plan, finished=True)
     return manifest
@@ -111,8 +111,8 @@ def join(root: Store, build: Build, progress: Callable[[int, int], None] | None 
             if not root.has(MANIFEST):  # else another builder has just finished, and swept up
                 raise
     manifest = read_manifest(root)
-    if said := other_build(root, manifest.build):
-        raise PlanFileError(f"{root.path}: {said[0]}")
+    if (error := other_build(root, manifest.build)) is not None:
+        raise in_file(root.path, error)
     clear(root, build)
     return manifest
 
@@ -120,5 +120,5 @@ def join(root: Store, build: Build, progress: Callable[[int, int], None] | None 
 def _other_bytes(root: Store, name: str) -> PlanFileError:
     cure = "delete the file and run the same build again"
     return PlanFileError(
-        f"{root.path}/{name} must hold what its build writes; got other bytes; {cure}"
+        f"{root.path}/{name}", "must hold what its build writes", "other bytes", cure
     )

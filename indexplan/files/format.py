@@ -395,7 +395,9 @@ class Manifest:
         check_fields("a manifest", data, [*build_names, *own, *derived], CURE)
         content = {name: data[name] for name in data if name != "manifest_sha256"}
         if data["manifest_sha256"] != sha256_of(content):
-            raise IndexPlanError(f"manifest.json must be as it was written; it was edited; {CURE}")
+            raise IndexPlanError(
+                "manifest.json", "must be as it was written", "an edited one", CURE
+            )
         if (
             not isinstance(data["chunk_bytes"], list)
             or len(data["chunk_bytes"]) != build.num_chunks
@@ -420,9 +422,8 @@ class Manifest:
                 raise wrong(f"the size of {chunk.name}", rule, size, CURE)
         plan = data["plan"]
         if isinstance(plan, dict) and plan.get("balance") != build.balance:
-            got = f"{plan.get('balance')}, not {build.balance}"
-            rule = "manifest.json must hold one balance"
-            raise IndexPlanError(f"{rule}; got a plan with {got}; {CURE}")
+            got = f"a plan with {plan.get('balance')}, not {build.balance}"
+            raise IndexPlanError("manifest.json", "must hold one balance", got, CURE)
         manifest = cls(
             build=build,
             plan=plan,
@@ -432,7 +433,7 @@ class Manifest:
         )
         if manifest.to_dict() != data:
             raise IndexPlanError(
-                f"manifest.json must agree with itself; its fingerprints do not; {CURE}"
+                "manifest.json", "must agree with itself", "other fingerprints", CURE
             )
         return manifest
 

@@ -139,9 +139,11 @@ class Chunks:
         if found != (noted := int(table[firsts[key] + block])):
             path = self.folder / self._chunk(*key).name
             raise PlanFileError(
-                f"{path}, block {block} must have the XXH64 of the block table, {noted:016x}; got "
-                f"{found:016x}; run `indexplan verify` to see what is wrong, then restore the "
-                f"file, or delete it and manifest.json and run the same build again"
+                f"{path}, block {block}",
+                f"must have the XXH64 of the block table, {noted:016x}",
+                f"{found:016x}",
+                "run `indexplan verify` to see what is wrong, then restore the file, "
+                "or delete it and manifest.json and run the same build again",
             )
 
     @once
@@ -177,7 +179,7 @@ class Chunks:
             self._check_same()
             found = os.fstat(stream.fileno()).st_size
             if found != size:
-                raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {CURE}")
+                raise PlanFileError(path, f"must hold {size} bytes", found, CURE)
             mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
         if hasattr(mapped, "madvise"):
             # Without this, ranks that each read a small slice make the kernel read everything.
@@ -186,7 +188,7 @@ class Chunks:
         length = (size - HEADER_BYTES) // dtype.itemsize
         if mapped[:HEADER_BYTES] != header(dtype.str, length):
             raise PlanFileError(
-                f"{path} must begin with a .npy header for {length} numbers; got another; {CURE}"
+                path, f"must begin with a .npy header for {length} numbers", "another", CURE
             )
         return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
 

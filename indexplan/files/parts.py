@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, counted, integer, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, counted, integer, shown, wrong
 from indexplan.files.format import (
     BLOCK_BYTES,
     FORMAT,
@@ -103,14 +103,15 @@ class Part:
         check_fields("the record of a part", data, ["format", "format_version", *own], "")
         content = {name: data[name] for name in data if name != "part_sha256"}
         if data["part_sha256"] != sha256_of(content):
-            raise IndexPlanError("a record must be as it was written; it was edited")
+            raise IndexPlanError("a record", "must be as it was written", "an edited one", "")
         if data["build_sha256"] != build_sha256 or data["part"] != [number, of]:
-            raise IndexPlanError("a record must belong to the part in its name, and to this build")
+            rule = "must belong to the part in its name, and to this build"
+            raise IndexPlanError("a record", rule, "another part's, or build's", "")
         sizes = tuple(integer("a size", n, HEADER_BYTES, 2**63, "") for n in data["chunk_bytes"])
         hashes = np.frombuffer(bytes.fromhex(data["blocks"]), "<u8")
         num_blocks = sum(-(-size // BLOCK_BYTES) for size in sizes)
         if (len(sizes), len(hashes)) != (len(chunks_of(num_chunks, number, of)), num_blocks):
-            raise IndexPlanError("a record must hold its part's chunks and blocks; it does not")
+            raise IndexPlanError("a record", "must hold its part's chunks and blocks", "others", "")
         if not isinstance(data["plan"], dict):
             raise wrong("the plan of a record", "an object", data["plan"], "")
         return cls(number=number, of=of, plan=data["plan"], chunk_bytes=sizes, hashes=hashes)
@@ -149,9 +150,11 @@ def record(
             there = _read(root, digest, build.num_chunks, part.name, number, of)
             if there is not None:
                 check_partition(root, there.plan, plan)
-                got = "other hashes; delete it and run the same part again"
                 raise PlanFileError(
-                    f"{root.path}/{part.name} must hold what its part generates; got {got}"
+                    f"{root.path}/{part.name}",
+                    "must hold what its part generates",
+                    "other hashes",
+                    "delete it and run the same part again",
                 )
     except PlanFileError:
         if not root.has(MANIFEST):  # else another builder has just finished, and swept up
@@ -179,7 +182,7 @@ def check_partition(
         if finished:
             cure = "load that plan and use plan.replace or plan.resume, or choose another path"
         raise PlanFileError(
-            f"{root.path} must be a build of the same partition; got one with {said[:1000]}; {cure}"
+            root.path, "must be a build of the same partition", f"one with {said[:1000]}", cure
         )
 
 
@@ -224,8 +227,9 @@ def gather(
         if number in found and size is not None:
             if size != found[number][0]:
                 cure = "delete it, and run its part again"
-                must = f"must hold {found[number][0]} bytes; got {size}"
-                raise PlanFileError(f"{root.path}/{chunk.name} {must}; {cure}")
+                raise PlanFileError(
+                    f"{root.path}/{chunk.name}", f"must hold {found[number][0]} bytes", size, cure
+                )
             there_now.append(range(number, number + 1))
         if progress is not None:
             progress(number + 1, total)
@@ -265,9 +269,12 @@ def _read(
     try:
         data = parse_json_object("a record", text, "")
         return Part.from_dict(data, build_sha256, num_chunks, number, of)
-    except (IndexPlanError, TypeError, ValueError) as error:
-        said = str(error).removesuffix("; ")  # the cure is the same for all, and added here
-        raise PlanFileError(f"{root.path}/{name}: {said}; {cure}") from error
+    except IndexPlanError as error:  # the cure is the same for all, and added here
+        what = f"{root.path}/{name}: {error.what}"
+        raise PlanFileError(what, error.rule, error.got, cure) from error
+    except (TypeError, ValueError) as error:
+        rule = "must be the record of a part"
+        raise PlanFileError(f"{root.path}/{name}", rule, shown(error), cure) from error
 
 
 def missing(root: Store, build: Build, error: UnfinishedError) -> PlanFileError:
@@ -280,7 +287,7 @@ def missing(root: Store, build: Build, error: UnfinishedError) -> PlanFileError:
         again = _gaps(_gaps(held, of), of)  # a part may lack several chunks
         cure = f"run {_few('part', again, lambda number: f'{number + 1}/{of}')} again"
     got = f"{error.what} {_named(build, error.lost)}"
-    return PlanFileError(f"{root.path} must have all of its chunks; got {got}; {cure}")
+    return PlanFileError(root.path, "must have all of its chunks", got, cure)
 
 
 def _named(build: Build, lost: list[range]) -> str:

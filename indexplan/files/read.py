@@ -27,6 +27,7 @@ from indexplan.plan.plan import Plan
 from indexplan.seeds import check_seed
 
 CHECKS = ("opened", "touched")
+VERIFY = "run `indexplan verify` to see what is wrong"
 # How runs are copied, by their length in units; in microseconds:
 #              2,000 of 4   20,000 of 8   20,000 of 32   6,104 of 256   488 of 4,096   61 of 32,768
 # one by one                                   9,330          3,950            873            661
@@ -341,14 +342,13 @@ class Stored(Order):
             parts.append(self._read(epoch, number, SPANS, 2 * low, 2 * high))
         spans = np.concatenate(parts).reshape(-1, 2)
         if ((spans[:, 0] < 0) | (spans[:, 0] >= spans[:, 1])).any():
-            rule = f"the spans of epoch {epoch} must hold at least one token each; some do not"
-            cure = "run `indexplan verify` to see what is wrong"
-            raise PlanFileError(f"{self.path}: {rule}; {cure}")
+            what = f"{self.path}: the spans of epoch {epoch}"
+            raise PlanFileError(what, "must hold at least one token each", "empty ones", VERIFY)
         return spans
 
     def _impossible(self, epoch: int) -> PlanFileError:
-        rule = f"the offsets of epoch {epoch} must ascend inside their chunk; they do not"
-        return PlanFileError(f"{self.path}: {rule}; run `indexplan verify` to see what is wrong")
+        what = f"{self.path}: the offsets of epoch {epoch}"
+        return PlanFileError(what, "must ascend inside their chunk", "others", VERIFY)
 
     def _read(self, epoch: int, number: int, kind: str, start: int, stop: int) -> NDArray[Any]:
         """Return the numbers [start, stop) of a chunk file."""
@@ -427,7 +427,8 @@ def load(
     except IndexPlanError as error:
         why = order.known[1] if order.manifest.build.reads is None else ""
         unsure = f"; format version 1 does not say what its order promises, and {why}" * bool(why)
-        raise PlanFileError(f"{path}: {error}{unsure}") from error
+        cure = f"{error.cure}{unsure}"
+        raise PlanFileError(f"{path}: {error.what}", error.rule, error.got, cure) from error
 
 
 def computed(order: Order) -> Order | None:

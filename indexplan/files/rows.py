@@ -221,5 +221,9 @@ def check_pyarrow(kind: str) -> None:
 
         del pa, pq
     except ImportError as error:
-        rule = f"pyarrow must be installed for the format {kind!r}"
-        raise IndexPlanError(f"{rule}; got {error}; pip install 'indexplan[shards]'") from error
+        raise IndexPlanError(
+            "pyarrow",
+            f"must be installed for the format {kind!r}",
+            error,
+            "pip install 'indexplan[shards]'",
+        ) from error

@@ -35,7 +35,7 @@ def check_executor(executor: Any) -> None:
         executor.submit(int)  # executors have no common way to tell whether they were shut down
     except RuntimeError as error:
         got = f"{type(error).__name__} ({error})"
-        raise IndexPlanError(f"executor must take tasks; got {got}; pass a new one") from error
+        raise IndexPlanError("executor", "must take tasks", got, "pass a new one") from error
 
 
 def run(
@@ -99,9 +99,10 @@ def run(
             take(running.pop(future), future.result())
     except (BrokenExecutor, CancelledError) as error:
         got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
-        rule = "the executor must run until the build is done"
         cure = "run the same build again, which goes on where this one stopped"
-        raise IndexPlanError(f"{rule}; got {got}; {cure}") from error
+        raise IndexPlanError(
+            "the executor", "must run until the build is done", got, cure
+        ) from error
     finally:
         for future in running:
             future.cancel()
@@ -113,9 +114,13 @@ def _submitted(executor: Executor, call: Callable[[Item], Result], item: Item) -
     except BrokenExecutor:
         raise
     except RuntimeError as error:
-        rule = "the executor must take tasks, and this machine start threads, until all is done"
         cure = "raise the limit on processes (ulimit -u), or pass an executor that takes tasks"
-        raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from error
+        raise IndexPlanError(
+            "the executor",
+            "must take tasks, and this machine start threads, until all is done",
+            f"{str(error)!r}",
+            cure,
+        ) from error
 
 
 def _packed(shared: tuple[Any, ...]) -> bytes:
@@ -128,16 +133,24 @@ def _packed(shared: tuple[Any, ...]) -> bytes:
     try:
         return pickle.dumps((*shared, secrets.token_hex(8)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        rule = "the order must be picklable, to be sent to the executor's workers"
         cure = "define its class at the top of a module, and keep only what can be pickled in it"
-        raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from error
+        raise IndexPlanError(
+            "the order",
+            "must be picklable, to be sent to the executor's workers",
+            f"{str(error)!r}",
+            cure,
+        ) from error
 
 
 def _arrived(function: Callable[..., Result], packed: bytes, item: Any) -> Result:
     try:
         *shared, _ = pickle.loads(packed)  # noqa: S301 (what _packed returned)
     except (ImportError, AttributeError) as error:
-        rule = "the order's class must be importable by every worker of the executor"
         cure = "define it in a module, and install that module there or add it to PYTHONPATH"
-        raise IndexPlanError(f"{rule}; got {str(error)!r}; {cure}") from None
+        raise IndexPlanError(
+            "the order's class",
+            "must be importable by every worker of the executor",
+            f"{str(error)!r}",
+            cure,
+        ) from None
     return function(*shared, item)

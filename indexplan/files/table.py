@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import identities, num_bytes
 from indexplan.files.format import (
     BLOCKS,
@@ -22,8 +22,6 @@ from indexplan.files.format import (
     header,
 )
 from indexplan.files.stores.store import Store
-
-MESSAGE = 1000  # a message quotes no more of a file than this
 
 
 def read_manifest(root: Store) -> Manifest:
@@ -38,18 +36,18 @@ def read_manifest(root: Store) -> Manifest:
     if not root.has(MANIFEST):
         if (kind := root.kind()) != "a folder":
             cure = "check the path, or build it with `indexplan build`"
-            raise PlanFileError(f"{root.path} must be a plan directory; got {kind}; {cure}")
+            raise PlanFileError(root.path, "must be a plan directory", kind, cure)
         if root.has(BUILD):
-            rule = "must be finished; got a half-built one"
-            raise PlanFileError(f"{root.path} {rule}; run the same build again to finish it")
-        rule = f"must be a plan directory; got a folder without {MANIFEST}"
-        raise PlanFileError(f"{root.path} {rule}; check the path")
+            cure = "run the same build again to finish it"
+            raise PlanFileError(root.path, "must be finished", "a half-built one", cure)
+        got = f"a folder without {MANIFEST}"
+        raise PlanFileError(root.path, "must be a plan directory", got, "check the path")
     text = root.read(MANIFEST)
     try:
         manifest = Manifest.from_dict(parse_json_object(MANIFEST, text, CURE))
         columns = identities(manifest.build.spec)
     except IndexPlanError as error:
-        raise PlanFileError(f"{root.path}: {_short(error)}") from error
+        raise in_file(root.path, error) from error
     chunks = [chunk.name for chunk in manifest.build.chunks()]
     sizes = dict(zip(chunks, manifest.chunk_bytes, strict=True))
     _check_files(root, {**sizes, **{name: num_bytes(columns[name]) for name in columns}})
@@ -71,25 +69,23 @@ def check_digest(root: Store, expected: str, found: str | None = None) -> None:
     if found != expected:
         cure = "open it again, and give every plan a path of its own"
         raise PlanFileError(
-            f"{root.path} must still hold the plan that was opened, of the manifest_sha256 "
-            f"{expected:.16}...; got {found:.16}...; {cure}"
+            root.path,
+            f"must still hold the plan that was opened, of the manifest_sha256 {expected:.16}...",
+            f"{found:.16}...",
+            cure,
         )
 
 
-def other_build(root: Store, build: Build) -> list[str]:
-    """Return a message if build.json, which later builders rely on, differs from the manifest."""
+def other_build(root: Store, build: Build) -> IndexPlanError | None:
+    """Return an error if build.json, which later builders rely on, differs from the manifest."""
     try:
         there = parse_json_object(BUILD, root.read(BUILD), CURE)
     except IndexPlanError as error:
-        return [_short(error)]
+        return error
     if canonical_json(there) == canonical_json(build.to_dict()):
-        return []
-    return [f"{BUILD} must hold the build that {MANIFEST} holds; got another; {CURE}"]
-
-
-def _short(error: IndexPlanError) -> str:
-    said = str(error)
-    return said if len(said) <= MESSAGE else f"{said[:MESSAGE]}...; {CURE}"
+        return None
+    rule = f"must hold the build that {MANIFEST} holds"
+    return IndexPlanError(BUILD, rule, "another", CURE)
 
 
 def _check_files(root: Store, sizes: dict[str, int]) -> None:
@@ -98,11 +94,11 @@ def _check_files(root: Store, sizes: dict[str, int]) -> None:
         path = f"{root.path}/{name}"
         if found is None:
             reason = "No such file or directory"
-            raise PlanFileError(f"{path} must be there; got {reason!r}; {cure}")
+            raise PlanFileError(path, "must be there", f"{reason!r}", cure)
         if found != size:
             # builders keep what is there, and refuse it where it is wrong
             cure = "restore it, or delete it and manifest.json and run the same build again"
-            raise PlanFileError(f"{path} must hold {size} bytes; got {found}; {cure}")
+            raise PlanFileError(path, f"must hold {size} bytes", found, cure)
 
 
 def read_blocks(root: Store, manifest: Manifest) -> NDArray[np.uint64]:
@@ -116,9 +112,13 @@ def read_blocks(root: Store, manifest: Manifest) -> NDArray[np.uint64]:
     table = root.read(BLOCKS)
     if hashlib.sha256(table).hexdigest() != manifest.blocks_sha256:
         cure = "delete blocks.npy and manifest.json, and run the same build again"
-        raise PlanFileError(f"{root.path}/{BLOCKS} must be as it was written; it was not; {cure}")
+        raise PlanFileError(
+            f"{root.path}/{BLOCKS}", "must be as it was written", "other bytes", cure
+        )
     num_bytes = HEADER_BYTES + 8 * manifest.num_blocks
     if len(table) != num_bytes or table[:HEADER_BYTES] != header("<u8", manifest.num_blocks):
         cure = "delete it and manifest.json, and run the same build again"
-        raise PlanFileError(f"{root.path}/{BLOCKS} must hold {manifest.num_blocks} hashes; {cure}")
+        raise PlanFileError(
+            f"{root.path}/{BLOCKS}", f"must hold {manifest.num_blocks} hashes", None, cure
+        )
     return np.frombuffer(table, "<u8", offset=HEADER_BYTES)

@@ -97,7 +97,9 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     source, why = stored.known
     root = store_of(stored.path)
     findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
-    findings.problems.extend([*other_build(root, build), *damage(root, build.spec)])
+    if (error := other_build(root, build)) is not None:
+        findings.problems.append(str(error))
+    findings.problems.extend(damage(root, build.spec))
     if source is not None and (said := _disagreements(build, source)):
         findings.problems.extend(said)
         findings.not_generated, source = "its order is not that of the manifest", None

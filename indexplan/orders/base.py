@@ -205,8 +205,12 @@ class Order(HasFields, abc.ABC):
     def _locate(self, epoch: int, indices: Int64) -> Int64:
         """Return the first position of each valid index, flat; -1 where no unit holds it."""
         if type(self)._locate_all is Order._locate_all:  # noqa: SLF001 (whether it is written)
-            rule = f"{type(self).__name__} must write _locate, or _locate_all if it repeats samples"
-            raise IndexPlanError(f"{rule}; got neither; see docs/orders.md")
+            raise IndexPlanError(
+                type(self).__name__,
+                "must write _locate, or _locate_all if it repeats samples",
+                "neither",
+                "see docs/orders.md",
+            )
         positions, offsets = self._locate_all(epoch, indices)
         found = offsets[1:] > offsets[:-1]
         first = np.full(len(indices), -1, np.int64)
@@ -216,8 +220,12 @@ class Order(HasFields, abc.ABC):
     def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         """Return all positions of valid indices, and where those of each index start and end."""
         if self.traits.reads == "any":
-            rule = f"{type(self).__name__} must write _locate_all, as it may repeat samples"
-            raise IndexPlanError(f"{rule}; got only _locate; see docs/orders.md")
+            raise IndexPlanError(
+                type(self).__name__,
+                "must write _locate_all, as it may repeat samples",
+                "only _locate",
+                "see docs/orders.md",
+            )
         positions = self._locate(epoch, indices)
         found = positions >= 0
         return positions[found], np.concatenate([np.zeros(1, np.int64), np.cumsum(found)])
@@ -228,13 +236,21 @@ class Order(HasFields, abc.ABC):
 
     def _group_of(self, indices: Int64) -> Int64:  # noqa: ARG002 (of an order without groups)
         """Return the group of each valid index, flat; -1 where it belongs to none."""
-        rule = f"{type(self).__name__} must write _group_of, as it names groups"
-        raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
+        raise IndexPlanError(
+            type(self).__name__,
+            "must write _group_of, as it names groups",
+            "none",
+            "see docs/orders.md",
+        )
 
     def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
         """Return each group's share of a valid interval of positions, which is not empty."""
-        rule = f"{type(self).__name__} must write _group_shares, as it names groups"
-        raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
+        raise IndexPlanError(
+            type(self).__name__,
+            "must write _group_shares, as it names groups",
+            "none",
+            "see docs/orders.md",
+        )
 
     def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
         """Return the group of each sample of a valid interval; -1 where it belongs to none.
@@ -367,8 +383,12 @@ class Order(HasFields, abc.ABC):
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
         """Return which part of each sample of valid intervals is read."""
-        rule = f"{type(self).__name__} must write _spans, as it cuts samples"
-        raise IndexPlanError(f"{rule}; got none; see docs/orders.md")
+        raise IndexPlanError(
+            type(self).__name__,
+            "must write _spans, as it cuts samples",
+            "none",
+            "see docs/orders.md",
+        )
 
     def spans(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return which part of each sample that `take` returns is read, if the order cuts samples.

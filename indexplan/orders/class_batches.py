@@ -116,11 +116,11 @@ class ClassBatches(ByClass):
         small = np.flatnonzero(whole.sizes < self.per_class)
         if len(small) and self.short == "error":
             label, size = int(whole.labels[small[0]]), int(whole.sizes[small[0]])
-            rule = f"each class must have {self.per_class} samples, as many as per_class"
+            rule = f"must have {self.per_class} samples, as many as per_class"
             classes = "1 class" if len(small) == 1 else f"{len(small):,} classes"
             got = f"{classes} with fewer, such as label {label} with {size}"
-            cure = 'pass short="repeat" to read samples of these more than once in a batch'
-            raise IndexPlanError(f'{rule}; got {got}; {cure}, or short="leave_out"')
+            cure = 'pass short="repeat" to read samples of these more than once in a batch, or '
+            raise IndexPlanError("each class", rule, got, f'{cure}short="leave_out"')
         if self.classes > (num := len(self._table.labels)):
             of = "all" if num == len(whole.labels) else "those that are not left out"
             rule = f"at most {num}, the number of classes ({of})"

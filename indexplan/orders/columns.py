@@ -370,9 +370,8 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
     if found is None:
         what = f"{identity['length']} numbers, {identity['dtype']}"
         sought = f"a column of {what}, with sha256 {identity['sha256']}"
-        rule = f"{field} needs {sought}; got no such column"
         cure = "pass it, or the folder that it is in, as columns= or --column"
-        raise IndexPlanError(f"{rule}; {cure}")
+        raise IndexPlanError(field, f"needs {sought}", "no such column", cure)
     return found
 
 

@@ -69,9 +69,9 @@ class Epochs(Layer):
         size = integer("epoch_size", self.epoch_size, 1, PLACE_STOP, cure)
         object.__setattr__(self, "epoch_size", size)
         if not self.order.constant_num_units:
-            rule = "Epochs needs an order with the same number of units in every epoch"
+            rule = "needs an order with the same number of units in every epoch"
             cure = "use that order without Epochs"
-            raise IndexPlanError(f"{rule}; got {self.order.algorithm}; {cure}")
+            raise IndexPlanError("Epochs", rule, self.order.algorithm, cure)
         if size > (most := self._num_places):
             rule = f"at most {most}, the units of all epochs of its order"
             raise wrong("epoch_size", rule, size, "use a smaller one")

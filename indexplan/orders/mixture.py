@@ -131,9 +131,13 @@ class Mixture(Order):
         known = [place for place in places if place is not None]
         if known and (epoch_size == FIRST or len(known) == len(places)):
             return min(known) if epoch_size == FIRST else max(known) + 1
-        rule = f"{epoch_size!r} needs sources that are read to their ends before unit 2**63"
         got = self.names[places.index(None)]
-        raise IndexPlanError(f"{rule}; got {got!r}, which is not; give it more weight")
+        raise IndexPlanError(
+            f"{epoch_size!r}",
+            "needs sources that are read to their ends before unit 2**63",
+            f"{got!r}, which is not",
+            "give it more weight",
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -81,8 +81,12 @@ class Repeat(Layer):
         """Return the number of units of the order inside, times the copies."""
         num_units = self.copies * self.order.num_units(epoch)
         if num_units >= 2**63:
-            rule = f"an epoch of Repeat must have fewer than 2**63 units; got {num_units}"
-            raise IndexPlanError(f"{rule}; use fewer copies")
+            raise IndexPlanError(
+                "an epoch of Repeat",
+                "must have fewer than 2**63 units",
+                num_units,
+                "use fewer copies",
+            )
         return num_units
 
     @property

@@ -27,8 +27,8 @@ def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
         if not isinstance(order, Order):
             raise wrong(f"the source {name!r}", "an Order", order, SOURCES)
         if not order.constant_num_units:
-            rule = "Mixture needs sources with the same number of units in every epoch"
-            raise IndexPlanError(f"{rule}; got {order.algorithm}; leave {name!r} out")
+            rule = "needs sources with the same number of units in every epoch"
+            raise IndexPlanError("Mixture", rule, order.algorithm, f"leave {name!r} out")
     check_alike(named)
     return named
 
@@ -37,10 +37,11 @@ def check_alike(sources: tuple[tuple[str, Order], ...]) -> None:
     """Refuse sources that cut samples together with others, whose lengths are unknown."""
     cut = {order.traits.cuts_samples: name for name, order in sources}
     if len(cut) > 1:
-        rule = "sources all of which cut samples, or none"
         got = f"{cut[True]!r}, which does, and {cut[False]!r}, which does not"
         cure = "read all of them in DocumentWindows"
-        raise IndexPlanError(f"Mixture needs {rule}; got {got}; {cure}")
+        raise IndexPlanError(
+            "Mixture", "needs sources all of which cut samples, or none", got, cure
+        )
 
 
 def check_different(sources: tuple[tuple[str, Order], ...], own: Draws) -> None:
@@ -62,13 +63,15 @@ def check_different(sources: tuple[tuple[str, Order], ...], own: Draws) -> None:
         for drawn in draws:
             seed = drawn[2]
             if drawn in own:
-                rule = "Mixture needs a seed that no mixture inside it has"
-                raise IndexPlanError(f"{rule}; got {seed} in {name!r} too; pass seed={seed ^ 1}")
+                rule = "needs a seed that no mixture inside it has"
+                got, cure = f"{seed} in {name!r} too", f"pass seed={seed ^ 1}"
+                raise IndexPlanError("Mixture", rule, got, cure)
             other = owners.setdefault(drawn, name)
             if other != name:
-                rule = "sources must differ in seed where algorithm and size are equal"
+                rule = "must differ in seed where algorithm and size are equal"
                 got = f"{seed} in {other!r} and {name!r}"
-                raise IndexPlanError(f"{rule}; got {got}; pass seed={seed ^ 1} to one of them")
+                cure = f"pass seed={seed ^ 1} to one of them"
+                raise IndexPlanError("sources", rule, got, cure)
     _check_fixed(fixed)
 
 

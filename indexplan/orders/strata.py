@@ -350,12 +350,11 @@ def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
     longest = int(lengths.array.max())
     if most < longest:
         above = np.flatnonzero(lengths.array > most)
-        rule = f"{what} must be at least {longest}, the longest length"
         longer = f"sample {above[0]} is longer"
         if len(above) > 1:
             longer = f"{len(above):,} samples are longer, the first of them sample {above[0]}"
         got = f"{most}, but {longer}"
-        raise IndexPlanError(f"{rule}; got {got}; {cure}")
+        raise IndexPlanError(what, f"must be at least {longest}, the longest length", got, cure)
 
 
 def check_max_samples(value: Any) -> int | None:

@@ -352,7 +352,7 @@ def _check_weights(column: Column, length: int) -> int:
             raise wrong(f"the weight of sample {at}", rule, float(column.array[at]), CURE)
         num_positive += int(np.count_nonzero(block))
     if not num_positive:
-        raise IndexPlanError(f"weights need a number above 0; got {length} times 0; {CURE}")
+        raise IndexPlanError("weights", "need a number above 0", f"{length} times 0", CURE)
     return num_positive
 
 

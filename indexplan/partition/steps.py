@@ -201,8 +201,10 @@ class Steps(NamedTuple):
             epoch = self.epoch + (turn if self.policy.crosses else 0)
             if epoch == EPOCH_STOP:
                 raise IndexPlanError(
-                    "a step under carry must be inside the run, which ends with epoch 2**32 - 1; "
-                    "got one that reads on into the next; use another remainder for the last epoch"
+                    "a step under carry",
+                    "must be inside the run, which ends with epoch 2**32 - 1",
+                    "one that reads on into the next",
+                    "use another remainder for the last epoch",
                 )
             pieces.append((epoch, base + offset, base + offset + size))
             start += size

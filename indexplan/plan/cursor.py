@@ -117,8 +117,12 @@ class Cursor:
                 for name in names
                 if self.order.get(name) != described.get(name)
             )
-            rule = f"a cursor must belong to the plan's order; got one with {said}"
-            raise IndexPlanError(f"{rule}; resume it with the order it was saved under")
+            raise IndexPlanError(
+                "a cursor",
+                "must belong to the plan's order",
+                f"one with {said}",
+                "resume it with the order it was saved under",
+            )
         if self.sub_epochs != sub_epochs:
             cure = f"use plan.replace(sub_epochs={self.sub_epochs})"
             raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)

@@ -74,10 +74,11 @@ def phases_of(plan: Plan) -> tuple[Phase, ...]:
     """Return the phases of a plan's schedule; a single one if the batch size is constant."""
     given = [name for name in SIZES if getattr(plan, name) is not None]
     if len(given) != 1:
-        rule = "exactly one of batch_size and global_batch_size must be given"
         got = "both" if given else "neither"
         cure = "pass batch_size for the units of one rank, or global_batch_size for those of all"
-        raise IndexPlanError(f"{rule}; got {got}; {cure}")
+        raise IndexPlanError(
+            "exactly one of batch_size and global_batch_size", "must be given", got, cure
+        )
     phases = as_phases(given[0], getattr(plan, given[0]))
     if len(phases) == 1 and not phases[0].parameters:
         return (Phase(size=phases[0].size),)  # the same value for what means the same
@@ -110,8 +111,8 @@ def check_phases(plan: Plan, partition: Partition) -> None:
     if partition.by_place and not plan.order.constant_num_units:
         user = plan.remainder if partition.policy.crosses else "a phase at a stream place"
         cure = "use another remainder, and phases at (epoch, sub_epoch)"
-        rule = f"{user} needs an order with the same number of units in every epoch"
-        raise IndexPlanError(f"{rule}; got {plan.order.algorithm}; {cure}")
+        rule = "needs an order with the same number of units in every epoch"
+        raise IndexPlanError(user, rule, plan.order.algorithm, cure)
     for before, after in pairwise(ats):
         if isinstance(before, int) == isinstance(after, int):
             ordered = before < after  # type: ignore[operator]  # both of one kind

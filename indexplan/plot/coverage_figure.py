@@ -62,8 +62,9 @@ def coverage(plan: Plan, epoch: int | None = None) -> Figure:
     figure = new_figure(8, 3)
     epoch, order, num_samples = first_of(plan, epoch)[0], plan.order, plan.order.num_samples
     if order.deals_bins:
-        rule = "coverage needs an order of single samples"
-        raise IndexPlanError(f"{rule}; got {order.algorithm}; use indexplan.verify")
+        raise IndexPlanError(
+            "coverage", "needs an order of single samples", order.algorithm, "use indexplan.verify"
+        )
     num_units = order.num_units(epoch)
     counted = num_units <= WHOLE
     if counted:

@@ -119,9 +119,10 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
     """
     path = Path(path_text("a picture's path", path, "pass a path that ends with .png"))
     if path.suffix not in FORMATS:
-        rule = f"a picture's path must end with {' or '.join(FORMATS)}"
         cure = did_you_mean(path.suffix, FORMATS) + "end it with one of these"
-        raise IndexPlanError(f"{rule}; got {str(path)!r}; {cure}")
+        raise IndexPlanError(
+            "a picture's path", f"must end with {' or '.join(FORMATS)}", f"{str(path)!r}", cure
+        )
     try:
         with path.open("xb") as stream:
             try:
@@ -132,7 +133,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
                 raise
     except FileExistsError:
         cure = "choose another path, or delete the file"
-        raise PlanFileError(f"{path} must be a new file; got one that exists; {cure}") from None
+        raise PlanFileError(path, "must be a new file", "one that exists", cure) from None
     except OSError as error:
         cure = cure_of(error, "check the folder, its permissions and its space")
-        raise PlanFileError(f"{path} must be written; got {error.strerror!r}; {cure}") from error
+        raise PlanFileError(path, "must be written", f"{error.strerror!r}", cure) from error

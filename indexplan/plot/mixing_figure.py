@@ -80,8 +80,12 @@ def mixing(
     figure = new_figure(8, 4.2)
     order = plan.order
     if order.deals_bins:
-        rule = "mixing needs an order of single samples"
-        raise IndexPlanError(f"{rule}; got {order.algorithm}; plot the reading instead")
+        raise IndexPlanError(
+            "mixing",
+            "needs an order of single samples",
+            order.algorithm,
+            "plot the reading instead",
+        )
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     steps = steps_of(plan, epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step

@@ -48,8 +48,9 @@ def new_figure(width: float, height: float) -> Figure:
 
         del mpl
     except ImportError as error:
-        rule = "matplotlib must be installed for pictures"
-        raise IndexPlanError(f"{rule}; got {error}; pip install 'indexplan[cli]'") from error
+        raise IndexPlanError(
+            "matplotlib", "must be installed for pictures", error, "pip install 'indexplan[cli]'"
+        ) from error
     return Picture.of(width, height)
 
 

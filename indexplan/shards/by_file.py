@@ -43,7 +43,7 @@ class File(NamedTuple):
     def wrong(self, rule: str, got: str) -> PlanFileError:
         """Return the error for a file that is damaged, or of another format."""
         cure = "write it again, or restore it"
-        return PlanFileError(f"{self.place.path}/{self.name} must be {rule}; got {got}; {cure}")
+        return PlanFileError(f"{self.place.path}/{self.name}", f"must be {rule}", got, cure)
 
 
 class Read(NamedTuple):
@@ -60,7 +60,7 @@ def read_parquet(file: File) -> Read:
         import pyarrow.parquet as pq
     except ImportError:
         cure = "pip install 'indexplan[shards]'"
-        raise IndexPlanError(f"Parquet files need pyarrow; {cure}") from None
+        raise IndexPlanError("Parquet files", "need pyarrow", None, cure) from None
     rule = "a whole Parquet file"
     tail = file.piece(max(0, file.num_bytes - TAIL), file.num_bytes)
     size = 8 + int.from_bytes(tail[-8:-4], "little")

@@ -45,8 +45,12 @@ def shards_of(kind: str, place: Place | None, entries: list[Entry]) -> Shards:
 
 
 def _index_error(place: Place, name: str, rule: str, got: object) -> PlanFileError:
-    text = f"{place.path}/{name} must {rule}; got {got!r}"
-    return PlanFileError(f"{text}; write the index again, or restore the shards")
+    return PlanFileError(
+        f"{place.path}/{name}",
+        f"must {rule}",
+        f"{got!r}",
+        "write the index again, or restore the shards",
+    )
 
 
 def read_object(place: Place, name: str) -> dict[str, Any]:
@@ -209,13 +213,17 @@ def read_lance(place: Place) -> Shards:
         import lance
     except ImportError:
         cure = "pip install 'indexplan[lance]'"
-        raise IndexPlanError(f"Lance datasets need pylance; {cure}") from None
+        raise IndexPlanError("Lance datasets", "need pylance", None, cure) from None
     try:
         fragments = lance.dataset(place.path).get_fragments()
         said = [(each.metadata.to_json(), each.count_rows()) for each in fragments]
     except Exception as error:  # whatever lance raises at what it cannot read
-        text = f"{place.path} must be a Lance dataset; got {str(error)!r}"
-        raise PlanFileError(f"{text}; write it again, or restore it") from None
+        raise PlanFileError(
+            place.path,
+            "must be a Lance dataset",
+            f"{str(error)!r}",
+            "write it again, or restore it",
+        ) from None
     entries = [Entry(f"fragment-{data['id']}", _bytes_of(data), size, data) for data, size in said]
     return shards_of("lance", place, entries)
 

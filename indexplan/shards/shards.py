@@ -293,7 +293,7 @@ class Shards(Answer):
         ]
         got = "; ".join(changes) or "other files, or in another order"
         cure = "restore them, or build a new plan for these"
-        raise PlanFileError(f"shards must be the same as before; got {got}; {cure}")
+        raise PlanFileError("shards", "must be the same as before", got, cure)
 
     def _by_file(self) -> dict[str, tuple[object, ...]]:
         each = zip(self.num_bytes, self.digests, self.parts, self._first_parts, strict=False)

@@ -149,8 +149,12 @@ def _of_hugging_face(place: Place, name: str, fields: Mapping[str, Any]) -> list
         there = place.find("*.arrow")
         return [File(place, each, *there[each]) for each in names]
     except (KeyError, TypeError) as error:
-        text = f"{place.path}/{name} must list files that are there; got {error}"
-        raise PlanFileError(f"{text}; restore them, or save the dataset again") from None
+        raise PlanFileError(
+            f"{place.path}/{name}",
+            "must list files that are there",
+            error,
+            "restore them, or save the dataset again",
+        ) from None
 
 
 def _kind_of(files: Sequence[File]) -> str:

@@ -89,6 +89,5 @@ def _checked(law: Law, look: Look) -> Check:
     except Exception as error:  # whatever a user's order raises
         problem, cause = f"{type(error).__name__}{look.where} ({error})", error
     if problem:
-        rule = f"{shown(look.order)} must {law.words}; got {problem}"
-        raise IndexPlanError(f"{rule}; {law.cure}") from cause
+        raise IndexPlanError(shown(look.order), f"must {law.words}", problem, law.cure) from cause
     return Check(law.words, total)

@@ -197,7 +197,7 @@ def test_edited_block_table(saved: Path) -> None:
     table[-1] ^= 1
     (saved / "blocks.npy").write_bytes(table)
     assert (
-        "a.plan/blocks.npy must be as it was written; it was not; delete blocks.npy and "
+        "a.plan/blocks.npy must be as it was written; got other bytes; delete blocks.npy and "
         "manifest.json, and run the same build again"
     ) == refused(saved)
 

@@ -81,7 +81,7 @@ def test_edited_manifest(saved: str) -> None:
     ip.load(saved).order.take(0, 300)
     text = store().cat_file(f"{saved}/manifest.json").replace(b'"world_size":3', b'"world_size":4')
     store().pipe_file(f"{saved}/manifest.json", text)
-    expected = f"{saved}: manifest.json must be as it was written; it was edited; "
+    expected = f"{saved}: manifest.json must be as it was written; got an edited one; "
     assert refused(ip.load, saved).startswith(expected)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.stores.publish import explained
 from indexplan.files.stores.store import Store
 
@@ -31,7 +31,7 @@ def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict
     except PlanFileError:
         raise
     except IndexPlanError as error:
-        raise PlanFileError(f"{store.path}: {error}") from None
+        raise in_file(store.path, error) from None
 
 
 def difference(store: Store, name: str, blocks: Iterable[memoryview]) -> str:

@@ -34,8 +34,8 @@ def cache_folder(url: str, identity: str) -> Path:
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
-        rule = f"the home folder must be known, to keep chunks of {url}"
-        raise PlanFileError(f"{rule}; it is not; set {CACHE} to a folder") from None
+        rule, cure = f"must be known, to keep chunks of {url}", f"set {CACHE} to a folder"
+        raise PlanFileError("the home folder", rule, "none", cure) from None
     return Path(base).absolute() / "indexplan" / key
 
 
@@ -59,8 +59,12 @@ def fetch(
     try:
         import fcntl  # noqa: F401 (asked for before anything is made)
     except ImportError:  # Windows
-        rule = "reading from an object store needs POSIX file locks, which this system lacks"
-        raise IndexPlanError(f"{rule}; copy the plan to a folder, and read it there") from None
+        raise IndexPlanError(
+            "reading from an object store",
+            "needs POSIX file locks, which this system lacks",
+            None,
+            "copy the plan to a folder, and read it there",
+        ) from None
     epoch, plan, user, base = path.parents[:4]
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,8 +82,10 @@ def fetch(
     except OSError as error:
         cure = f"free some space, or set {CACHE} to a folder on a disk of this machine with space"
         raise PlanFileError(
-            f"{path} must be written, to read {store.path}; got {error.strerror!r}; "
-            f"{cure_of(error, cure)}"
+            path,
+            f"must be written, to read {store.path}",
+            f"{error.strerror!r}",
+            cure_of(error, cure),
         ) from error
 
 
@@ -102,9 +108,14 @@ def _check_ours(path: Path, found: os.stat_result, *, folder: bool = False) -> N
         got = "one with other hard links"
     else:
         return
-    rule = f"must be a {'folder' if folder else 'file'} that only you, user {os.geteuid()}, can"
     cure = f"delete it, or set {CACHE} to a folder of your own"
-    raise PlanFileError(f"{path} {rule} write to; got {got}; {cure}")
+    raise PlanFileError(
+        path,
+        f"must be a {('folder' if folder else 'file')} that only you, user "
+        f"{os.geteuid()}, can write to",
+        got,
+        cure,
+    )
 
 
 def _whole(path: Path, size: int, held: int) -> BufferedReader | None:
@@ -175,4 +186,4 @@ def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> 
 
 def _damaged(store: Store, name: str, got: str) -> PlanFileError:
     cure = "read it again; if that does not help, verify the plan, and restore the file"
-    return PlanFileError(f"{store.path}/{name} must be what blocks.npy says; got {got}; {cure}")
+    return PlanFileError(f"{store.path}/{name}", "must be what blocks.npy says", got, cure)

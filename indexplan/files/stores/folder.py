@@ -31,18 +31,18 @@ class Folder:
 
     def claim(self, marker: str, what: str) -> None:
         """Make the folder, but not those above it."""
-        rule = f"{self.path} must be new, empty or {what}"
+        rule, cure = f"must be new, empty or {what}", "choose another path"
         with explained("a folder that can be made", self.root):
             try:
                 self.root.mkdir()
             except FileExistsError:
                 if not self.root.is_dir():
-                    raise PlanFileError(f"{rule}; got a file; choose another path") from None
+                    raise PlanFileError(self.path, rule, "a file", cure) from None
                 names = set(shown(file.name for file in self.root.iterdir()))
                 # looked up after the listing, as other builders may add files meanwhile
                 if names and not (self.root / marker).exists():
                     got = f"a folder that holds {min(names)}"
-                    raise PlanFileError(f"{rule}; got {got}; choose another path") from None
+                    raise PlanFileError(self.path, rule, got, cure) from None
             with suppress(PermissionError):  # the parent may be one to enter, but not to read
                 sync_folder(self.root.parent)
 

@@ -42,7 +42,7 @@ def check_kind(path: Path, mode: int, *, folder: bool = False) -> None:
         what = "folder" if folder else "file"
         kind = kind_of(mode)
         cure = f"put the {what} itself in its place, or build the plan again at another path"
-        raise PlanFileError(f"{path} must be a plain {what}; got {kind}; {cure}")
+        raise PlanFileError(path, f"must be a plain {what}", kind, cure)
 
 
 def open_file(root: Path, name: str) -> BufferedReader:
@@ -125,5 +125,5 @@ def read_small(path: Path) -> bytes:
     with explained("readable", path), open_file(path.parent, path.name) as stream:
         if (size := os.fstat(stream.fileno()).st_size) > SMALL_BYTES:
             cure = "restore it, or build the plan again at another path"
-            raise PlanFileError(f"{path} must hold at most {SMALL_BYTES} bytes; got {size}; {cure}")
+            raise PlanFileError(path, f"must hold at most {SMALL_BYTES} bytes", size, cure)
         return stream.read(size)

@@ -147,4 +147,4 @@ def explained(what: str, path: Path | str) -> Iterator[None]:
             errno.ENOTDIR: "check the path",
             errno.ENAMETOOLONG: "check the path",
         }.get(error.errno or 0, cure_of(error, "check its permissions and its file system"))
-        raise PlanFileError(f"{path} must be {what}; got {reason!r}; {cure}") from error
+        raise PlanFileError(path, f"must be {what}", f"{reason!r}", cure) from error

@@ -47,14 +47,14 @@ class Remote:
 
     def claim(self, marker: str, what: str) -> None:
         """Refuse a place that holds something else; stores need no folders to be made."""
-        rule = f"{self.path} must be new, empty or {what}"
+        rule, cure = f"must be new, empty or {what}", "choose another path"
         if self.has(marker):
             return
         if self.kind() == "a file":
-            raise PlanFileError(f"{rule}; got a file; choose another path")
+            raise PlanFileError(self.path, rule, "a file", cure)
         if (names := [*shown(self.names())]) and marker not in names:
             got = f"a folder that holds {min(names)}"
-            raise PlanFileError(f"{rule}; got {got}; choose another path")
+            raise PlanFileError(self.path, rule, got, cure)
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file by way of a temporary one on this machine."""
@@ -74,7 +74,7 @@ class Remote:
             try:
                 return self._upload(file.name, name)
             except _Collision as error:
-                raise PlanFileError(str(error)) from None
+                raise error.args[0] from None
 
     def _upload(self, local: str, name: str) -> bool:
         size = Path(local).stat().st_size
@@ -137,8 +137,12 @@ class Remote:
         if found["type"] != "file":
             return None
         if found["size"] is None:
-            rule = "must be served with its size, as Content-Length; got none"
-            raise PlanFileError(f"{self.path}/{name} {rule}; choose another server")
+            raise PlanFileError(
+                f"{self.path}/{name}",
+                "must be served with its size, as Content-Length",
+                "none",
+                "choose another server",
+            )
         return int(found["size"])
 
     def read(self, name: str) -> bytes:
@@ -147,7 +151,7 @@ class Remote:
             if (size := stream.seek(0, os.SEEK_END)) > SMALL_BYTES:
                 cure = "restore it, or build the plan again at another path"
                 raise PlanFileError(
-                    f"{self.path}/{name} must hold at most {SMALL_BYTES} bytes; got {size}; {cure}"
+                    f"{self.path}/{name}", f"must hold at most {SMALL_BYTES} bytes", size, cure
                 )
             stream.seek(0)
             return stream.read(size)
@@ -156,7 +160,7 @@ class Remote:
         """Open a file for reading, a piece at a time."""
         size = self._size(name)
         if size is None:
-            raise PlanFileError(_said(f"{self.path}/{name}", "readable", FileNotFoundError()))
+            raise _said(f"{self.path}/{name}", "readable", FileNotFoundError())
         return io.BufferedReader(_Pieces(self, name, size), PIECE_BYTES)
 
     def piece(self, name: str, start: int, stop: int) -> bytes:
@@ -166,8 +170,10 @@ class Remote:
         if len(data) != stop - start:
             cure = "choose a server that answers requests for a Range, or copy the plan to a folder"
             raise PlanFileError(
-                f"{self.path}/{name} must be served in pieces; got {len(data)} bytes instead of "
-                f"the {stop - start} from {start} on; {cure}"
+                f"{self.path}/{name}",
+                "must be served in pieces",
+                f"{len(data)} bytes instead of the {stop - start} from {start} on",
+                cure,
             )
         return data
 
@@ -197,7 +203,7 @@ class Remote:
             raise
         except Exception as error:
             # its message may hold keys and signed URLs, so neither that nor its traceback is shown
-            raise PlanFileError(_said(url, what, error)) from None
+            raise _said(url, what, error) from None
 
 
 class _Pieces(io.RawIOBase):
@@ -243,14 +249,16 @@ def _store(url: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        raise IndexPlanError(f"{scheme}:// needs fsspec; {cure}") from None
+        raise IndexPlanError(f"{scheme}://", "needs fsspec", None, cure) from None
     if scheme not in fsspec.available_protocols():
         rule = "a folder, or a URL of a kind that fsspec knows"
         raise wrong("path", rule, f"{scheme}://...", "check the letters before ://")
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError:
-        raise IndexPlanError(f"{scheme}:// needs a package that is not installed; {cure}") from None
+        raise IndexPlanError(
+            f"{scheme}://", "needs a package that is not installed", None, cure
+        ) from None
     # listings of other builders' places must not be remembered
     store, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
     return store, root.rstrip("/")
@@ -266,15 +274,17 @@ def _checked(url: str) -> str:
     allowed = scheme in {"abfs", "abfss"} and re.fullmatch(r"[^:@]*@[^:@]*", rest)
     if ("@" in rest and not allowed) or re.search(r"[?#]", rest):
         raise IndexPlanError(
-            f"path must be a URL without credentials, @, ? and #; got one of {scheme}:// with "
-            f"them; put credentials where the store's own tools look for them: its environment "
-            f"variables or its configuration file"
+            "path",
+            "must be a URL without credentials, @, ? and #",
+            f"one of {scheme}:// with them",
+            "put credentials where the store's own tools look for them: its "
+            "environment variables or its configuration file",
         )
     return url.rstrip("/")
 
 
-def _said(url: str, what: str, error: Exception) -> str:
-    """Return a message about what a store refused, without the store's own words."""
+def _said(url: str, what: str, error: Exception) -> PlanFileError:
+    """Return an error about what a store refused, without the store's own words."""
     if isinstance(error, FileNotFoundError):
         got, cure = "nothing there", "check the bucket and the path"
     elif isinstance(error, PermissionError):
@@ -284,7 +294,7 @@ def _said(url: str, what: str, error: Exception) -> str:
         if isinstance(error, OSError) and error.errno:
             got += f" ({os.strerror(error.errno)})"
         cure = "check the bucket, the credentials and the network"
-    return f"{url} must be {what}; got {got}; {cure}"
+    return PlanFileError(url, f"must be {what}", got, cure)
 
 
 def _code(error: Exception) -> str:

@@ -246,7 +246,7 @@ def _child(job: str, options: dict[str, Any]) -> dict[str, Any]:
     if done.returncode:
         got = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
         cure = "bench one of indexplan's own orders, with memory to spare"
-        raise IndexPlanError(f"the process that measures {job} must end well; got {got!r}; {cure}")
+        raise IndexPlanError(f"the process that measures {job}", "must end well", f"{got!r}", cure)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 

@@ -104,6 +104,7 @@ CASES: list[Case] = [
         ),
     ),
     ("a record of other chunks", lambda: finish_of_forged_part(chunk_bytes=[1152])),
+    ("a record whose hashes are no numbers", lambda: finish_of_forged_part(blocks="xy")),
     (
         "parts of other partitions",
         lambda: (parts(1), saved(plan=STORED.replace(world_size=7), part=(2, 4))),
