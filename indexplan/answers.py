@@ -85,9 +85,15 @@ def html_of_fields(value: Any) -> str:
     names = list(getattr(value, "_fields", names))
     if not names:
         return html_of_text(repr(value))
-    room = max(map(len, names))
-    lines = [f"{name:{room}}  {_on_one_line(getattr(value, name))}" for name in names]
+    room = max(len(name.strip("_")) for name in names)
+    lines = [f"{name.strip('_'):{room}}  {_on_one_line(getattr(value, name))}" for name in names]
     return html_of_text("\n".join([type(value).__name__, *(f"  {line}" for line in lines)]))
+
+
+def repr_of_fields(value: Any) -> str:
+    """Return the `repr` of a dataclass, with its private fields named without an underscore."""
+    shown = [f"{field.name.lstrip('_')}={getattr(value, field.name)!r}" for field in fields(value)]
+    return f"{type(value).__name__}({', '.join(shown)})"
 
 
 def _on_one_line(value: Any) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from indexplan.partition.account import Account
     from indexplan.partition.locate import Location
     from indexplan.partition.remainders import Remainder
+    from indexplan.plan.batch import Batch
     from indexplan.plan.downloads import Traffic
     from indexplan.plan.shard_reads import Reads
     from indexplan.plan.shares_drawn import Draws
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Account",
+    "Batch",
     "Bench",
     "Check",
     "Difference",
@@ -55,6 +57,7 @@ __all__ = [
 
 _AT_FIRST_USE = {
     "Account": "indexplan.partition.account",
+    "Batch": "indexplan.plan.batch",
     "Bench": "indexplan.reports.benchmark.rows",
     "Check": "indexplan.reports.verification",
     "Difference": "indexplan.reports.difference",

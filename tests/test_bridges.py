@@ -68,7 +68,7 @@ def test_grain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Exported:
         def __len__(self) -> int:
-            return PLAN.num_steps(0)
+            return PLAN.steps(0).stop
 
         def __getitem__(self, step: int) -> np.ndarray:
             indices = np.load("arrays/epoch-00000/rank-00002.npy", mmap_mode="r")

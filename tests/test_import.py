@@ -57,7 +57,7 @@ def test_arithmetic_needs_no_numba() -> None:
         "import indexplan as ip\nplan = ip.Plan(ip.Shuffle(10**12), world_size=8, batch_size=8)\n"
     )
     counting = (
-        "plan.num_steps(0), plan.account(0), plan.cursor(0, step=3)\n"
+        "plan.steps(0).stop, plan.account(0), plan.cursor(0, step=3)\n"
         "plan.batch_sizes(0, rank=0, stop_step=4)"
     )
     assert "numba" not in modules_after(plan + counting)

@@ -18,9 +18,15 @@ WRITTEN = """
     register repeat_factors save shard_sizes testing traffic types verify worker_seed
 """
 RETURNED = """
-    Account Bench Check Difference Draws Exported Location Part Pieces Reading Reads Remainder
+    Account Batch Bench Check Difference Draws Exported Location Part Pieces Reading Reads Remainder
     Report Saved Stored Traffic Warmth
 """
+OF_A_PLAN = """
+    account balance batch batch_size batch_sizes batches cursor fingerprint from_dict from_json
+    global_batch_size indices locate locate_all order phase remainder replace resume start
+    step_size step_total steps sub_epochs to_dict to_json units world_size
+"""
+OF_A_BATCH = "bins inner_counts micro_batches num_valid offsets samples spans"
 DRAWN = "batch_sizes coverage draws mixing padding reading save schedule traffic work"
 
 
@@ -34,6 +40,14 @@ def test_what_is_only_returned() -> None:
     assert RETURNED.split() == dir(ip.types) == ip.types.__all__
     for name in ip.types.__all__:
         assert name == "Remainder" or name == getattr(ip.types, name).__name__
+
+
+def test_a_plan_and_a_batch() -> None:
+    """The fields of a plan, and what it can be asked; a batch with its units told apart."""
+    plan = ip.Plan(ip.Sequential(8), world_size=2, batch_size=2)
+    assert OF_A_PLAN.split() == [name for name in dir(plan) if name[0] != "_"]
+    batch = plan.units(0, step=0, rank=0)
+    assert OF_A_BATCH.split() == [name for name in dir(batch) if name[0] != "_"]
 
 
 def test_pictures_and_tests() -> None:

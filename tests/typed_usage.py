@@ -17,8 +17,9 @@ parsed = ip.Plan(ip.Sequential(10), batch_size="0:4 8:2")
 batch: NDArray[np.int64] = plan.batch(0, 1, step=2, rank=0)
 share: NDArray[np.int64] = plan.indices(0, 1, rank=0, start_step=2)
 sizes: list[int] = [int(b.sum()) for b in plan.batches(0, 1, rank=0)]
-bins: list[object] = list(plan.bins(0, 1, rank=0, nested=True))
-steps: int = plan.num_steps(epoch=0, sub_epoch=3)
+told_apart: ip.types.Batch = plan.units(0, 1, step=2, rank=0)
+inner: list[ip.types.Batch] = told_apart.micro_batches[0].micro_batches
+steps: range = plan.steps(epoch=0, sub_epoch=3)
 total: int = plan.step_total(None, 0, 0, step=1)
 phase: ip.Phase = plan.phase(0, 0, step=0)
 where: ip.types.Location = plan.locate([1, 2, 3], epoch=0)
@@ -26,7 +27,7 @@ step_of_one: int = plan.locate(7, epoch=0).step
 steps_of_many: NDArray[np.int64] = plan.locate(np.arange(3), epoch=0).step
 step_of_each_read: NDArray[np.int64] = plan.locate_all([1, 2], epoch=0)[0].step
 policy: ip.types.Remainder = plan.replace(remainder="drop", world_size=4).remainder
-one_step: list[NDArray[np.int64]] = next(plan.bins(0, 1, rank=0))
+one_step: list[NDArray[np.int64]] = next(plan.batches(0, 1, rank=0, units=True)).bins
 batches: Iterator[NDArray[np.int64]] = plan.batches(0, 1, rank=0)
 account: ip.types.Account = plan.account(0)
 padded: int = account.num_padded
@@ -59,7 +60,7 @@ of_groups: list[ip.Grouped] = [
     ip.Grouped([0, 1, 1], [(0, 2), (1, 4)]),
 ]
 windows: ip.DocumentWindows = ip.DocumentWindows([5, 3, 9], 10, block_size=2)
-spans: NDArray[np.int64] = ip.Plan(windows, batch_size=1).spans(0, step=0, rank=0)
+spans: NDArray[np.int64] | None = ip.Plan(windows, batch_size=1).units(0, step=0, rank=0).spans
 packed: ip.Packed = ip.Packed(ip.pieces([900, 30], 512).lengths, 512, max_samples=9)
 mixed: ip.Mixture = ip.Mixture(
     {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}

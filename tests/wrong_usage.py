@@ -29,7 +29,8 @@ plan.world_size = 3  # wrong
 word: str = plan.batch(0, step=0, rank=0)  # wrong
 index: int = plan.batch(0, step=0, rank=0)  # wrong
 batches: list[list[int]] = list(plan.batches(0, rank=0))  # wrong
-units: list[int] = next(plan.bins(0, rank=0))  # wrong
+units: list[int] = next(plan.batches(0, rank=0, units=True)).bins  # wrong
+samples: np.int64 = next(plan.batches(0, rank=0)).samples  # wrong
 steps: str = plan.locate(7, epoch=0).step  # wrong
 one_step: int = plan.locate(np.arange(3), epoch=0).step  # wrong
 read: int = plan.locate_all([7], epoch=0)[0].step  # wrong

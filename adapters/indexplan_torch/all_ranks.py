@@ -8,7 +8,7 @@ from typing import Any
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.drawn import find_drawer, refuse_out_of_order
-from indexplan_torch.items import Item
+from indexplan_torch.items import Item, num_phases
 from indexplan_torch.ranks import discover, refuse_num_replicas
 from indexplan_torch.samplers import BatchSize, PlanBatchSampler, PlanView, refuse_as_sampler
 
@@ -25,7 +25,7 @@ class _LastStep(BatchSize):
 
     def __rmod__(self, _: int) -> int:
         plan, _ = self.feed.running()
-        last = plan.num_steps(*self.feed.where) - 1
+        last = plan.steps(*self.feed.where).stop - 1
         return plan.step_size(*self.feed.where, step=last) if last >= 0 else 0
 
 
@@ -117,7 +117,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         plan, _ = self.feed.running()
         account = plan.account(*self.feed.where)
         size = account.max_batch_size
-        uneven = size != account.min_batch_size or len(plan.phases) > 1
+        uneven = size != account.min_batch_size or num_phases(plan) > 1
         if uneven or self.feed.form.nested or plan.order.deals_bins:
             raise IndexPlanError(
                 "plan must have one batch size that all ranks share, of samples that are neither "

@@ -21,7 +21,7 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     lengths : array_like of int or torch.Tensor, shape (samples,)
         How many tokens each sample has, in order. For a bin, this is "seq_lens" of what `join`
         returns; for a whole batch, `lengths[plan.batch(...)]`, or, where samples are cut,
-        `numpy.diff(plan.spans(...))[:, 0]`. Attention need not know where bins end.
+        `numpy.diff(plan.units(...).spans)[:, 0]`. Attention need not know where bins end.
 
     Returns
     -------

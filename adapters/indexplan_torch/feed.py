@@ -198,7 +198,8 @@ class Feed:
                 f"remainder={plan.remainder!r}; use a larger batch size, remainder='carry', 'pad' "
                 "or 'drop', or fewer ranks"
             )
-        self.current = Pass(self.number, plan.first_step(*self.where), plan.num_steps(*self.where))
+        steps = plan.steps(*self.where)
+        self.current = Pass(self.number, steps.start, steps.stop)
         return self.current
 
     def _left(self) -> Pass | None:
@@ -206,7 +207,7 @@ class Feed:
         current, start = self.current, self.plan.start
         if not self._resumes or (current is not None and not self.over(current.number)):
             return current
-        stop = self.running()[0].num_steps(start.epoch, start.sub_epoch)
+        stop = self.running()[0].steps(start.epoch, start.sub_epoch).stop
         return Pass(self._number(start), start.step, stop)
 
     @property
@@ -239,7 +240,7 @@ class Feed:
     def __len__(self) -> int:
         refuse_counting(self)
         plan, _ = self.running()
-        return 0 if self.over(self.number) else plan.num_steps(*self.where)
+        return 0 if self.over(self.number) else plan.steps(*self.where).stop
 
     def draw(self, begun: Pass, rank: int | None = None) -> Iterator[Any]:
         """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
@@ -266,7 +267,7 @@ class Feed:
             return plan.start
         place = self._place(number)
         if isinstance(standing, int):
-            return plan.cursor(*place, step=plan.first_step(*place))
+            return plan.cursor(*place, step=plan.steps(*place).start)
         return plan.cursor(*place, step=standing.step + (standing.ahead if drawn else 0))
 
     def _counted(self, standing: Pass | int) -> Pass | int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from indexplan import IndexPlanError, Phase, Plan
+from indexplan.types import Batch
 from indexplan_torch.arguments import flag, shown
 
 Item = Callable[[Any, Phase], Any]
@@ -103,19 +104,32 @@ def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iter
     else:
         if plan.order.deals_bins and form.keep_bins:
             form = replace(form, item=_no_list(form.item))
-        for step, batch in enumerate(batches, plan.first_step(epoch, sub_epoch)):
+        for step, batch in enumerate(batches, plan.steps(epoch, sub_epoch).start):
             yield form.of(batch, plan.phase(epoch, sub_epoch, step=step))
 
 
 def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
     """Yield a rank's batches: each an array, or one for each inner batch or for each bin."""
     if plan.order.deals_bins and form.keep_bins:
-        cuts = plan.order.traits.cuts_samples
-        return plan.bins(epoch, sub_epoch, rank=rank, nested=form.nested, spans=cuts)
+        batches = plan.batches(epoch, sub_epoch, rank=rank, units=True)
+        return (_nested(each, bins=True) if form.nested else each.bins for each in batches)
     if not form.nested:
         return plan.batches(epoch, sub_epoch, rank=rank)
-    steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
-    return (plan.micro_batches(epoch, sub_epoch, step=step, rank=rank) for step in steps)
+    return (_nested(each) for each in plan.batches(epoch, sub_epoch, rank=rank, units=True))
+
+
+def _nested(batch: Batch, *, bins: bool = False) -> list[Any]:
+    """Return the inner batches, nested like the batch size: each an array, or a list of bins."""
+    return [
+        _nested(each, bins=bins) if each.inner_counts else (each.bins if bins else each.samples)
+        for each in batch.micro_batches
+    ]
+
+
+def num_phases(plan: Plan) -> int:
+    """Return how many phases a plan's schedule has."""
+    size = plan.global_batch_size if plan.batch_size is None else plan.batch_size
+    return len(size) if isinstance(size, tuple) and isinstance(size[0], Phase) else 1
 
 
 def _check_item(item: Any) -> None:

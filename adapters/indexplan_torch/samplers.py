@@ -23,7 +23,7 @@ from indexplan_torch.drawn import (
     refuse_out_of_order,
 )
 from indexplan_torch.feed import Feed
-from indexplan_torch.items import Form, Item, asked
+from indexplan_torch.items import Form, Item, asked, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
@@ -325,10 +325,10 @@ class PlanSampler(PlanView):
         refuse_num_replicas(num_replicas)
         ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
         super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
-        if plan.remainder == "spread" or len(plan.phases) > 1 or plan.batch_size is None:
+        if plan.remainder == "spread" or num_phases(plan) > 1 or plan.batch_size is None:
             raise IndexPlanError(
                 "plan must have batches that are all full and equal, for PlanSampler; got "
-                f"remainder={plan.remainder!r}, {number_of(len(plan.phases), 'phase')}, "
+                f"remainder={plan.remainder!r}, {number_of(num_phases(plan), 'phase')}, "
                 f"batch_size={plan.batch_size}; use PlanLoader, or remainder='pad' and one "
                 "batch_size"
             )

@@ -122,7 +122,7 @@ class _Kept:
         """Return how many steps of a pass are left; to Trainer each is a micro-batch."""
         plan, _ = self._plan_loader.feed.running()
         where = divmod(number, plan.sub_epochs)
-        return int(plan.num_steps(*where) - plan.first_step(*where))
+        return len(plan.steps(*where))
 
     def _updates_left(self, number: int) -> int:
         size: int = self.args.gradient_accumulation_steps
@@ -141,7 +141,7 @@ class _Kept:
         if updates and stop > args.num_train_epochs:  # only a share of the last pass
             plan, _ = self._plan_loader.feed.running()
             where = divmod(stop - 1, plan.sub_epochs)
-            whole = math.ceil(plan.num_steps(*where) / args.gradient_accumulation_steps)
+            whole = math.ceil(plan.steps(*where).stop / args.gradient_accumulation_steps)
             beyond = whole - math.ceil(whole * (args.num_train_epochs - stop + 1))
             updates[-1] = max(0, updates[-1] - beyond)
         return stop, done + sum(updates)
@@ -203,7 +203,7 @@ def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, An
         If passes had other steps in the run that saved.
     """
     plan, _ = feed.running()
-    steps = plan.num_steps(*feed.where)
+    steps = plan.steps(*feed.where).stop
     size = args.gradient_accumulation_steps
     number, updates = divmod(saved.global_step, max(1, math.ceil(steps / size)))
     step = min(updates * size, steps)

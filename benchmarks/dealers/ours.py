@@ -33,7 +33,7 @@ class Dealer:
         self.plan = ip.Plan(order, world_size=case.world, batch_size=batch)
 
     def batches(self, step: int) -> Iterator[Any]:
-        return (self.plan.batch(0, step=i, rank=0) for i in range(step, self.plan.num_steps(0)))
+        return (self.plan.batch(0, step=i, rank=0) for i in range(step, self.plan.steps(0).stop))
 
     def epoch(self, limit: int) -> Any:
         return self.plan.indices(0, rank=0)[:limit]

@@ -58,10 +58,10 @@ def microseconds(plan: ip.Plan) -> tuple[float, float]:
     plan.batch(epoch=0, step=0, rank=3)  # which compiles, and builds what the order has to
     start = time.process_time()
     for step in range(STEPS):
-        plan.batch(epoch=0, step=1 + step % (plan.num_steps(epoch=0) - 1), rank=3)
+        plan.batch(epoch=0, step=1 + step % (plan.steps(epoch=0).stop - 1), rank=3)
     single = time.process_time() - start
     start = time.process_time()
-    drawn = sum(1 for _ in plan.batches(epoch=1, rank=3, stop_step=min(STEPS, plan.num_steps(1))))
+    drawn = sum(1 for _ in plan.batches(epoch=1, rank=3, stop_step=min(STEPS, plan.steps(1).stop)))
     return 1e6 * single / STEPS, 1e6 * (time.process_time() - start) / drawn
 
 

@@ -97,7 +97,7 @@ def read(path: str) -> dict[str, Any]:
         expected = order_of(n).take(0, start, start + BATCH)
         np.testing.assert_array_equal(expected, order.take(0, start, start + BATCH))
     runs = {start: (np.array([start]), np.array([start + BATCH])) for start in starts}
-    steps = rng.integers(0, plan.num_steps(0), READS).tolist()
+    steps = rng.integers(0, plan.steps(0).stop, READS).tolist()
     return {
         "order._take": each_us(lambda start: order._take(0, *runs[start]), starts),  # noqa: SLF001
         "order.take": each_us(lambda start: order.take(0, start, start + BATCH), starts),
@@ -115,7 +115,7 @@ def node(path: str) -> dict[str, Any]:
         page_cache.drop(chunk)
     warm = sum(int(page_cache.resident(chunk).sum()) for chunk in chunks)
     before, useful, seconds = page_cache.read_by(), 0, []
-    for step in range(plan.num_steps(0)):
+    for step in range(plan.steps(0).stop):
         start = perf_counter()
         batches = [plan.batch(0, step=step, rank=rank) for rank in NODE]
         seconds.append(perf_counter() - start)

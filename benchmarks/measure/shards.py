@@ -164,7 +164,7 @@ def of_ours(case: Case) -> Iterator[Record]:
             more = {"who": "ShardShuffle", "remainder": remainder, "sub_epochs": sub_epochs}
             yield {**counted(case, plan, sizes, epoch), **more, "resumed": 0}
         plan, nodes = ours(case, sizes, remainder, 1), OTHERS[case.nodes]
-        middle = plan.cursor(epoch, step=plan.num_steps(epoch) // 2)
+        middle = plan.cursor(epoch, step=plan.steps(epoch).stop // 2)
         rest = plan.replace(world_size=nodes * RANKS).resume(middle)
         more = {"who": "ShardShuffle", "remainder": remainder, "sub_epochs": 1}
         yield {**counted(case, rest, sizes, epoch), **more, "resumed": nodes}
@@ -204,7 +204,7 @@ def of_streaming(case: Case, rule: str) -> Iterator[Record]:
     yield {**counted(case, plan, sizes), **more, "resumed": 0}
     if rule == RULES[0]:
         nodes = OTHERS[case.nodes]
-        done = plan.num_steps(0) // 2 * case.step
+        done = plan.steps(0).stop // 2 * case.step
         found = counted(case, streaming(case, rule, order, nodes, done), sizes)
         yield {**found, **more, "left": 1 - done / len(order), "resumed": nodes}
 

@@ -68,7 +68,7 @@ def grow_plan(n: int) -> dict:
     import indexplan as ip
 
     def questions(plan: ip.Plan) -> object:
-        last = plan.num_steps(0) - 1
+        last = plan.steps(0).stop - 1
         for step in (0, last // 2, last):
             batch = plan.batch(0, step=step, rank=RANK)
             assert (plan.locate(batch, epoch=0).step == step).all()

@@ -82,7 +82,7 @@ def test_share(
 ) -> None:
     """Time one rank's share of 64, of as many steps as make the same number of indices."""
     plan = ip.Plan(order, world_size=WORLD, batch_size=BATCH)
-    stop = min(plan.num_steps(0), effort.num_indices // BATCH)
+    stop = min(plan.steps(0).stop, effort.num_indices // BATCH)
     sizes = plan.batch_sizes(0, rank=RANK, stop_step=stop)
     indices = timed(
         lambda: plan.indices(0, rank=RANK, stop_step=stop),

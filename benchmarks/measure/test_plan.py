@@ -34,7 +34,7 @@ BATCHES = {
 
 def step_of(plan: ip.Plan, where: str) -> int:
     """Return the number of the first, middle or last step."""
-    last = plan.num_steps(0) - 1
+    last = plan.steps(0).stop - 1
     return {"first": 0, MIDDLE: last // 2, "last": last}[where]
 
 
@@ -83,7 +83,7 @@ def check_batch(plan: ip.Plan, batch: Any, epoch: int, step: int) -> None:
 def test_stream(row: str, timed: Callable[..., Any], effort: Effort) -> None:
     """Time the iteration over a rank's batches."""
     plan = ip.Plan(ip.Shuffle(int(float(row[4:]))), world_size=64, batch_size=BATCH)
-    stop = min(plan.num_steps(0), effort.num_indices // BATCH)
+    stop = min(plan.steps(0).stop, effort.num_indices // BATCH)
     share = plan.indices(0, rank=RANK, stop_step=stop)
     batches = timed(
         lambda: list(plan.batches(0, rank=RANK, stop_step=stop)),

@@ -122,7 +122,7 @@ def test_first_batch(n: int, timed: Callable[..., Any], effort: Effort) -> None:
 def test_resume(where: str, timed: Callable[..., Any], effort: Effort) -> None:
     """Time loading a state and drawing the first batch after it."""
     whole = plan(10**12)
-    last = whole.num_steps(0) - 1
+    last = whole.steps(0).stop - 1
     step = {"first": 1, "middle": last // 2, "last": last}[where]
     state = {"version": 1, "cursor": whole.cursor(0, step=step).to_dict()}
     sampler = PlanBatchSampler(plan(10**12))

@@ -31,7 +31,7 @@ def stream(job: Job) -> Iterator[Any]:
 
 def share(job: Job) -> Any:
     plan = ip.load(path_of(job))
-    stop = min(plan.num_steps(0), max(1, job.limit // job.batch))
+    stop = min(plan.steps(0).stop, max(1, job.limit // job.batch))
     return plan.indices(0, rank=job.rank, stop_step=stop)
 
 

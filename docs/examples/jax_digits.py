@@ -88,10 +88,10 @@ def train(checkpoint: Path, max_steps: int | None) -> None:
 
     done, whole_steps, cursor = 0, 0, start
     for epoch in range(start.epoch, EPOCHS):
-        for step in range(plan.first_step(epoch), plan.num_steps(epoch)):
+        for step in plan.steps(epoch):
             indices = plan.batch(epoch, step=step, rank=rank)
             whole_steps += is_whole(whole, epoch, step, indices)
-            valid = np.arange(len(indices)) < plan.num_valid(epoch, step=step, rank=rank)
+            valid = np.arange(len(indices)) < plan.units(epoch, step=step, rank=rank).num_valid
             batch = [
                 jax.make_array_from_process_local_data(rows, array)
                 for array in (images[indices], labels[indices], valid)

@@ -20,12 +20,12 @@ def main(path: str, folder: str) -> None:
     """Read one epoch, with a stop in the middle of it."""
     dataset = ip.Dataset.scan(folder, "*.py")
     plan = ip.load(path, dataset=dataset)
-    stop = plan.num_steps(EPOCH) // 2
+    stop = plan.steps(EPOCH).stop // 2
     checkpoint = plan.cursor(EPOCH, step=stop).to_json()
     rest = plan.replace(world_size=3).resume(ip.Cursor.from_json(checkpoint))
 
     times = np.zeros(len(dataset.names), int)
-    for part, first, last in ((plan, 0, stop), (rest, stop, rest.num_steps(EPOCH))):
+    for part, first, last in ((plan, 0, stop), (rest, stop, rest.steps(EPOCH).stop)):
         for step in range(first, last):
             for rank in range(part.world_size):
                 batch = part.batch(EPOCH, step=step, rank=rank)

@@ -165,7 +165,7 @@ def save(
     check_executor(executor)
     build = _claim(root, build)
     check_there(root, plan.to_dict())
-    columns.publish(root, plan.columns)
+    columns.publish(root, plan._columns)
     mine = chunks_of(build.num_chunks, number, of)
     results = _build_chunks(root, build, order, mine, executor, progress)
     kept = sum(result.kept for result in results)

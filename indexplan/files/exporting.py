@@ -90,7 +90,7 @@ class _Share(NamedTuple):
 
     @property
     def num_steps(self) -> int:
-        return self.plan.num_steps(self.epoch, self.sub_epoch)
+        return self.plan.steps(self.epoch, self.sub_epoch).stop
 
     @property
     def num_units(self) -> int:
@@ -127,7 +127,7 @@ class _Share(NamedTuple):
     def steps(self) -> Iterator[memoryview]:
         """Yield the bytes of the file of steps; batches of finished steps are empty."""
         yield memoryview(header("<i8", self.num_steps + 1))
-        zeros = 1 + self.plan.first_step(self.epoch, self.sub_epoch)
+        zeros = 1 + self.plan.steps(self.epoch, self.sub_epoch).start
         for start in range(0, zeros, SLAB_UNITS):
             yield _bytes(np.zeros(min(SLAB_UNITS, zeros - start), np.int64), "<i8")
         total = 0
@@ -139,7 +139,7 @@ class _Share(NamedTuple):
     def sizes(self) -> Iterator[tuple[int, Int64]]:
         """Yield the sizes of some thousand batches at a time, with the number of the first step."""
         stop = self.num_steps
-        for start in range(self.plan.first_step(self.epoch, self.sub_epoch), stop, STEPS):
+        for start in range(self.plan.steps(self.epoch, self.sub_epoch).start, stop, STEPS):
             yield (
                 start,
                 self.plan.batch_sizes(
@@ -223,7 +223,7 @@ def export(
     if not isinstance(format, str) or format not in FORMATS:
         raise wrong("format", f"one of {', '.join(FORMATS)}", format, "leave it out for npy")
     if plan.order.deals_bins and format == "npy":
-        cure = "read it with plan.batch and plan.offsets, or export it as 'parquet'"
+        cure = "read it with plan.units, or export it as 'parquet'"
         raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)
     if plan.world_size is None:
         cure = "use plan.replace(world_size=...)"
@@ -268,7 +268,7 @@ def export(
 
 def _columns(plan: Plan) -> Iterator[_File]:
     """Yield the files of the order's columns, for readers of `export.json`."""
-    for digest, column in plan.columns.items():
+    for digest, column in plan._columns.items():
         size = num_bytes(column.identity)
         yield _File(f"columns/{digest}.npy", size, partial(content, column))
 

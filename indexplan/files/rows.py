@@ -15,6 +15,7 @@ from indexplan.files.stores.publish import explained
 from indexplan.files.stores.store import Store
 from indexplan.orders.base import Int64
 from indexplan.partition.steps import Span, Steps, split
+from indexplan.plan.batch import num_valid
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan
 
@@ -60,19 +61,18 @@ def _drawn(plan: Plan, steps: Steps, span: Span, ranks: range, numbers: range) -
     units: list[Int64] = []  # the number in its batch of each sample's unit
     sizes = np.empty((len(ranks), len(numbers)), np.int64)  # samples of each batch
     micro: list[Int64] = []
-    counts = plan.phases[span.phase].inner_counts
+    counts = plan._phases[span.phase].inner_counts
     for i, rank in enumerate(ranks):
         stretch = {"rank": rank, "start_step": numbers.start, "stop_step": numbers.stop}
         in_units = plan.batch_sizes(*where, **stretch)
         batches = [np.arange(size) for size in in_units.tolist()]
         cut = [_micro_batches(size, counts) for size in in_units.tolist()]
         if plan.order.deals_bins:
-            first, last = numbers.start, numbers.stop
-            bins = list(plan.bins(*where, rank=rank, start_step=first, stop_step=last))
-            lengths = [np.array([len(each) for each in batch], np.int64) for batch in bins]
+            drawn = list(plan.batches(*where, **stretch, units=True))
+            lengths = [np.diff(batch.offsets) for batch in drawn]
             batches = [np.repeat(n, each) for n, each in zip(batches, lengths, strict=True)]
             cut = [np.repeat(n, each) for n, each in zip(cut, lengths, strict=True)]
-            samples += [each for batch in bins for each in batch]
+            samples += [batch.samples for batch in drawn]
         else:
             samples.append(plan.indices(*where, **stretch))
         sizes[i] = [len(batch) for batch in batches]
@@ -106,9 +106,7 @@ def _padded(
     last = steps.num_steps - 1
     if not steps.policy.repeats or not len(step) or last not in (step.min(), step.max()):
         return np.zeros(len(step), bool)
-    valid = np.array(
-        [plan.num_valid(steps.epoch, steps.sub_epoch, step=last, rank=each) for each in ranks]
-    )
+    valid = np.array([num_valid(plan, steps, last, rank) for rank in ranks])
     found: np.ndarray[Any, Any] = (step == last) & (unit >= valid[rank - ranks.start])
     return found
 

@@ -149,7 +149,7 @@ def check_balance(plan: Plan) -> None:
         rule = f"{plan.order.num_samples} numbers, one for each sample of the order"
         cure = "pass the length of each sample of the dataset"
         raise wrong("balance's lengths", rule, len(balance.lengths), cure)
-    for size in plan.partition.sizes:
+    for size in plan._partition.sizes:
         if size * (balance.largest + 1) >= SUM_STOP:
             raise _too_costly(size, balance.largest)
 
@@ -174,7 +174,7 @@ def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
     ]
     costs = np.concatenate([np.empty(0, np.int64), *parts])
     balance.lengths.check_file(gone=True)  # 4 us; else ranks might balance by different lengths
-    most, size = int(costs.max(initial=0)), max(plan.partition.sizes)
+    most, size = int(costs.max(initial=0)), max(plan._partition.sizes)
     if size * (most + 1) >= SUM_STOP:  # of a bin, as there are no such samples
         raise _too_costly(size, most)
     return [costs[first - low : min(last, high) - low] for first, last in pairwise(bounds)]
@@ -182,7 +182,7 @@ def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
 
 def cells_at(plan: Plan, steps: Steps, step: int) -> Cells:
     """Return the cells of a step among which its units are balanced."""
-    return cells_of(steps, world_of(plan), step, plan.phases[steps.span(step).phase].inner_counts)
+    return cells_of(steps, world_of(plan), step, plan._phases[steps.span(step).phase].inner_counts)
 
 
 def dealt(plan: Plan, steps: Steps, start: int, stop: int) -> Iterator[Dealt]:
@@ -201,7 +201,7 @@ def _dealt_at_once(plan: Plan, steps: Steps, start: int, stop: int) -> list[Deal
     Samplers of all ranks ask for the same steps in turn, and so do callers that need a batch, its
     offsets and where its samples are.
     """
-    asked = plan.order, plan.partition, plan.phases, steps, start, stop
+    asked = plan.order, plan._partition, plan._phases, steps, start, stop
     kept: tuple[tuple[Any, ...], list[Dealt]] | None = vars(plan.balance).get(KEPT)
     if kept is not None and all(a is b or a == b for a, b in zip(kept[0], asked, strict=True)):
         return kept[1]

@@ -22,7 +22,7 @@ def world_of(plan: Plan) -> int:
 
 def check_sized(plan: Plan) -> None:
     """Raise `IndexPlanError` if steps depend on a world size that is open."""
-    if not plan.partition.sizes:
+    if not plan._partition.sizes:
         world_of(plan)
 
 
@@ -41,12 +41,12 @@ def steps_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Steps:
     else:
         cure = f"name one of the plan's {plan.sub_epochs} sub-epochs"
     sub_epoch = integer("sub_epoch", sub_epoch, 0, plan.sub_epochs, cure)
-    if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
-        rule = f"not before {plan.resumed[:2]}, where the plan was resumed"
+    if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
+        rule = f"not before {plan._resumed[:2]}, where the plan was resumed"
         cure = "ask the plan that was not resumed"
         raise wrong("(epoch, sub_epoch)", rule, (epoch, sub_epoch), cure)
     check_sized(plan)
-    return steps_in(plan.partition, plan.order.num_units(epoch), epoch, sub_epoch)
+    return steps_in(plan._partition, plan.order.num_units(epoch), epoch, sub_epoch)
 
 
 def step_of(plan: Plan, steps: Steps, step: int) -> int:
@@ -58,7 +58,7 @@ def step_of(plan: Plan, steps: Steps, step: int) -> int:
     if first == stop:
         cure = "plan.account says why; use smaller batches"
         raise wrong("step", f"{kind}, and there is none", step, cure)
-    cure = "pass a step from plan.first_step(...) to plan.num_steps(...) - 1"
+    cure = "pass one of plan.steps(...)"
     return integer("step", step, first, stop, cure, kind)
 
 

@@ -145,7 +145,7 @@ def draw_bins(
         begin = 0
         for end in ends.tolist():
             batch = units[begin:end]
-            counts = plan.phases[steps.span(step).phase].inner_counts or (1,)
+            counts = plan._phases[steps.span(step).phase].inner_counts or (1,)
             yield _nest(batch, counts) if nested else batch
             begin, step = end, step + 1
 

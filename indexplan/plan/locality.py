@@ -35,7 +35,7 @@ def locality(plan: Plan, ranks_per_node: int, epochs: Iterable[int]) -> tuple[st
 
 def _of_sizes(plan: Plan, order: dict[str, Any], nodes: int) -> tuple[str, ...]:
     """Return what is wrong with the sizes of batches, stripe and lanes."""
-    lanes, stripe, sizes = order["lanes"], order["stripe"], sorted(set(plan.partition.sizes))
+    lanes, stripe, sizes = order["lanes"], order["stripe"], sorted(set(plan._partition.sizes))
     uneven = [size for size in sizes if size % world_of(plan)]
     if uneven:
         words = f"the global batch of {uneven[0]:,} is no multiple of {world_of(plan)} ranks"
@@ -79,7 +79,7 @@ def fitting(lanes: int, stripe: int, sizes: list[int], nodes: int) -> tuple[int,
 
 def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple[str, ...]:
     """Return why steps do not start where the grid of stripes needs them to."""
-    stream, crosses = order["grid"] == "stream", plan.partition.policy.crosses
+    stream, crosses = order["grid"] == "stream", plan._partition.policy.crosses
     for epoch in epochs:
         shift = epoch * plan.order.num_samples if stream else 0
         first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
@@ -99,7 +99,7 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
             elif plan.sub_epochs > 1 and not crosses:
                 why = f"{plan.sub_epochs} sub-epochs begin in the middle of steps"
                 cure = 'use remainder="carry" and grid="stream"'
-            elif plan.partition.policy.shrinks:
+            elif plan._partition.policy.shrinks:
                 why = "spread's steps are smaller than the global batch, and drift"
                 cure = 'use remainder="drop" or "pad", or "carry" and grid="stream"'
                 cure += _fewer(plan)
@@ -112,8 +112,8 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
 
 def _fewer(plan: Plan) -> str:
     """Return how many samples would fill all steps of an epoch."""
-    num, size = plan.order.num_samples, plan.partition.sizes[0]
-    if len(plan.partition.sizes) > 1 or num < size:
+    num, size = plan.order.num_samples, plan._partition.sizes[0]
+    if len(plan._partition.sizes) > 1 or num < size:
         return ""
     rest = num % size
     return f", or {num - rest:,} samples, {rest:,} fewer, whose steps are full"
@@ -122,7 +122,7 @@ def _fewer(plan: Plan) -> str:
 def _aligned(plan: Plan, steps: Steps, shift: int) -> bool:
     """Return whether all steps of a sub-epoch are full and start at multiples of their size."""
     for span in steps.spans:
-        size = plan.partition.sizes[span.phase]
+        size = plan._partition.sizes[span.phase]
         if (span.start + shift) % size or span.length != span.num_steps * size:
             return False
     return True

@@ -79,7 +79,7 @@ def _joined(epoch: int, parts: Runs) -> tuple[int, Int64, Int64]:
 def found(plan: Plan, epoch: int, positions: Int64) -> Location[Int64]:
     """Return where a plan reads some positions of an epoch; int64, -1 where it does not."""
     world_of(plan)
-    where = find(plan.partition, plan.order.num_units(epoch), epoch, positions)
+    where = find(plan._partition, plan.order.num_units(epoch), epoch, positions)
     if plan.balance is None:
         return where
     read = np.flatnonzero(where.step >= 0)
@@ -89,7 +89,7 @@ def found(plan: Plan, epoch: int, positions: Int64) -> Location[Int64]:
     for members in np.split(read, changes):
         if len(members):
             owner, sub_epoch, step = named[:, members[0]].tolist()
-            steps = steps_in(plan.partition, plan.order.num_units(owner), owner, sub_epoch)
+            steps = steps_in(plan._partition, plan.order.num_units(owner), owner, sub_epoch)
             ((cells, units),) = dealt(plan, steps, step, step + 1)
             places = np.empty_like(units)
             places[units] = np.arange(len(units))

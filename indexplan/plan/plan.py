@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.answers import html_of_fields
+from indexplan.answers import html_of_fields, repr_of_fields
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Order, check_cuts_samples
+from indexplan.orders.base import Order
 from indexplan.orders.columns import Column, Columns
 from indexplan.partition.account import Account, account
 from indexplan.partition.locate import Location
 from indexplan.partition.phases import Phase, Size
-from indexplan.partition.ranks import share, shares
+from indexplan.partition.ranks import shares
 from indexplan.partition.remainders import Remainder
 from indexplan.partition.steps import Int64, Partition, Resume
 from indexplan.plan import spec
 from indexplan.plan.balance import Balance, check_balance
+from indexplan.plan.batch import Batch, draw_units, units_of
 from indexplan.plan.bounds import (
     check_sized,
     edge_of,
@@ -34,17 +35,7 @@ from indexplan.plan.bounds import (
     world_of,
 )
 from indexplan.plan.cursor import Cursor
-from indexplan.plan.draw import (
-    Bins,
-    MicroBatches,
-    deal,
-    deal_cut,
-    deal_in_threads,
-    deal_offsets,
-    deal_spans,
-    draw,
-    draw_bins,
-)
+from indexplan.plan.draw import deal, deal_in_threads, draw
 from indexplan.plan.places import all_reads, batch_of, first_read, runs
 from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
@@ -88,8 +79,6 @@ class Plan:
     balance : Balance, optional
         Divides the units of each step so that all ranks have nearly equal work, where samples
         differ in length.
-    resumed : Resume, optional
-        Where the plan starts; the method `resume` sets it.
 
     Raises
     ------
@@ -100,7 +89,7 @@ class Plan:
     --------
     >>> import indexplan as ip
     >>> plan = ip.Plan(ip.Shuffle(1_281_167), world_size=8, batch_size=256)
-    >>> plan.num_steps(epoch=0)
+    >>> plan.steps(epoch=0).stop
     626
     >>> plan.batch(epoch=0, step=17, rank=2).shape
     (256,)
@@ -114,80 +103,53 @@ class Plan:
     sub_epochs: int = 1
     remainder: Remainder = "spread"
     balance: Balance | None = None
-    resumed: Resume | None = None
+    _resumed: Resume | None = None  # set by resume
 
     def __post_init__(self) -> None:
         for name, value in spec.check_spec(self).items():
             object.__setattr__(self, name, value)
-        spec.check_phases(self, self.partition)
+        spec.check_phases(self, self._partition)
         check_balance(self)
 
     @once
-    def phases(self) -> tuple[Phase, ...]:
-        """The phases of the schedule; a single one if the batch size is constant.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> ip.Plan(ip.Shuffle(100), world_size=2, batch_size=4).phases
-        (Phase(at=0, size=4, parameters={}),)
-        """
+    def _phases(self) -> tuple[Phase, ...]:
+        """The phases of the schedule; a single one if the batch size is constant."""
         return spec.phases_of(self)
 
     @once
-    def partition(self) -> Partition:
-        """The numbers that decide which rank reads which positions, independent of samples.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> ip.Plan(ip.Shuffle(100), world_size=2, batch_size=4).partition.sizes
-        (8,)
-        """
+    def _partition(self) -> Partition:
+        """The numbers that decide which rank reads which positions, independent of samples."""
         return spec.partition_of(self)
 
     @property
-    def columns(self) -> dict[str, Column]:
-        """The columns of the order and of balance, by their sha256.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> plan = ip.Plan(ip.Weighted([0.5, 2.0]), batch_size=1)
-        >>> [column.array.tolist() for column in plan.columns.values()]
-        [[0.5, 2.0]]
-        """
+    def _columns(self) -> dict[str, Column]:
+        """The columns of the order and of balance, by their sha256."""
         lengths = [] if self.balance is None else [self.balance.lengths]
         return {**self.order.columns, **{each.identity["sha256"]: each for each in lengths}}
+
+    def __repr__(self) -> str:
+        return repr_of_fields(self)
 
     def _repr_html_(self) -> str:
         return html_of_fields(self)
 
-    def num_steps(self, epoch: int, sub_epoch: int | None = None) -> int:
-        """Return the number of steps of a sub-epoch, the same on all ranks.
+    def steps(self, epoch: int, sub_epoch: int | None = None) -> range:
+        """Return the unfinished steps of a sub-epoch, the same on all ranks.
 
-        Steps keep their numbers when a plan is resumed, so finished ones count too.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=16, sub_epochs=5)
-        >>> plan.num_steps(epoch=0, sub_epoch=4)
-        4
-        """
-        return steps_of(self, epoch, sub_epoch).num_steps
-
-    def first_step(self, epoch: int, sub_epoch: int | None = None) -> int:
-        """Return the first unfinished step: 0, except in the sub-epoch of a resume.
+        They start at 0, except in the sub-epoch of a resume: steps keep their numbers, so `stop` is
+        the number of steps that the whole sub-epoch has.
 
         Examples
         --------
         >>> import indexplan as ip
         >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=16)
-        >>> plan.resume(plan.cursor(epoch=2, step=7)).first_step(epoch=2)
-        7
+        >>> plan.steps(epoch=0)
+        range(0, 16)
+        >>> plan.resume(plan.cursor(epoch=2, step=7)).steps(epoch=2)
+        range(7, 16)
         """
-        return steps_of(self, epoch, sub_epoch).first_step
+        steps = steps_of(self, epoch, sub_epoch)
+        return range(steps.first_step, steps.num_steps)
 
     def batch(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
         """Return the indices that a rank reads in a step.
@@ -206,67 +168,25 @@ class Plan:
         """
         return deal(self.order, batch_of(self, epoch, sub_epoch, step, rank))
 
-    def offsets(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
-        """Return where each unit of a batch starts among its samples, and where the last one ends.
+    def units(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Batch:
+        """Return a batch with its units told apart: bins, parts of samples, inner batches.
 
         Returns
         -------
-        numpy.ndarray
-            int64, shape (units + 1,): 0, 1, 2, ... unless units are bins.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> ip.Plan(ip.Sequential(30), world_size=2, batch_size=4).offsets(epoch=0, step=1, rank=1)
-        array([0, 1, 2, 3, 4])
-        """
-        return deal_offsets(self.order, batch_of(self, epoch, sub_epoch, step, rank))
-
-    def spans(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
-        """Return which part of each sample a batch reads, if the order cuts samples.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64, shape (samples, 2): the tokens [start, stop) of each sample in `batch`.
-
-        Raises
-        ------
-        IndexPlanError
-            If the order reads whole samples, whose lengths it does not know.
+        indexplan.types.Batch
+            The `samples` that `batch` returns, the `offsets` at which units start among them, the
+            `spans` that are read of them if the order cuts samples, `num_valid`, the number of
+            units that are not padding, and `micro_batches`, the inner batches.
 
         Examples
         --------
         >>> import indexplan as ip
         >>> plan = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], 10), world_size=2, batch_size=1)
-        >>> plan.spans(epoch=0, step=0, rank=1).tolist()
-        [[5, 9], [0, 3], [0, 4]]
+        >>> batch = plan.units(epoch=0, step=0, rank=1)
+        >>> batch.samples, batch.offsets, batch.spans.tolist()
+        (array([2, 1, 3]), array([0, 3]), [[5, 9], [0, 3], [0, 4]])
         """
-        check_cuts_samples(self.order)
-        return deal_spans(self.order, batch_of(self, epoch, sub_epoch, step, rank))
-
-    def micro_batches(
-        self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int
-    ) -> MicroBatches:
-        """Return a batch cut into its inner batches, nested like the batch size.
-
-        Every rank has the same number of them in a step, whatever the remainder.
-
-        Returns
-        -------
-        list
-            For (5, 3): 5 int64 arrays of 3 indices, or of nearly equal sizes if the batch is not
-            full. For (2, 5, 3): 2 lists of such. For a batch size that is not nested: one array.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> plan = ip.Plan(ip.Sequential(30), world_size=2, batch_size=(5, 3))
-        >>> plan.micro_batches(epoch=0, step=0, rank=1)[:2]
-        [array([15, 16, 17]), array([18, 19, 20])]
-        """
-        counts = self.phase(epoch, sub_epoch, step=step).inner_counts or (1,)
-        return deal_cut(self.order, batch_of(self, epoch, sub_epoch, step, rank), counts)
+        return units_of(self, epoch, sub_epoch, step, rank)
 
     def indices(
         self,
@@ -332,6 +252,7 @@ class Plan:
         _, starts, stops = shares(steps, world_of(self), rank, start, stop)
         return (stops - starts).astype(np.int64)
 
+    @overload
     def batches(
         self,
         epoch: int,
@@ -340,13 +261,40 @@ class Plan:
         rank: int,
         start_step: int | None = None,
         stop_step: int | None = None,
-    ) -> Iterator[Int64]:
+        units: Literal[False] = False,
+    ) -> Iterator[Int64]: ...
+    @overload
+    def batches(
+        self,
+        epoch: int,
+        sub_epoch: int | None = None,
+        *,
+        rank: int,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        units: Literal[True],
+    ) -> Iterator[Batch]: ...
+    def batches(
+        self,
+        epoch: int,
+        sub_epoch: int | None = None,
+        *,
+        rank: int,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        units: bool = False,
+    ) -> Iterator[Any]:
         """Return an iterator over a rank's batches; faster than `batch`, as it draws many at once.
+
+        Parameters
+        ----------
+        units : bool, default False
+            Yield what `units` returns instead of what `batch` does.
 
         Yields
         ------
-        numpy.ndarray
-            What `batch` returns, for each step.
+        numpy.ndarray or indexplan.types.Batch
+            A batch for each step.
 
         Examples
         --------
@@ -356,85 +304,8 @@ class Plan:
         [[2, 3], [6, 7], [10]]
         """
         rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
-        return draw(self, steps, rank, *stretch_of(self, steps, start_step, stop_step))
-
-    @overload
-    def bins(
-        self,
-        epoch: int,
-        sub_epoch: int | None = None,
-        *,
-        rank: int,
-        start_step: int | None = None,
-        stop_step: int | None = None,
-        nested: Literal[False] = False,
-        spans: bool = False,
-    ) -> Iterator[list[Int64]]: ...
-    @overload
-    def bins(
-        self,
-        epoch: int,
-        sub_epoch: int | None = None,
-        *,
-        rank: int,
-        start_step: int | None = None,
-        stop_step: int | None = None,
-        nested: bool,
-        spans: bool = False,
-    ) -> Iterator[Bins]: ...
-    def bins(
-        self,
-        epoch: int,
-        sub_epoch: int | None = None,
-        *,
-        rank: int,
-        start_step: int | None = None,
-        stop_step: int | None = None,
-        nested: bool = False,
-        spans: bool = False,
-    ) -> Iterator[Any]:
-        """Return an iterator over a rank's batches, each as a list of its units, such as bins.
-
-        Parameters
-        ----------
-        nested : bool, default False
-            Cut each batch into its inner batches, as `micro_batches` does: into lists of units.
-        spans : bool, default False
-            Also return which part of each sample is read; only for orders that cut samples.
-
-        Yields
-        ------
-        list of numpy.ndarray
-            For each step, one int64 array of shape (samples,) for each unit. With `spans`, of
-            shape (samples, 3): each row is a sample, and the start and stop of its part.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> order = ip.ClassBatches([0, 0, 1, 1, 2, 2], classes=2, per_class=1, epoch_size=6)
-        >>> plan = ip.Plan(order, world_size=1, batch_size=3)
-        >>> [[len(unit) for unit in batch] for batch in plan.bins(epoch=0, rank=0)]
-        [[2, 2, 2], [2, 2, 2]]
-        """
-        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
-        if spans:
-            check_cuts_samples(self.order)
-        stretch = stretch_of(self, steps, start_step, stop_step)
-        return draw_bins(self, steps, rank, *stretch, nested=nested, spans=spans)
-
-    def num_valid(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> int:
-        """Return how many units of a batch are not padding.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> plan = ip.Plan(ip.Shuffle(11), world_size=2, batch_size=2, remainder="pad")
-        >>> plan.num_valid(epoch=0, step=2, rank=1)
-        1
-        """
-        rank = rank_of(self, rank)
-        steps = steps_of(self, epoch, sub_epoch)
-        return steps.valid(*share(steps, world_of(self), rank, step_of(self, steps, step)))
+        drawing = draw_units if units else draw
+        return drawing(self, steps, rank, *stretch_of(self, steps, start_step, stop_step))
 
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
         """Return how many units all ranks together read in a step, without padding.
@@ -496,7 +367,7 @@ class Plan:
         0.75
         """
         steps = steps_of(self, epoch, sub_epoch)
-        return self.phases[steps.span(step_of(self, steps, step)).phase]
+        return self._phases[steps.span(step_of(self, steps, step)).phase]
 
     @overload
     def locate(self, index: int | np.integer[Any], epoch: int) -> Location[int]: ...
@@ -577,7 +448,7 @@ class Plan:
             cure = "leave it out for the whole epoch"
             sub_epoch = integer("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
             chosen = range(sub_epoch, sub_epoch + 1)
-        return account(self.partition, self.order.num_units(epoch), epoch, chosen)
+        return account(self._partition, self.order.num_units(epoch), epoch, chosen)
 
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
         """Return where a run stands after `step` finished steps of a sub-epoch: save it, to resume.
@@ -587,19 +458,19 @@ class Plan:
         Parameters
         ----------
         step : int
-            From first_step to num_steps, inclusive.
+            One of `steps`, or their `stop`.
 
         Examples
         --------
         >>> import indexplan as ip
         >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=10)
         >>> cursor = plan.cursor(epoch=0, step=5)
-        >>> cursor.position, plan.resume(cursor).first_step(epoch=0)
+        >>> cursor.position, plan.resume(cursor).steps(epoch=0).start
         (385, 5)
         """
         steps = steps_of(self, epoch, sub_epoch)
         step = edge_of(self, steps, "step", step)
-        place = self.partition.resume_after(steps, step)
+        place = self._partition.resume_after(steps, step)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
     @property
@@ -613,10 +484,10 @@ class Plan:
         >>> import indexplan as ip
         >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=10)
         >>> plan = plan.resume(plan.cursor(epoch=0, step=5))
-        >>> plan.replace(world_size=4).resume(plan.start).first_step(epoch=0)
+        >>> plan.replace(world_size=4).resume(plan.start).steps(epoch=0).start
         5
         """
-        place = self.resumed or Resume(0, 0, 0, 0)
+        place = self._resumed or Resume(0, 0, 0, 0)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
     def resume(self, cursor: Cursor) -> Plan:
@@ -642,7 +513,7 @@ class Plan:
         """
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "read saved text with Cursor.from_json")
-        return replace(self, resumed=cursor.checked(self.order, self.sub_epochs))
+        return replace(self, _resumed=cursor.checked(self.order, self.sub_epochs))
 
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
         """Return this plan with some fields changed, and without a resume.
@@ -658,7 +529,7 @@ class Plan:
         --------
         >>> import indexplan as ip
         >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
-        >>> plan.replace(world_size=12, global_batch_size=128).num_steps(epoch=0)
+        >>> plan.replace(world_size=12, global_batch_size=128).steps(epoch=0).stop
         8
         """
         if not changes:
@@ -705,7 +576,7 @@ class Plan:
         >>> ip.Plan.from_dict(plan.to_dict()) == plan
         True
         """
-        names = [field.name for field in fields(cls)]
+        names = [field.name.lstrip("_") for field in fields(cls)]
         return cls(**spec.from_json_types(data, names, order, columns))
 
     def to_json(self) -> str:

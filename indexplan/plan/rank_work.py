@@ -89,7 +89,7 @@ def work_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Work | None:
     """Return the work of a sub-epoch's steps under a plan with balance; None if it has none."""
     steps, world_size = steps_of(plan, epoch, sub_epoch), world_of(plan)
     first, num_steps = steps.first_step, steps.num_steps - steps.first_step
-    each = max(world_size, *plan.partition.sizes)
+    each = max(world_size, *plan._partition.sizes)
     if not num_steps or world_size > UNITS:
         return None
     most = max(1, min(STEPS, num_steps, UNITS // each))

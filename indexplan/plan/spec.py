@@ -61,12 +61,12 @@ def check_spec(plan: Plan) -> dict[str, Any]:
         raise wrong("remainder", rule, plan.remainder, cure)
     for name in SIZES:
         if getattr(plan, name) is not None:
-            plain = len(plan.phases) == 1 and not plan.phases[0].parameters
-            written[name] = plan.phases[0].size if plain else plan.phases
-    if plan.resumed is not None:
-        if not isinstance(plan.resumed, Resume):
-            raise wrong("resumed", "a Resume", plan.resumed, "use plan.resume(cursor)")
-        written["resumed"] = check_place(plan.resumed, plan.order, written["sub_epochs"])
+            plain = len(plan._phases) == 1 and not plan._phases[0].parameters
+            written[name] = plan._phases[0].size if plain else plan._phases
+    if plan._resumed is not None:
+        if not isinstance(plan._resumed, Resume):
+            raise wrong("resumed", "a Resume", plan._resumed, "use plan.resume(cursor)")
+        written["_resumed"] = check_place(plan._resumed, plan.order, written["sub_epochs"])
     return written
 
 
@@ -88,22 +88,22 @@ def phases_of(plan: Plan) -> tuple[Phase, ...]:
 def partition_of(plan: Plan) -> Partition:
     """Return the numbers that the partition needs; without sizes while they are open."""
     ranks = plan.world_size if plan.global_batch_size is None else 1
-    sizes = tuple(phase.num_units * ranks for phase in plan.phases) if ranks else ()
+    sizes = tuple(phase.num_units * ranks for phase in plan._phases) if ranks else ()
     for size in sizes:
         integer("batch_size * world_size", size, 1, SIZE_STOP, "use smaller batches")
     return Partition(
         world_size=plan.world_size,
-        ats=tuple(phase.at for phase in plan.phases),
+        ats=tuple(phase.at for phase in plan._phases),
         sizes=sizes,
         sub_epochs=plan.sub_epochs,
         remainder=plan.remainder,
-        resume=plan.resumed,
+        resume=plan._resumed,
     )
 
 
 def check_phases(plan: Plan, partition: Partition) -> None:
     """Raise `IndexPlanError` unless the phases rise, and the order's epochs allow them."""
-    ats = [phase.at for phase in plan.phases]
+    ats = [phase.at for phase in plan._phases]
     for at in ats:
         if not isinstance(at, int) and at[1] >= plan.sub_epochs:
             cure = f"name one of the plan's {plan.sub_epochs} sub-epochs"
@@ -129,13 +129,13 @@ def changed(plan: Plan, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a plan with some of them changed, and not resumed."""
     known = {field.name: getattr(plan, field.name) for field in fields(plan)}
     for name in changes:
-        if name not in known or name == "resumed":
-            names = ", ".join(name for name in known if name != "resumed")
-            cure = "check the spelling; plan.resume sets resumed"
+        if name not in known or name == "_resumed":
+            names = ", ".join(name for name in known if name != "_resumed")
+            cure = "check the spelling, or use plan.resume(cursor)"
             raise wrong("a changed field", f"one of {names}", name, cure)
     if ("batch_size" in changes) != ("global_batch_size" in changes):
         known["batch_size"] = known["global_batch_size"] = None
-    return {**known, "resumed": None, **changes}
+    return {**known, "_resumed": None, **changes}
 
 
 def to_json_types(plan: Plan) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def to_json_types(plan: Plan) -> dict[str, Any]:
         "remainder": plan.remainder,
         # left out if there is none, as in plans from before there was balance
         **({} if plan.balance is None else {"balance": plan.balance.to_dict()}),
-        "resumed": plan.resumed._asdict() if plan.resumed else None,
+        "resumed": plan._resumed._asdict() if plan._resumed else None,
     }
 
 
@@ -181,6 +181,7 @@ def from_json_types(
             )
         check_fields("resumed", values["resumed"], Resume._fields)
         values["resumed"] = Resume(**values["resumed"])
+    values["_resumed"] = values.pop("resumed")
     return values
 
 

@@ -22,7 +22,9 @@ def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step:
     """Return what `Plan.step_total` does."""
     if column is not None and plan.order.traits.cuts_samples:
         rule = "None, as the order cuts samples and a step reads parts of them"
-        cure = "multiply step_size by the order's length for tokens, or add up plan.spans"
+        cure = (
+            "multiply step_size by the order's length for tokens, or add up the spans of plan.units"
+        )
         raise wrong("a column to sum", rule, column, cure)
     kept, numbers = (None, None) if column is None else _numbers(column, plan.order.num_samples)
     steps = steps_of(plan, epoch, sub_epoch)

@@ -22,7 +22,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 def first_of(plan: Plan, epoch: int | None, sub_epoch: int | None = None) -> tuple[int, int]:
     """Return which sub-epoch to draw: by default the first that is left to read."""
-    begins = (0, 0) if plan.resumed is None else (plan.resumed.epoch, plan.resumed.sub_epoch)
+    begins = (0, 0) if plan._resumed is None else (plan._resumed.epoch, plan._resumed.sub_epoch)
     epoch = begins[0] if epoch is None else epoch
     first = begins[1] if epoch == begins[0] else 0
     return epoch, first if sub_epoch is None else sub_epoch

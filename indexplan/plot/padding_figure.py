@@ -90,7 +90,7 @@ def padding(
     if not num_steps:
         cure = "pass a sub_epoch with steps"
         raise wrong("a picture of padding", "of at least one step", 0, cure)
-    most = max(1, min(STEPS, BINS // max(plan.partition.sizes)))
+    most = max(1, min(STEPS, BINS // max(plan._partition.sizes)))
     shown = evenly(steps.first_step, steps.num_steps, most)
     limit = next((getattr(inside, name) for name in LIMITS if hasattr(inside, name)), None)
     rows = np.array([_of_step(plan, column, steps, step) for step in shown], float)

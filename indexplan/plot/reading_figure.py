@@ -156,15 +156,16 @@ def _cells_of_batches(plan: Plan, steps: Steps, ranks: list[int], numbers: list[
     asked = [
         (i, j, {"step": s, "rank": r}) for i, r in enumerate(ranks) for j, s in enumerate(numbers)
     ]
-    widest = max(int(plan.offsets(*where, **batch)[-1]) for _, _, batch in asked)
+    widest = max(len(plan.batch(*where, **batch)) for _, _, batch in asked)
     slots = sample(0, widest, SLOTS)
     image = np.full((len(ranks), len(numbers), len(slots)), np.nan)
     padded = np.zeros(image.shape, bool)
     for i, j, batch in asked:
-        samples = plan.batch(*where, **batch)
+        units = plan.units(*where, **batch)
+        samples = units.samples
         there = slots[slots < len(samples)]
         image[i, j, : len(there)] = samples[there]
-        valid = plan.offsets(*where, **batch)[plan.num_valid(*where, **batch)]
+        valid = units.offsets[units.num_valid]
         padded[i, j, : len(there)] = there >= valid
     return image, padded, widest
 

@@ -73,7 +73,7 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
         raise wrong("epochs", "at least one epoch", chosen, "leave it out")
     steps_of(plan, chosen[-1], plan.sub_epochs - 1)
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
-    names = list(dict.fromkeys(name for phase in plan.phases for name in dict(phase.parameters)))
+    names = list(dict.fromkeys(name for phase in plan._phases for name in dict(phase.parameters)))
     shown = names[:PARAMETERS]
     figure = new_figure(8, 2.4 + 1.3 * len(shown))
     heights = [2, *[1] * len(shown)]
@@ -126,7 +126,7 @@ def _sorted(epochs: Iterable[int]) -> Sequence[int]:
 
 
 def _default(plan: Plan) -> range:
-    last, _ = _place(plan, plan.phases[-1])
+    last, _ = _place(plan, plan._phases[-1])
     start = plan.start.epoch
     return range(start, min(max(last, start) + 2, EPOCH_STOP))
 
@@ -145,8 +145,8 @@ def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:
     each, total = plan.sub_epochs, len(epochs) * plan.sub_epochs
     first = plan.start.sub_epoch if epochs[0] == plan.start.epoch else 0
     numbers = set(evenly(first, total, SUB_EPOCHS))
-    for i in evenly(0, len(plan.phases), PHASES):
-        epoch, sub_epoch = _place(plan, plan.phases[i])
+    for i in evenly(0, len(plan._phases), PHASES):
+        epoch, sub_epoch = _place(plan, plan._phases[i])
         at = bisect_left(epochs, epoch)
         number = at * each
         if at < len(epochs) and epochs[at] == epoch:
@@ -164,7 +164,7 @@ def _rows(plan: Plan, epochs: Sequence[int], numbers: list[int]) -> list[Row]:
         for span in steps.spans:
             start = epoch + span.start / steps.num_units
             stop = start + span.length / steps.num_units
-            rows.append(Row(start, stop, span.length / span.num_steps, plan.phases[span.phase]))
+            rows.append(Row(start, stop, span.length / span.num_steps, plan._phases[span.phase]))
     return rows
 
 

@@ -121,7 +121,7 @@ def _under(plan: Plan, remainder: Remainder) -> Plan:
     if remainder == plan.remainder:
         return plan
     changed = plan.replace(remainder=remainder)
-    return changed if plan.resumed is None else changed.resume(plan.start)
+    return changed if plan._resumed is None else changed.resume(plan.start)
 
 
 def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:

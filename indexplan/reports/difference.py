@@ -164,7 +164,7 @@ def _changing(a: Plan, b: Plan, started: int) -> list[int]:
     """Return the epochs where plans can begin to differ: the first ones, and around each phase."""
     epochs = {started, started + 1, started + 2}
     for plan in (a, b):
-        for phase in plan.phases:
+        for phase in plan._phases:
             at = phase.at
             epoch = at // plan.order.num_units(0) if isinstance(at, int) else at[0]
             epochs |= {epoch - 1, epoch, epoch + 1}
@@ -205,9 +205,9 @@ def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
     """Yield the steps of an epoch that start at or past a position, as rows of equal steps."""
     num_units = plan.order.num_units(epoch)
     for sub_epoch in range(plan.sub_epochs):
-        if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
+        if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
             continue
-        steps = steps_in(plan.partition, num_units, epoch, sub_epoch)
+        steps = steps_in(plan._partition, num_units, epoch, sub_epoch)
         padded = steps.policy.repeats and steps.end > steps.stop
         for span in steps.spans:
             size, large = divmod(span.length, span.num_steps)
@@ -219,7 +219,7 @@ def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
                 where = (epoch, sub_epoch, span.step + low)
                 wraps = (steps.first, steps.stop) if low == span.num_steps - last else None
                 start = span.bound(span.step + low) if low < high else 0
-                phase = plan.phases[span.phase]
+                phase = plan._phases[span.phase]
                 row = _Row(where, high - low, start, each, wraps, steps.origin, phase)
                 row = row.rest(max(0, -((start - begin) // each)))
                 if row.num > 0:

@@ -163,7 +163,7 @@ def _reading(plan: Plan, epoch: int, position: int) -> Reading:
     where = location if location.step >= 0 else None
     words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
     if where is not None and plan.balance is not None:
-        *_, rank, slot = (int(part[0]) for part in find(plan.partition, num_units, epoch, asked))
+        *_, rank, slot = (int(part[0]) for part in find(plan._partition, num_units, epoch, asked))
         if (rank, slot) != (where.rank, where.slot):
             words += f", by balance instead of rank {rank}, slot {slot}"
     if where is not None and where.epoch != epoch:
@@ -183,7 +183,7 @@ def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
     if not REMAINDERS[plan.remainder].repeats or position < 0:
         return
     sub_epoch = _sub_epoch(plan, epoch, position)
-    if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
+    if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
         return
     steps = _steps(plan, epoch, sub_epoch)
     period = steps.stop - steps.first
@@ -194,7 +194,7 @@ def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
 def _why_not(plan: Plan, epoch: int, position: int) -> str:
     if position < 0:
         return "not in this epoch: no unit of its order holds the sample"
-    resume = plan.resumed
+    resume = plan._resumed
     if resume is not None and (epoch, position) < (resume.epoch, resume.position):
         at = f"epoch {resume.epoch}, sub-epoch {resume.sub_epoch}, step {resume.step}"
         return f"finished: it comes before {at}, where the plan was resumed"
@@ -214,4 +214,4 @@ def _sub_epoch(plan: Plan, epoch: int, position: int) -> int:
 
 
 def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Steps:
-    return steps_in(plan.partition, plan.order.num_units(epoch), epoch, sub_epoch)
+    return steps_in(plan._partition, plan.order.num_units(epoch), epoch, sub_epoch)

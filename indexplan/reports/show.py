@@ -41,14 +41,15 @@ def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | Shards | No
     Where the order deals bins, each has a line, or with names a paragraph; where it cuts samples,
     each index comes with the part that is read.
     """
-    indices = plan.batch(**where).tolist()
-    data: dict[str, Any] = {"indices": indices, "num_valid": plan.num_valid(**where)}
+    batch = plan.units(**where)
+    indices = batch.samples.tolist()
+    data: dict[str, Any] = {"indices": indices, "num_valid": batch.num_valid}
     bins, words = [(0, len(indices))], list(map(str, indices))
     if plan.order.deals_bins:
-        data["offsets"] = plan.offsets(**where).tolist()
+        data["offsets"] = batch.offsets.tolist()
         bins = list(pairwise(data["offsets"]))
-    if plan.order.traits.cuts_samples:
-        spans = data["spans"] = plan.spans(**where).tolist()
+    if batch.spans is not None:
+        spans = data["spans"] = batch.spans.tolist()
         words = [f"{i}[{low}:{high}]" for i, (low, high) in zip(words, spans, strict=True)]
     names = [] if dataset is None else _names_of(indices, dataset)
     if not names:
@@ -204,15 +205,13 @@ def _locality_of(plan: Plan, epochs: tuple[int, ...]) -> list[str]:
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:
     """Return the first indices of the first ranks' first batches of a sub-epoch, if any."""
-    if plan.resumed is not None:
-        epoch, sub_epoch = plan.resumed[:2]
+    if plan._resumed is not None:
+        epoch, sub_epoch = plan._resumed[:2]
     sub_epoch = sub_epoch or 0
-    if plan.world_size is None or plan.first_step(epoch, sub_epoch) == plan.num_steps(
-        epoch, sub_epoch
-    ):
+    if plan.world_size is None or not plan.steps(epoch, sub_epoch):
         return []
     where = {"epoch": epoch, "sub_epoch": sub_epoch}
-    step = plan.first_step(epoch, sub_epoch)
+    step = plan.steps(epoch, sub_epoch).start
     steps = {"start_step": step, "stop_step": step + 1}
     return [
         {
@@ -273,15 +272,15 @@ def _in_words(value: Any) -> str:
 
 def _partition_in_words(plan: Plan) -> str:
     name = "over all ranks" if plan.batch_size is None else "per rank"
-    sizes = "  ".join(_phase_in_words(phase) for phase in plan.phases)
+    sizes = "  ".join(_phase_in_words(phase) for phase in plan._phases)
     ranks = (
         "an open number of ranks" if plan.world_size is None else counted(plan.world_size, "rank")
     )
     parts = f"{counted(plan.sub_epochs, 'sub-epoch')} an epoch"
     units = "unit" if sizes == "1" else "units"
     text = f"{ranks}, {sizes} {units} {name} and step, {parts}"
-    if plan.resumed is not None:
-        at = plan.resumed
+    if plan._resumed is not None:
+        at = plan._resumed
         text += f", resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
     return text
 

@@ -24,6 +24,7 @@ from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Int64, Partition, Steps, steps_in
 from indexplan.plan.balance import dealt
+from indexplan.plan.batch import num_valid
 from indexplan.plan.places import runs
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
@@ -185,8 +186,8 @@ def verify(
     source, unknown = stored.known if stored is not None else (plan.order, "")
     if source is not None:
         plan = dataclasses.replace(plan, order=source)  # the files come last
-    if plan.resumed is not None and checked:
-        checked = [epoch for epoch in checked if epoch >= plan.resumed.epoch]
+    if plan._resumed is not None and checked:
+        checked = [epoch for epoch in checked if epoch >= plan._resumed.epoch]
         if not checked:
             why = "they were read before the plan was resumed"
             unchecked.append(Check("laws of these epochs", 0, skipped=why))
@@ -230,7 +231,7 @@ _Found = tuple[str, int, list[str]]
 def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
     """Yield (law, how many times it was looked at, problems) of the sub-epochs of one epoch."""
     num_units = plan.order.num_units(epoch)
-    partition = plan.partition
+    partition = plan._partition
     chosen = _sampled_sub_epochs(partition, num_units, epoch)
     gaps = []
     for sub_epoch in chosen:
@@ -242,14 +243,14 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
     yield TILE, len(chosen), gaps
     sampled: list[tuple[Steps, int]] = []
     for sub_epoch in chosen:
-        if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
+        if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
             continue
         steps = steps_in(partition, num_units, epoch, sub_epoch)
         yield "steps tile their sub-epoch", steps.num_steps - steps.first_step, _tiling(plan, steps)
         sampled += [(steps, step) for step in _sampled_steps(steps)]
     most = MOST_STEPS
     if plan.balance is not None:  # which draws the whole step for any question about it
-        most = max(2, min(most, MOST_BALANCED // max(plan.partition.sizes)))
+        most = max(2, min(most, MOST_BALANCED // max(plan._partition.sizes)))
     for steps, step in _thinned(sampled, most):
         yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
         if plan.balance is not None:
@@ -331,13 +332,13 @@ def _tiling(plan: Plan, steps: Steps) -> list[str]:
     for span in steps.spans:
         if (span.start, span.step) != (place, step):
             problems.append(f"{_where(steps)}: {span} must start at {place}, step {step}")
-        size = plan.partition.sizes[span.phase]
+        size = plan._partition.sizes[span.phase]
         least, most = span.length // span.num_steps, -(-span.length // span.num_steps)
         if not 0 < least <= most <= size or (least < size and span != steps.spans[-1]):
             problems.append(f"{_where(steps)}: {span} must have steps of {counted(size, 'unit')}")
         place, step = span.start + span.length, span.step + span.num_steps
     left = steps.stop - place
-    size = plan.partition.sizes[_last_phase(plan.partition, steps, place)] if steps.spans else 0
+    size = plan._partition.sizes[_last_phase(plan._partition, steps, place)] if steps.spans else 0
     least = 1 - size if steps.policy.repeats or steps.policy.crosses else 0
     most = size - 1 if steps.policy.leaves else 0
     if steps.spans and not least <= left <= most:
@@ -444,14 +445,14 @@ def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
     sub_epoch = steps.sub_epoch
     for rank in _sampled_ranks(plan.world_size or 1):
         where = {"step": step, "rank": rank}
-        valid = plan.num_valid(steps.epoch, sub_epoch, **where)
+        valid = num_valid(plan, steps, step, rank)
         slots, positions = _slots_of(plan, steps, step, rank, valid)
         if not len(slots):  # empty, or all in the next epoch
             continue
         start, stop = share(steps, plan.world_size or 1, rank, step)
         sizes = None
         if stop - start <= MOST_SLOTS:
-            sizes = np.diff(plan.offsets(steps.epoch, sub_epoch, **where))
+            sizes = np.diff(plan.units(steps.epoch, sub_epoch, **where).offsets)
         if sizes is not None and sizes.sum() <= MOST_SAMPLES:
             of = np.repeat(np.arange(len(sizes)), sizes)
             looked_at = np.isin(of, slots)

@@ -125,7 +125,7 @@ def _plans(look: Look) -> Found:
             remainders.append("carry")
         for world_size, remainder in enumerate(remainders, 1):
             plan = Plan(look.order, world_size=world_size, batch_size=size, remainder=remainder)
-            cut = plan.cursor(row.epoch, step=plan.num_steps(row.epoch) // 2)
+            cut = plan.cursor(row.epoch, step=plan.steps(row.epoch).stop // 2)
             rest = plan.replace(world_size=world_size + 2, batch_size=size + 1).resume(cut)
             for each in (plan, rest):
                 checks = verify(each, [row.epoch]).checks

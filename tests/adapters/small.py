@@ -32,7 +32,7 @@ def as_they_are(samples: Any) -> Any:
 
 def of_plan(plan: ip.Plan, number: int, rank: int = 1, start: int = 0) -> list[list[int]]:
     """Return a rank's batches of one pass, from one of its steps on."""
-    steps = range(start, plan.num_steps(*divmod(number, plan.sub_epochs)))
+    steps = range(start, plan.steps(*divmod(number, plan.sub_epochs)).stop)
     where = divmod(number, plan.sub_epochs)
     return [plan.batch(*where, step=step, rank=rank).tolist() for step in steps]
 

@@ -40,15 +40,15 @@ def batches_of(plan: ip.Plan, rank: int, where: tuple[int, ...] = (0, 0)) -> lis
     """Return a rank's batches of a pass, one by one: samples, bins, or pieces of samples."""
     plan = plan.replace(world_size=3).resume(plan.start)
     found: list[Any] = []
-    for step in range(plan.first_step(*where), plan.num_steps(*where)):
+    for step in plan.steps(*where):
         batch = plan.batch(*where, step=step, rank=rank)
-        ends = plan.offsets(*where, step=step, rank=rank)
+        ends = plan.units(*where, step=step, rank=rank).offsets
         if not plan.order.deals_bins:
             found.append(batch.tolist())
             continue
         units = np.split(batch, ends[1:-1])
         if plan.order.traits.cuts_samples:
-            spans = np.split(plan.spans(*where, step=step, rank=rank), ends[1:-1])
+            spans = np.split(plan.units(*where, step=step, rank=rank).spans, ends[1:-1])
             pairs = (zip(*both, strict=True) for both in zip(units, spans, strict=True))
             found.append([[Piece(i, *s) for i, s in pair] for pair in pairs])
         else:
@@ -166,9 +166,9 @@ def test_a_run_that_stops_and_goes_on_with_other_ranks(num_workers: int) -> None
         options = {"rank": rank, "world_size": 2, "collate_fn": as_they_are}
         each = PlanLoader(Identity(103), PLAN, **options)
         each.load_state_dict(state)
-        for step, batch in enumerate(each, plan.first_step(0, 0)):
+        for step, batch in enumerate(each, plan.steps(0, 0).start):
             assert plan.batch(0, 0, step=step, rank=rank).tolist() == batch
-            read.append(batch[: plan.num_valid(0, 0, step=step, rank=rank)])
+            read.append(batch[: plan.units(0, 0, step=step, rank=rank).num_valid])
     epoch = PLAN.order.take(0, 0, 52).tolist()
     assert sorted(epoch) == sorted(index for batch in read for index in batch)
 

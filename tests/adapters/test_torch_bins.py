@@ -28,6 +28,7 @@ from indexplan_torch import (
 )
 from tests.adapters.small import ME, Identity, as_they_are
 from tests.support.bins import Bins, ChangingBins, bin_orders
+from tests.support.micro import micro_batches
 from tests.support.strategies import plans, sub_epochs_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
@@ -70,9 +71,9 @@ def of_plan(plan: ip.Plan, number: int, rank: int = 1) -> list[list[list[int]]]:
     """Return a rank's batches of one pass, each cut into its bins by the offsets."""
     where = divmod(number, plan.sub_epochs)
     found = []
-    for step in range(plan.first_step(*where), plan.num_steps(*where)):
+    for step in plan.steps(*where):
         batch = plan.batch(*where, step=step, rank=rank).tolist()
-        offsets = plan.offsets(*where, step=step, rank=rank).tolist()
+        offsets = plan.units(*where, step=step, rank=rank).offsets.tolist()
         found.append([batch[start:stop] for start, stop in pairwise(offsets)])
     return found
 
@@ -135,7 +136,7 @@ def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
         assert expected == seen["lists"]
         assert expected == [[unit.tolist() for unit in batch] for batch in seen["arrays"]]
         assert {np.dtype(np.int64)} == {u.dtype for batch in seen["arrays"] for u in batch}
-        steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+        steps = plan.steps(epoch, sub_epoch)
         phases = [plan.phase(epoch, sub_epoch, step=step) for step in steps]
         assert [
             [[(index, phase.num_units) for index in unit] for unit in batch]
@@ -158,7 +159,7 @@ def test_nested_bins_are_cut_between_bins() -> None:
     plan = PLAN.replace(batch_size=(2, 2))
     first = next(iter(PlanBatchSampler(plan, **ME, nested=True)))
     assert [[[7, 8], [9, 10, 11]], [[12]]] == first
-    micro = [part.tolist() for part in plan.micro_batches(0, 0, step=0, rank=1)]
+    micro = [part.tolist() for part in micro_batches(plan.units(0, 0, step=0, rank=1))]
     assert micro == [[index for unit in inner for index in unit] for inner in first]
     assert micro == next(iter(PlanBatchSampler(plan, **ME, nested=True, keep_bins=False)))
     assert of_plan(plan, 0)[0] == [unit for inner in first for unit in inner]
@@ -213,7 +214,7 @@ def test_every_bin_whole_across_a_resume(kind: type[Bins], world: int, other: in
     """Two worlds, before a stop in the second pass and after it: each bin of two epochs, once."""
     order = kind(101)
     plan = ip.Plan(order, batch_size=2)
-    steps = plan.replace(world_size=world).num_steps(1) // 2
+    steps = plan.replace(world_size=world).steps(1).stop // 2
     state: Any = None
     read: list[list[int]] = []
     for rank in range(world):

@@ -28,7 +28,7 @@ def test_a_loop_knows_the_groups_of_its_batch(workers: int, remainder: str) -> N
             low = np.mean([aim(*divmod(place, 23)) for place in places])
             assert {"low": low, "high": 1 - low} == pytest.approx(loader.shares)
             num_seen += 1
-        assert plan.num_steps(epoch) == num_seen
+        assert plan.steps(epoch).stop == num_seen
 
 
 def test_of_a_mixture_of_bins_shares_are_of_bins() -> None:

@@ -92,7 +92,7 @@ def test_any_stop_and_any_loop_read_each_batch_once(kind: str, data: st.DataObje
         where = [each for each in where if each >= (cursor.epoch, cursor.sub_epoch)]
         accounts = [whole.account(*each) for each in where]
         assume(all(each.min_batch_size or not each.num_steps for each in accounts))
-        num_left = sum(whole.num_steps(*each) - whole.first_step(*each) for each in where)
+        num_left = sum(whole.steps(*each).stop - whole.steps(*each).start for each in where)
         stop = num_left if leg == 2 else data.draw(st.integers(0, num_left))
         if not stop:
             continue

@@ -170,7 +170,7 @@ def test_loader_states_count_batches_received(num_workers: int) -> None:
     loader = loader_of(PLAN, num_workers=num_workers, prefetch_factor=4 if num_workers else None)
     assert PLAN.cursor(0, 0, step=0) == ip.Cursor.from_dict(loader.state_dict()["cursor"])
     for number in range(2):
-        steps = PLAN.num_steps(0, number)
+        steps = PLAN.steps(0, number).stop
         expected = [PLAN.cursor(0, number, step=step + 1) for step in range(steps)]
         assert expected == list(counted(loader, loader, steps))
     loader.set_epoch(9)
@@ -210,7 +210,7 @@ def test_a_state_goes_on_with_other_ranks_and_batches(step: int) -> None:
         assert (2 if step == 4 else 1) == number
         while number < 3:
             loader.set_epoch(number)
-            assert resumed.num_steps(0, number) == len(loader)
+            assert resumed.steps(0, number).stop == len(loader)
             batches = list(loader)
             assert [b.tolist() for b in resumed.batches(0, number, rank=rank)] == batches
             read += batches

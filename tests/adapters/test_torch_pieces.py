@@ -36,8 +36,8 @@ UNITS = [[[Piece(*piece) for piece in unit] for unit in FIELDS.units(epoch)] for
 def of_rank(epoch: int, rank: int = 1, plan: ip.Plan = PLAN) -> list[list[list[Piece]]]:
     """Return a rank's batches of the oracle's windows; of a step, ranks read one after another."""
     batches = []
-    for step in range(plan.num_steps(epoch)):
-        sizes = [len(plan.offsets(epoch, step=step, rank=r)) - 1 for r in range(2)]
+    for step in range(plan.steps(epoch).stop):
+        sizes = [len(plan.units(epoch, step=step, rank=r).offsets) - 1 for r in range(2)]
         start = plan.cursor(epoch, step=step).position + sum(sizes[:rank])
         batches.append(UNITS[epoch][start : start + sizes[rank]])
     return batches
@@ -166,7 +166,7 @@ def test_a_dataset_of_its_own(num_workers: int) -> None:
 def test_every_window_across_a_resume(world: int, other: int) -> None:
     """Two worlds, before a stop in the second pass and after it: each window of two epochs once."""
     plan = ip.Plan(ORDER, batch_size=2)
-    steps = plan.replace(world_size=world).num_steps(1) // 2
+    steps = plan.replace(world_size=world).steps(1).stop // 2
     options: dict[str, Any] = {"collate_fn": as_they_are, "partial": True}
     state: Any = None
     read: list[list[Piece]] = []

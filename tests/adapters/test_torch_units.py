@@ -19,6 +19,7 @@ from indexplan_torch import (
     recorded,
 )
 from tests.adapters.small import ME, ORDER, PLAN, Identity, as_they_are, loader_of, of_plan
+from tests.support.micro import micro_batches
 
 # 12 full units, then 192 pixels and 8 units from the middle of epoch 1 on
 PHASES = ip.Plan(
@@ -55,7 +56,7 @@ def test_nested_batches_two_ways() -> None:
     assert of_plan(plan, 0) == list(flat)
     nested = list(loader_of(plan, nested=True))
     for step, batch in enumerate(nested):
-        expected = [m.tolist() for m in plan.micro_batches(0, step=step, rank=1)]
+        expected = [m.tolist() for m in micro_batches(plan.units(0, step=step, rank=1))]
         assert expected == batch
     assert [5, 5] == [len(batch) for batch in nested]
     assert [[3, 3, 2, 2, 2], [3, 2, 2, 2, 2]] == [[len(m) for m in b] for b in nested]
@@ -69,7 +70,7 @@ def test_items_bring_the_phase_to_the_dataset(options: dict[str, Any]) -> None:
     for epoch in range(4):
         loader.set_epoch(epoch)
         batches = list(loader)
-        assert len(batches) == len(loader) == PHASES.num_steps(epoch)
+        assert len(batches) == len(loader) == PHASES.steps(epoch).stop
         for step, batch in enumerate(batches):
             resolution = PHASES.phase(epoch, step=step)["resolution"]
             indices = PHASES.batch(epoch, step=step, rank=1).tolist()
@@ -85,7 +86,7 @@ def test_items_in_nested_batches() -> None:
     expected = [
         [
             [(index, 8) for index in inner.tolist()]
-            for inner in plan.micro_batches(0, step=0, rank=1)
+            for inner in micro_batches(plan.units(0, step=0, rank=1))
         ]
     ]
     assert expected == list(islice(loader, 1))
@@ -127,7 +128,7 @@ def test_global_sampler_deals_rank_after_rank() -> None:
     sampler = GlobalPlanBatchSampler(PLAN, world_size=2)
     for number in range(3):
         batches = list(sampler)
-        assert len(batches) == 2 * PLAN.num_steps(0, number) or number
+        assert len(batches) == 2 * PLAN.steps(0, number).stop or number
         assert [of_plan(PLAN, number, rank) for rank in (0, 1)] == [batches[0::2], batches[1::2]]
 
 

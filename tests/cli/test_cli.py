@@ -191,15 +191,15 @@ def test_show_batch_of_bins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ):
         plan = ip.Plan(order, world_size=1, batch_size=3)
         ip.save(plan, made, epochs=[0])
-        bins: list[Any] = list(next(plan.bins(0, rank=0)))
+        batch = plan.units(0, step=0, rank=0)
+        bins = batch.bins
         words = [[str(sample) for sample in each.tolist()] for each in bins]
         expected: dict[str, Any] = {
-            "indices": [sample for each in bins for sample in each.tolist()],
+            "indices": batch.samples.tolist(),
             "num_valid": len(bins),
-            "offsets": plan.offsets(0, step=0, rank=0).tolist(),
+            "offsets": batch.offsets.tolist(),
         }
         if order.traits.cuts_samples:
-            bins = list(next(plan.bins(0, rank=0, spans=True)))
             words = [[f"{i}[{low}:{high}]" for i, low, high in each.tolist()] for each in bins]
             expected["spans"] = [row[1:] for each in bins for row in each.tolist()]
         shown = run(capsys, "show", made, *where)

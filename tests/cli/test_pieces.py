@@ -36,9 +36,9 @@ def test_a_batch_is_shown_with_its_parts(plan: ip.Plan, capsys: pytest.CaptureFi
     where = {"epoch": 1, "step": 2, "rank": 1}
     options = [text for name in where for text in (f"--{name}", str(where[name]))]
     assert main(["show", "a.plan", *options]) == 0
-    batch, spans = plan.batch(**where).tolist(), plan.spans(**where).tolist()
+    batch, spans = plan.batch(**where).tolist(), plan.units(**where).spans.tolist()
     words = [f"{d}[{start}:{stop}]" for d, (start, stop) in zip(batch, spans, strict=True)]
-    ends = pairwise(plan.offsets(**where).tolist())
+    ends = pairwise(plan.units(**where).offsets.tolist())
     expected = [" ".join(words[start:stop]) + "\n" for start, stop in ends]
     assert "".join(expected) == capsys.readouterr().out
     assert main(["show", "a.plan", "--json", *options]) == 0

@@ -10,9 +10,9 @@ import pytest
 import indexplan as ip
 from tests.support.refusals import EMPTY, PLAN, RESUMED, WHOLE, refuses
 
-QUESTIONS = ["batch", "micro_batches", "offsets", "num_valid"]
+QUESTIONS = ["batch", "units"]
 RANGES = ["indices", "batches", "batch_sizes"]
-WHICH = "pass a step from plan.first_step(...) to plan.num_steps(...) - 1"
+WHICH = "pass one of plan.steps(...)"
 HERE = "an unfinished step of epoch 0, sub-epoch 1"
 
 
@@ -40,8 +40,7 @@ def test_epochs(value: Any) -> None:
     refuses(message, PLAN.batch, value, 0, step=0, rank=0)
     for question in RANGES:
         refuses(message, getattr(PLAN, question), value, 0, rank=0)
-    refuses(message, PLAN.num_steps, value, 0)
-    refuses(message, PLAN.first_step, value, 0)
+    refuses(message, PLAN.steps, value, 0)
     refuses(message, PLAN.cursor, value, 0, step=0)
     refuses(message, PLAN.account, value)
     refuses(message, PLAN.locate, 0, value)
@@ -57,7 +56,7 @@ def test_sub_epochs(value: Any) -> None:
     cure = "name one of the plan's 2 sub-epochs"
     message = f"sub_epoch must be an integer from 0 to 1; got {value!r}; {cure}"
     refuses(message, PLAN.batch, 0, value, step=0, rank=0)
-    refuses(message, PLAN.num_steps, 0, value)
+    refuses(message, PLAN.steps, 0, value)
     refuses(message, PLAN.cursor, 0, value, step=0)
     refuses(message.replace(cure, "leave it out for the whole epoch"), PLAN.account, 0, value)
 
@@ -70,7 +69,7 @@ def test_sub_epochs_left_out() -> None:
     refuses(message, PLAN.batch, 0, step=0, rank=0)
     cure = "leave it out, as the plan has one sub-epoch an epoch"
     message = f"sub_epoch must be the integer 0; got 1; {cure}"
-    refuses(message, WHOLE.num_steps, 0, 1)
+    refuses(message, WHOLE.steps, 0, 1)
 
 
 @pytest.mark.parametrize("question", RANGES)
@@ -130,7 +129,7 @@ def test_steps_that_are_finished() -> None:
             "(epoch, sub_epoch) must be not before (1, 1), where the plan was resumed; "
             f"got {pair}; ask the plan that was not resumed"
         )
-        refuses(message, RESUMED.num_steps, *pair)
+        refuses(message, RESUMED.steps, *pair)
         refuses(message, RESUMED.batch, *pair, step=0, rank=0)
         refuses(message, RESUMED.cursor, *pair, step=0)
 
@@ -157,7 +156,7 @@ def test_an_open_world_size() -> None:
         for question in RANGES:
             refuses(message, getattr(plan, question), 0, rank=0)
         refuses(message, plan.locate, 0, 0)
-    for question in ("num_steps", "first_step", "account"):
+    for question in ("steps", "account"):
         refuses(message, getattr(open_batches, question), 0)
     for question in ("step_size", "phase", "cursor"):
         refuses(message, getattr(open_batches, question), 0, step=0)
@@ -170,12 +169,12 @@ def test_the_last_epoch_has_no_next() -> None:
     refuses(message, PLAN.cursor, 2**32 - 1, 1, step=2)
 
 
-@pytest.mark.parametrize("name", ["resumed", "order_", ""])
+@pytest.mark.parametrize("name", ["resumed", "_resumed", "order_", ""])
 def test_replace_of_what_is_not_a_field(name: str) -> None:
-    """Only fields are replaced, and `resumed` is not one to set by hand."""
+    """Only fields are replaced, and where a plan was resumed is not one to set by hand."""
     message = (
         "a changed field must be one of order, world_size, batch_size, global_batch_size, "
-        f"sub_epochs, remainder, balance; got {name!r}; check the spelling; plan.resume sets "
-        "resumed"
+        f"sub_epochs, remainder, balance; got {name!r}; check the spelling, or use "
+        "plan.resume(cursor)"
     )
     refuses(message, PLAN.replace, **{name: None})

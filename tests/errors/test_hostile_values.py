@@ -143,15 +143,15 @@ def calls() -> Iterator[Call]:
     yield "Phase[]", lambda name: ip.Phase(parameters={"a": 1})[name], {"name": "a"}
     yield "a schedule as text", PLAN.replace, {"batch_size": "0:5"}
     fields = {name: getattr(PLAN, name) for name in ("order", "world_size", "batch_size")}
-    fields |= {"sub_epochs": 2, "remainder": "drop", "resumed": None}
+    fields |= {"sub_epochs": 2, "remainder": "drop", "_resumed": None}
     yield "Plan", ip.Plan, fields
     yield "Plan of batches", lambda **f: ip.Plan(**f).to_json(), fields
     yield "Plan of global batches", ip.Plan, {"order": ORDER, "global_batch_size": 8}
     yield "plan.replace", PLAN.replace, fields
     for plan in (PLAN, ip.load("right.plan")):
-        for name in ("num_steps", "first_step", "account"):
+        for name in ("steps", "account"):
             yield name, getattr(plan, name), WHERE
-        for name in ("batch", "micro_batches", "num_valid", "offsets"):
+        for name in ("batch", "units"):
             yield name, getattr(plan, name), {**WHERE, "step": 0, "rank": 0}
         for name in ("step_size", "phase", "cursor"):
             yield name, getattr(plan, name), {**WHERE, "step": 0}

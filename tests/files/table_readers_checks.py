@@ -59,7 +59,7 @@ def test_polars(folder: Path, kind: str) -> None:
     expected = [
         (epoch, step, rank, PLAN.batch(epoch, step=step, rank=rank).tolist())
         for epoch in range(2)
-        for step in range(PLAN.num_steps(epoch))
+        for step in range(PLAN.steps(epoch).stop)
         for rank in range(3)
     ]
     assert expected == [row[:4] for row in batches.iter_rows()]

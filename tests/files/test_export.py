@@ -76,7 +76,7 @@ def test_any_plan(tmp_path_factory: pytest.TempPathFactory, plan: ip.Plan) -> No
             folder = f"epoch-{epoch:05d}"
             if plan.sub_epochs > 1:
                 folder += f"/sub-epoch-{sub_epoch:05d}"
-            expected = [[] for _ in range(plan.first_step(epoch, sub_epoch))]
+            expected = [[] for _ in range(plan.steps(epoch, sub_epoch).start)]
             expected += [batch.tolist() for batch in plan.batches(epoch, sub_epoch, rank=rank)]
             assert expected == read(root, f"{folder}/rank-{rank:05d}")
     assert 2 * len(places) * (plan.world_size or 0) + 1 == len(tree(root))
@@ -93,7 +93,7 @@ def test_many_steps_and_large_batches(tmp_path: Path) -> None:
     for rank in range(2):
         expected = [batch.tolist() for batch in plan.batches(0, rank=rank)]
         assert expected == read(tmp_path / "a/epoch-00000", f"rank-{rank:05d}")
-    assert plan.num_steps(0) > 10_000
+    assert plan.steps(0).stop > 10_000
 
 
 def test_indices_past_four_bytes(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     )
     refused(
         "an exported order must be one of single samples; got 'test-bins-v1'; read it with "
-        "plan.batch and plan.offsets, or export it as 'parquet'",
+        "plan.units, or export it as 'parquet'",
         ip.Plan(Bins(50), world_size=2, batch_size=3),
         out,
     )

@@ -18,6 +18,7 @@ import indexplan as ip
 from indexplan.cli import main
 from indexplan.files import rows
 from tests.support.bins import Bins
+from tests.support.micro import micro_batches
 from tests.support.strategies import plans, start_of, sub_epochs_of
 from tests.support.trees import PLAN, tree
 
@@ -41,14 +42,14 @@ def expected_rows(plan: ip.Plan, places: list[tuple[int, int]]) -> list[dict[str
     """What a table holds, batch by batch."""
     found = []
     for epoch, sub_epoch in places:
-        steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+        steps = plan.steps(epoch, sub_epoch)
         for step in steps:
             for rank in range(plan.world_size or 0):
                 where: Any = {"step": step, "rank": rank}
                 batch = plan.batch(epoch, sub_epoch, **where).tolist()
-                offsets = plan.offsets(epoch, sub_epoch, **where)
-                valid = offsets[plan.num_valid(epoch, sub_epoch, **where)]
-                inner = leaves(plan.micro_batches(epoch, sub_epoch, **where))
+                offsets = plan.units(epoch, sub_epoch, **where).offsets
+                valid = offsets[plan.units(epoch, sub_epoch, **where).num_valid]
+                inner = leaves(micro_batches(plan.units(epoch, sub_epoch, **where)))
                 micro = [number for number, part in enumerate(inner) for _ in part]
                 assert batch == [index for part in inner for index in part]
                 for slot, index in enumerate(batch):

@@ -207,7 +207,7 @@ def test_a_share_is_not_read_run_by_run(large: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Chunks, "numbers", counted)
     ours = LARGE.replace(world_size=2, batch_size=256)
     plan = ip.load(large).replace(world_size=2, batch_size=256)
-    assert 586 == plan.num_steps(0)
+    assert 586 == plan.steps(0).stop
     assert np.array_equal(ours.indices(0, rank=1), plan.indices(0, rank=1))
     assert 0 < len(asked) < 20
 
@@ -270,12 +270,12 @@ def test_bins_through_files(tmp_path: Path) -> None:
     for epoch in range(2):
         for sub_epoch in range(3):
             for rank in range(3):
-                for step in range(plan.num_steps(epoch, sub_epoch)):
+                for step in range(plan.steps(epoch, sub_epoch).stop):
                     where = {"step": step, "rank": rank}
                     assert (plan.batch(epoch, sub_epoch, **where).tolist()) == (
                         read.batch(epoch, sub_epoch, **where).tolist()
                     )
-                    assert (plan.offsets(epoch, sub_epoch, **where).tolist()) == (
+                    assert (plan.units(epoch, sub_epoch, **where).offsets.tolist()) == (
                         read.offsets(epoch, sub_epoch, **where).tolist()
                     )
     report = ip.verify(read)
@@ -296,7 +296,7 @@ def test_offsets_are_integers_throughout(tmp_path: Path) -> None:
     """Offsets past 2**53 are exact, and those that are read are integers where there are none."""
     plan = ip.Plan(Heavy(20), world_size=1, batch_size=3)
     expected = [i * (2**53 + 1) for i in range(4)]
-    assert expected == plan.offsets(0, step=0, rank=0).tolist()
+    assert expected == plan.units(0, step=0, rank=0).offsets.tolist()
     ip.save(plan.replace(order=Bins(20)), tmp_path / "a.plan")
     order = ip.types.Stored(tmp_path / "a.plan")
     assert [0] == order.offsets(0, [], []).tolist()

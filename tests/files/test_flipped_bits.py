@@ -28,10 +28,10 @@ def asks(plan: ip.Plan) -> dict[str, Callable[[], Any]]:
         "offsets": lambda: order.offsets(0, 0, order.num_units(0)),
         "one": lambda: order.offsets(0, 3, 4),
         "batch": lambda: plan.batch(0, **where),
-        "sizes": lambda: plan.offsets(0, **where),
+        "sizes": lambda: plan.units(0, **where).offsets,
     }
     if order.traits.cuts_samples:
-        found["spans"] = lambda: plan.spans(0, **where)
+        found["spans"] = lambda: plan.units(0, **where).spans
     return found
 
 

@@ -108,25 +108,17 @@ def seeds(plan: ip.Plan, worker: int = 0) -> Any:
 # Every public question, by the name of whoever answers it; attributes answer with their value.
 QUESTIONS: dict[str, Question] = {
     "Plan": lambda plan: plans_of(plan.order),
-    "Plan.num_steps": each(lambda plan, epoch, _: plan.num_steps(epoch)),
-    "Plan.first_step": each(lambda plan, epoch, _: plan.first_step(epoch)),
+    "Plan.steps": each(lambda plan, epoch, _: list(plan.steps(epoch))),
     "Plan.batch": each(lambda plan, epoch, rank: plan.batch(epoch, step=0, rank=rank)),
-    "Plan.offsets": each(lambda plan, epoch, rank: plan.offsets(epoch, step=0, rank=rank)),
-    "Plan.spans": each(lambda plan, epoch, rank: plan.spans(epoch, step=0, rank=rank)),
-    "Plan.micro_batches": each(
-        lambda plan, epoch, rank: plan.micro_batches(epoch, step=0, rank=rank)
-    ),
+    "Plan.units": each(lambda plan, epoch, rank: plan.units(epoch, step=0, rank=rank)),
     "Plan.indices": each(lambda plan, epoch, rank: plan.indices(epoch, rank=rank)),
     "Plan.batch_sizes": each(lambda plan, epoch, rank: plan.batch_sizes(epoch, rank=rank)),
-    "Plan.batches": each(lambda plan, epoch, rank: list(plan.batches(epoch, rank=rank))),
-    "Plan.bins": each(
+    "Plan.batches": each(
         lambda plan, epoch, rank: [
-            list(plan.bins(epoch, rank=rank, spans=spans))
-            for spans in {False, plan.order.traits.cuts_samples}
+            list(plan.batches(epoch, rank=rank, units=units)) for units in (False, True)
         ]
     ),
     "Plan.step_total": each(lambda plan, epoch, _: plan.step_total(range(1, 21), epoch, step=0)),
-    "Plan.num_valid": each(lambda plan, epoch, rank: plan.num_valid(epoch, step=0, rank=rank)),
     "Plan.step_size": each(lambda plan, epoch, _: plan.step_size(epoch, step=0)),
     "Plan.phase": each(lambda plan, epoch, _: plan.phase(epoch, step=0)),
     "Plan.locate": each(lambda plan, epoch, _: plan.locate(range(20), epoch)),
@@ -213,7 +205,7 @@ def found() -> set[str]:
                 if re.search(r"\b(Plan|Order|Feed|loader)\b", str(taken)):
                     names.add(prefix + name)
     old = {"Order.every_sample_once"}  # which warns
-    return names - old - {"register", "bench", "Bench"}  # of a class; and of the machine's speed
+    return names - old - {"register"}  # of a class
 
 
 def asked_of(order: ip.Order, name: str) -> bool:

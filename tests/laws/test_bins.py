@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from tests.support import model
 from tests.support.bins import Bins, ChangingBins, bin_orders
+from tests.support.micro import micro_batches, nested_bins
 from tests.support.strategies import cursors, epochs_of, plans, sub_epochs_of
 
 
@@ -38,10 +39,10 @@ def test_bins_of_an_example() -> None:
     assert order.take(0, 0, 5).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
     assert order.offsets(0, 0, 5).tolist() == [0, 1, 3, 6, 7, 8]
     plan = ip.Plan(order, world_size=2, batch_size=2)
-    assert plan.num_steps(epoch=1) == 2
+    assert plan.steps(epoch=1).stop == 2
     assert plan.step_size(epoch=1, step=0) == 3  # bins
     assert plan.batch(epoch=1, step=0, rank=0).tolist() == [1, 2, 3, 4, 5]
-    assert plan.offsets(epoch=1, step=0, rank=0).tolist() == [0, 2, 5]
+    assert plan.units(epoch=1, step=0, rank=0).offsets.tolist() == [0, 2, 5]
     assert plan.batch(epoch=1, step=0, rank=1).tolist() == [6]
     assert plan.locate(4, epoch=1) == (1, 0, 0, 0, 1)  # of the unit: its slot is 1
     assert plan.batch_sizes(epoch=1, rank=0).tolist() == [2, 1]
@@ -55,7 +56,7 @@ def test_every_batch_of_bins_is_the_row_after_the_model(plan: ip.Plan) -> None:
     assert isinstance(order, Bins)
     for epoch, sub_epoch, first_step, _, steps in model.walk(model.run_of(plan), epochs_of(plan)):
         pair = epoch, sub_epoch
-        assert first_step + len(steps) == plan.num_steps(*pair)
+        assert first_step + len(steps) == plan.steps(*pair).stop
         for rank in range(plan.world_size):
             units = [
                 [list(order.row(slot.epoch)[slot.position]) for slot in step.ranks[rank]]
@@ -63,25 +64,27 @@ def test_every_batch_of_bins_is_the_row_after_the_model(plan: ip.Plan) -> None:
             ]
             batches = [batch.tolist() for batch in plan.batches(*pair, rank=rank)]
             assert [flat(batch, 0) for batch in units] == batches
-            assert units == [leaves(batch) for batch in plan.bins(*pair, rank=rank)]
+            assert units == [leaves(b.bins) for b in plan.batches(*pair, rank=rank, units=True)]
             assert sum(batches, start=[]) == plan.indices(*pair, rank=rank).tolist()
             assert [len(batch) for batch in units] == plan.batch_sizes(*pair, rank=rank).tolist()
         for step in steps[:1] + steps[-1:]:
             rank = plan.world_size - 1
             where = {"step": step.number, "rank": rank}
             expected = [list(order.row(slot.epoch)[slot.position]) for slot in step.ranks[rank]]
-            offsets = plan.offsets(*pair, **where)
+            offsets = plan.units(*pair, **where).offsets
             assert (offsets.dtype, offsets.shape) == (np.int64, (len(expected) + 1,))
             batch = plan.batch(*pair, **where)
             assert expected == bins_of(batch, offsets)
             size = plan.phase(*pair, step=step.number).size
             counts = size[:-1] if isinstance(size, tuple) else (1,)
             nested = model.nest(expected, counts)
-            assert flat(nested, len(counts)) == leaves(plan.micro_batches(*pair, **where))
+            assert flat(nested, len(counts)) == leaves(micro_batches(plan.units(*pair, **where)))
             stretch = {"rank": rank, "start_step": step.number, "stop_step": step.number + 1}
-            assert [nested] == [leaves(b) for b in plan.bins(*pair, **stretch, nested=True)]
+            assert [nested] == [
+                leaves(nested_bins(b)) for b in plan.batches(*pair, **stretch, units=True)
+            ]
             valid = sum(not slot.padded for slot in step.ranks[rank])
-            assert valid == plan.num_valid(*pair, **where)
+            assert valid == plan.units(*pair, **where).num_valid
 
 
 @given(plans(bin_orders()))
@@ -122,8 +125,8 @@ def test_bins_go_on_from_a_cursor(plan: ip.Plan, data: st.DataObject) -> None:
     after = ip.Plan.from_json(plan.resume(cursor).to_json())
     assert plan.resume(cursor) == after
     for pair in sub_epochs_of(after):
-        assert plan.num_steps(*pair) == after.num_steps(*pair)
-        start = after.first_step(*pair)
+        assert plan.steps(*pair).stop == after.steps(*pair).stop
+        start = after.steps(*pair).start
         for rank in range(plan.world_size):
             left = plan.indices(*pair, rank=rank, start_step=start)
             assert left.tolist() == after.indices(*pair, rank=rank).tolist()
@@ -147,4 +150,4 @@ def test_a_changing_number_of_bins_has_no_stream(fields: dict[str, Any], user: s
     assert message == str(caught.value)
     phases = [ip.Phase(0, 2), ip.Phase((1, 0), 3)]
     plan = ip.Plan(ChangingBins(20), world_size=2, batch_size=phases, remainder="drop")
-    assert [plan.num_steps(epoch) for epoch in range(3)] == [10 // 4, 10 // 6, 10 // 6]
+    assert [plan.steps(epoch).stop for epoch in range(3)] == [10 // 4, 10 // 6, 10 // 6]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.support.micro import num_valid
 
 REMAINDERS = ["spread", "drop", "pad", "carry"]
 LAST_EPOCH = 2**32 - 1
@@ -70,19 +71,19 @@ def test_any_batch_is_located_where_it_was_read(plan: ip.Plan, data: st.DataObje
     last = LAST_EPOCH - (plan.remainder == "carry")  # whose steps read the epoch after, too
     epoch = data.draw(up_to(last), label="epoch")
     sub_epoch = data.draw(up_to(plan.sub_epochs - 1), label="sub_epoch")
-    step = data.draw(up_to(plan.num_steps(epoch, sub_epoch) - 1), label="step")
+    step = data.draw(up_to(plan.steps(epoch, sub_epoch).stop - 1), label="step")
     rank = data.draw(up_to(plan.world_size - 1), label="rank")
     here: dict[str, Any] = {"step": step, "rank": rank}
     batch = plan.batch(epoch, sub_epoch, **here)
-    num_valid = plan.num_valid(epoch, sub_epoch, **here)
-    found = plan.locate(batch[:num_valid], epoch)
-    after = plan.locate(batch[:num_valid], min(epoch + 1, LAST_EPOCH))  # where "carry" reads on
+    valid = num_valid(plan, epoch, sub_epoch, **here)
+    found = plan.locate(batch[:valid], epoch)
+    after = plan.locate(batch[:valid], min(epoch + 1, LAST_EPOCH))  # where "carry" reads on
     if plan.remainder != "carry":
         after = found
-    expected = [np.full(num_valid, part) for part in (epoch, sub_epoch, step, rank)]
-    for part, there, then in zip((*expected, np.arange(num_valid)), found, after, strict=True):
+    expected = [np.full(valid, part) for part in (epoch, sub_epoch, step, rank)]
+    for part, there, then in zip((*expected, np.arange(valid)), found, after, strict=True):
         assert np.all((part == there) | (part == then))
-    if num_valid:
+    if valid:
         index = int(batch[0])
         places = [plan.locate(index, e) for e in (epoch, min(epoch + 1, LAST_EPOCH))]
         assert (epoch, sub_epoch, step, rank, 0) in places
@@ -98,7 +99,7 @@ def test_any_batch_is_located_where_it_was_read(plan: ip.Plan, data: st.DataObje
 
     rest = plan.resume(plan.cursor(epoch, sub_epoch, step=step))
     assert np.array_equal(batch, rest.batch(epoch, sub_epoch, **here))
-    assert plan.num_steps(epoch, sub_epoch) == rest.num_steps(epoch, sub_epoch)
+    assert plan.steps(epoch, sub_epoch).stop == rest.steps(epoch, sub_epoch).stop
     account = rest.account(epoch, sub_epoch)
     left = plan.account(epoch, sub_epoch).num_units - account.num_finished
     assert left == account.num_read + account.num_dropped
@@ -110,7 +111,7 @@ def test_steps_and_ranks_follow_each_other(plan: ip.Plan, data: st.DataObject) -
     plan = plan.replace(order=ip.Sequential(plan.order.num_samples))
     epoch = data.draw(up_to(LAST_EPOCH - 1), label="epoch")
     sub_epoch = data.draw(up_to(plan.sub_epochs - 1), label="sub_epoch")
-    step = data.draw(up_to(plan.num_steps(epoch, sub_epoch) - 1), label="step")
+    step = data.draw(up_to(plan.steps(epoch, sub_epoch).stop - 1), label="step")
     start = plan.cursor(epoch, sub_epoch, step=step).position
     low = data.draw(up_to(plan.world_size - 1), label="rank")
     ranks = range(low, min(low + 3, plan.world_size))
@@ -119,12 +120,12 @@ def test_steps_and_ranks_follow_each_other(plan: ip.Plan, data: st.DataObject) -
         for rank in ranks
         for index in plan.batch(epoch, sub_epoch, step=step, rank=rank).tolist()
     ]
-    units = units[: sum(plan.num_valid(epoch, sub_epoch, step=step, rank=r) for r in ranks)]
+    units = units[: sum(num_valid(plan, epoch, sub_epoch, step=step, rank=r) for r in ranks)]
     n = plan.order.num_samples
     assert not units or [(units[0] + i) % n for i in range(len(units))] == units
     if low == 0 and units:
         assert units[0] == start
-    if ranks.stop == plan.world_size and units and step + 1 < plan.num_steps(epoch, sub_epoch):
+    if ranks.stop == plan.world_size and units and step + 1 < plan.steps(epoch, sub_epoch).stop:
         assert units[-1] + 1 == plan.cursor(epoch, sub_epoch, step=step + 1).position
 
 
@@ -139,7 +140,7 @@ def test_steps_too_large_to_read_are_counted_all_the_same(
     plan = ip.Plan(
         ip.Sequential(n), world_size=world_size, global_batch_size=size, remainder=remainder
     )
-    steps, ranks = range(plan.num_steps(0)), range(world_size)
+    steps, ranks = range(plan.steps(0).stop), range(world_size)
     by_rank = [plan.batch_sizes(0, rank=rank).tolist() for rank in ranks]
     account = plan.account(0)
     assert (account.min_batch_size, account.max_batch_size) == (
@@ -153,7 +154,7 @@ def test_steps_too_large_to_read_are_counted_all_the_same(
     for step in steps:
         sizes = [of_rank[step] for of_rank in by_rank]
         assert max(sizes) - min(sizes) <= 1
-        valid = [plan.num_valid(0, step=step, rank=rank) for rank in ranks]
+        valid = [num_valid(plan, 0, None, step=step, rank=rank) for rank in ranks]
         assert remainder == "pad" or valid == sizes
         assert sum(valid) == plan.step_size(0, step=step)
         start = plan.cursor(0, step=step).position
@@ -175,7 +176,7 @@ def test_a_step_may_span_many_epochs() -> None:
     assert place < half
     assert where.rank.tolist() == [0, 0, 0]
     assert where.slot.tolist() == [place, place + 1, place + 2]
-    assert plan.num_steps(1) == plan.num_steps(2**31) == 0
+    assert plan.steps(1).stop == plan.steps(2**31).stop == 0
     assert plan.account(2**31).num_read == 3
 
 
@@ -189,7 +190,7 @@ def test_nothing_of_the_size_of_the_dataset_is_allocated(n: int, remainder: str)
     plan.locate(plan.batch(0, 0, step=0, rank=0), 0)  # compiles
     tracemalloc.start()
     for epoch, sub_epoch in [(1, 0), (7, 999)]:
-        step = plan.num_steps(epoch, sub_epoch) - 1
+        step = plan.steps(epoch, sub_epoch).stop - 1
         batch = plan.batch(epoch, sub_epoch, step=step, rank=0)
         assert [len(batch)] == plan.batch_sizes(epoch, sub_epoch, rank=0, start_step=step).tolist()
         plan.locate(batch, epoch)

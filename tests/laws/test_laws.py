@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.support import model
+from tests.support.micro import micro_batches
 from tests.support.strategies import (
     EPOCHS,
     epochs_of,
@@ -55,18 +56,18 @@ def test_a_plan_is_the_order_after_the_model(plan: ip.Plan) -> None:
     walked = model.walk(model.run_of(plan), epochs_of(plan))
     assert sub_epochs_of(plan) == [(there.epoch, there.sub_epoch) for there in walked]
     for epoch, sub_epoch, first_step, _, steps in walked:
-        assert first_step == plan.first_step(epoch, sub_epoch)
-        assert first_step + len(steps) == plan.num_steps(epoch, sub_epoch)
+        assert first_step == plan.steps(epoch, sub_epoch).start
+        assert first_step + len(steps) == plan.steps(epoch, sub_epoch).stop
         drawn = [list(plan.batches(epoch, sub_epoch, rank=r)) for r in range(plan.world_size)]
         for i, step in enumerate(steps):
-            assert plan.phases[step.phase] == plan.phase(epoch, sub_epoch, step=step.number)
+            assert plan._phases[step.phase] == plan.phase(epoch, sub_epoch, step=step.number)
             num_valid = sum(not slot.padded for slot in step.slots)
             assert num_valid == plan.step_size(epoch, sub_epoch, step=step.number)
             for rank, slots in enumerate(step.ranks):
                 assert [index(slot) for slot in slots] == drawn[rank][i].tolist()
                 num_valid = sum(not slot.padded for slot in slots)
                 where = {"step": step.number, "rank": rank}
-                assert num_valid == plan.num_valid(epoch, sub_epoch, **where)
+                assert num_valid == plan.units(epoch, sub_epoch, **where).num_valid
 
 
 @given(st.sampled_from(["spread", "drop", "pad"]).flatmap(lambda r: plans(EVERYWHERE, r)))
@@ -89,7 +90,7 @@ def test_steps_and_ranks_tile_every_sub_epoch(plan: ip.Plan) -> None:
 def test_carry_loses_and_repeats_nothing_across_epochs(plan: ip.Plan) -> None:
     """The steps of all epochs read one endless stream of epochs, unit by unit."""
     n = plan.order.num_samples
-    begin = 0 if plan.resumed is None else plan.resumed.epoch * n + plan.resumed.position
+    begin = 0 if plan._resumed is None else plan._resumed.epoch * n + plan._resumed.position
     read = [i for pair in sub_epochs_of(plan) for i in read_by(plan, *pair)]
     assert [place % n for place in range(begin, begin + len(read))] == read
     assert begin + len(read) >= EPOCHS * n
@@ -118,7 +119,7 @@ def test_the_account_counts_every_unit_slot_and_step(plan: ip.Plan) -> None:
             by_rank = [plan.batch_sizes(*pair, rank=rank) for rank in range(plan.world_size)]
             per_rank += [int(each.sum()) for each in by_rank]
             sizes += np.concatenate(by_rank).tolist()
-            first, stop = plan.first_step(*pair), plan.num_steps(*pair)
+            first, stop = plan.steps(*pair).start, plan.steps(*pair).stop
             valid += sum(plan.step_size(*pair, step=step) for step in range(first, stop))
             assert stop - first == parts[pair[1]].num_steps
         assert sum(sizes) == valid + account.num_padded
@@ -134,14 +135,14 @@ def test_the_account_counts_every_unit_slot_and_step(plan: ip.Plan) -> None:
 def test_every_rank_has_the_same_steps_and_micro_batches(plan: ip.Plan) -> None:
     """All ranks have num_steps batches, cut into equal numbers of inner batches at every level."""
     for epoch, sub_epoch in sub_epochs_of(plan, 2)[:20]:
-        steps = range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+        steps = plan.steps(epoch, sub_epoch)
         for rank in range(plan.world_size):
             assert len(steps) == len(plan.batch_sizes(epoch, sub_epoch, rank=rank))
         for step in {*steps[:2], *steps[-1:]}:
             size = plan.phase(epoch, sub_epoch, step=step).size
             counts = size[:-1] if isinstance(size, tuple) else (1,)
             for rank, batch in enumerate(batches_of(plan, epoch, sub_epoch, step)):
-                cut = plan.micro_batches(epoch, sub_epoch, step=step, rank=rank)
+                cut = micro_batches(plan.units(epoch, sub_epoch, step=step, rank=rank))
                 assert model.nest(batch.tolist(), counts) == _tolist(cut)
                 sizes = [len(leaf) for leaf in _leaves(cut)]
                 assert math.prod(counts) == len(sizes)
@@ -157,7 +158,7 @@ def test_sizes_of_steps_and_ranks_stay_within_one(plan: ip.Plan) -> None:
     the same of each full step. Slots count, padded or not.
     """
     stream = np.zeros(plan.world_size, np.int64)
-    even = all(phase.num_units % plan.world_size == 0 for phase in plan.phases)
+    even = all(phase.num_units % plan.world_size == 0 for phase in plan._phases)
     fixed = plan.global_batch_size is None or even
     for epoch in range(EPOCHS):
         total = np.zeros(plan.world_size, np.int64)
@@ -186,7 +187,7 @@ def test_only_the_last_steps_of_a_sub_epoch_are_not_full(plan: ip.Plan) -> None:
         sizes = sum(
             (plan.batch_sizes(*pair, rank=rank) for rank in range(plan.world_size)), start=0
         )
-        steps = range(plan.first_step(*pair), plan.num_steps(*pair))
+        steps = plan.steps(*pair)
         phases = [plan.phase(*pair, step=step) for step in steps]
         full = [phase.num_units * ranks for phase in phases]
         if plan.remainder != "spread":
@@ -201,8 +202,8 @@ def test_only_the_last_steps_of_a_sub_epoch_are_not_full(plan: ip.Plan) -> None:
 @given(fresh_plans(remainder="carry"))
 def test_carry_without_a_schedule_has_even_sub_epochs(plan: ip.Plan) -> None:
     """Without a schedule, sub-epochs under "carry" differ by at most one step."""
-    plan = plan.replace(batch_size=plan.phases[0].size)
-    assert range_of([plan.num_steps(*pair) for pair in sub_epochs_of(plan)]) <= 1
+    plan = plan.replace(batch_size=plan._phases[0].size)
+    assert range_of([plan.steps(*pair).stop for pair in sub_epochs_of(plan)]) <= 1
 
 
 @given(fresh_plans(), st.integers(1, 70), st.data())
@@ -239,12 +240,12 @@ def test_blocks_stay_within_their_window(order: ip.BlockShuffle, epoch: int) -> 
 def test_micro_batches_of_an_example() -> None:
     """An example to read: (2, 2, 3) is two batches of two of three; fewer units are cut evenly."""
     full = ip.Plan(ip.Sequential(24), world_size=2, batch_size=(2, 2, 3))
-    assert _tolist(full.micro_batches(0, step=0, rank=1)) == [
+    assert _tolist(micro_batches(full.units(0, step=0, rank=1))) == [
         [[12, 13, 14], [15, 16, 17]],
         [[18, 19, 20], [21, 22, 23]],
     ]
     less = ip.Plan(ip.Sequential(11), world_size=2, batch_size=(2, 2, 3))
-    assert _tolist(less.micro_batches(0, step=0, rank=0)) == [[[0, 1], [2]], [[3, 4], [5]]]
+    assert _tolist(micro_batches(less.units(0, step=0, rank=0))) == [[[0, 1], [2]], [[3, 4], [5]]]
 
 
 def _tolist(nested: Any) -> Any:

@@ -317,8 +317,9 @@ def test_a_batch_reads_its_windows(remainder: str, data: st.DataObject) -> None:
     where: Any = {**pass_, "step": step, "rank": rank}
     expected = [units[p] for p in places.batch(**where).tolist()]
     assert expected == batch_of(plan, **where)
-    (drawn,) = plan.bins(**pass_, rank=rank, start_step=step, stop_step=step + 1, spans=True)
-    assert expected == [[tuple(row) for row in unit.tolist()] for unit in drawn]
+    stretch = {"start_step": step, "stop_step": step + 1}
+    (drawn,) = plan.batches(**pass_, rank=rank, **stretch, units=True)
+    assert expected == [[tuple(row) for row in unit.tolist()] for unit in drawn.bins]
 
 
 @pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
@@ -333,9 +334,9 @@ def test_what_a_step_holds(remainder: str, quadratic: int | None) -> None:
         plan = plan.replace(balance=balance)
     stream = fields.units(0) + fields.units(1)
     read = 0
-    for step in range(plan.num_steps(0)):
+    for step in range(plan.steps(0).stop):
         batches = [batch_of(plan, epoch=0, step=step, rank=rank) for rank in range(3)]
-        sizes = [plan.num_valid(0, step=step, rank=rank) for rank in range(3)]
+        sizes = [plan.units(0, step=step, rank=rank).num_valid for rank in range(3)]
         valid = [unit for batch, n in zip(batches, sizes, strict=True) for unit in batch[:n]]
         size = plan.step_size(0, step=step)
         assert sorted(stream[read : read + size]) == sorted(valid)
@@ -353,14 +354,14 @@ def test_a_resume_loses_no_target(
 ) -> None:
     """Two epochs, cut in the first: each window of each is read once, whatever the worlds."""
     plan = ip.Plan(order, world_size=world, batch_size=3, remainder=remainder)
-    cut = plan.cursor(0, step=data.draw(st.integers(0, plan.num_steps(0))))
+    cut = plan.cursor(0, step=data.draw(st.integers(0, plan.steps(0).stop)))
     rest = plan.replace(world_size=other, batch_size=2).resume(cut)
-    parts = [(plan, 0, cut.step if cut.epoch == 0 else plan.num_steps(0))]
-    parts += [(rest, epoch, rest.num_steps(epoch)) for epoch in range(cut.epoch, 3)]
+    parts = [(plan, 0, cut.step if cut.epoch == 0 else plan.steps(0).stop)]
+    parts += [(rest, epoch, rest.steps(epoch).stop) for epoch in range(cut.epoch, 3)]
     read = [
         unit
         for plan, epoch, stop in parts
-        for step in range(plan.first_step(epoch), stop)
+        for step in range(plan.steps(epoch).start, stop)
         for rank in range(plan.world_size or 1)
         for unit in batch_of(plan, epoch=epoch, step=step, rank=rank)
     ]
@@ -371,8 +372,8 @@ def test_a_resume_loses_no_target(
 
 def batch_of(plan: ip.Plan, **where: Any) -> list[list[Piece]]:
     """Return what each unit of a batch reads."""
-    rows = np.column_stack([plan.batch(**where), plan.spans(**where)]).tolist()
-    offsets = plan.offsets(**where).tolist()
+    rows = np.column_stack([plan.batch(**where), plan.units(**where).spans]).tolist()
+    offsets = plan.units(**where).offsets.tolist()
     return [[tuple(row) for row in rows[a:b]] for a, b in pairwise(offsets)]
 
 

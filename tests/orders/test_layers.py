@@ -177,7 +177,7 @@ def test_copies_fall_into_one_step_on_different_ranks(world: int) -> None:
     """With the global batch as span, the copies of a sample meet in a step, on three ranks."""
     order = ip.Repeat(ip.Epochs(ip.Shuffle(96, seed=1), 32), 3, span=4 * 3 * 8)
     plan = ip.Plan(order, world_size=world, batch_size=96 // world)
-    for step in range(plan.num_steps(0)):
+    for step in range(plan.steps(0).stop):
         read = {rank: plan.batch(0, step=step, rank=rank).tolist() for rank in range(world)}
         counts = Counter(sample for batch in read.values() for sample in batch)
         assert {3} == set(counts.values())

@@ -58,10 +58,10 @@ def test_every_read_of_a_plan_is_found(plan: ip.Plan) -> None:
         for sub_epoch in range(plan.sub_epochs):
             if (epoch, sub_epoch) < (plan.start.epoch, plan.start.sub_epoch):
                 continue
-            for step in range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)):
+            for step in plan.steps(epoch, sub_epoch):
                 for rank in range(plan.world_size):
                     where = {"step": step, "rank": rank}
-                    valid = plan.num_valid(epoch, sub_epoch, **where)
+                    valid = plan.units(epoch, sub_epoch, **where).num_valid
                     batch = plan.batch(epoch, sub_epoch, **where).tolist()
                     for slot, sample in enumerate(batch[:valid]):
                         place = (epoch, sub_epoch, step, rank, slot)
@@ -106,7 +106,9 @@ def test_an_order_that_may_go_on_otherwise() -> None:
     """A cursor asks the order whether a run may go on with it."""
     plan = ip.Plan(Later(20), world_size=1, batch_size=2)
     cursor = plan.cursor(1, step=3)
-    assert 3 == ip.Plan(Later(20, since=2), world_size=1, batch_size=2).resume(cursor).first_step(1)
+    assert (
+        3 == ip.Plan(Later(20, since=2), world_size=1, batch_size=2).resume(cursor).steps(1).start
+    )
     for order in (Later(20, since=1), Later(21, since=2), ip.Sequential(20)):
         with pytest.raises(ip.IndexPlanError, match="a cursor must belong to the plan's order"):
             ip.Plan(order, world_size=1, batch_size=2).resume(cursor)

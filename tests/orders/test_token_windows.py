@@ -158,14 +158,14 @@ def test_a_resume_loses_no_target(
 ) -> None:
     """Three epochs, cut in the second: each target of each is read once, whatever the worlds."""
     plan = ip.Plan(order, world_size=world, batch_size=3, remainder=remainder)
-    cut = plan.cursor(1, step=data.draw(st.integers(plan.first_step(1), plan.num_steps(1))))
+    cut = plan.cursor(1, step=data.draw(st.integers(plan.steps(1).start, plan.steps(1).stop)))
     rest = plan.replace(world_size=other, batch_size=2).resume(cut)
-    parts = [(plan, 0, plan.num_steps(0)), (plan, 1, cut.step if cut.epoch == 1 else None)]
+    parts = [(plan, 0, plan.steps(0).stop), (plan, 1, cut.step if cut.epoch == 1 else None)]
     parts += [(rest, epoch, None) for epoch in range(cut.epoch, 4)]
     read = [
         plan.batch(epoch, step=step, rank=rank)
         for plan, epoch, stop in parts
-        for step in range(plan.first_step(epoch), plan.num_steps(epoch) if stop is None else stop)
+        for step in range(plan.steps(epoch).start, plan.steps(epoch).stop if stop is None else stop)
         for rank in range(plan.world_size or 1)
     ]
     starts = np.concatenate(read)

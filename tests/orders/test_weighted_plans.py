@@ -52,7 +52,7 @@ def reads_of(plan: ip.Plan, epoch: int, stop: ip.Cursor | None = None) -> Counte
     """Return what the ranks read of an epoch, up to a cursor."""
     read: Counter[int] = Counter()
     for sub_epoch in range(plan.start.sub_epoch, plan.sub_epochs):
-        for step in range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)):
+        for step in plan.steps(epoch, sub_epoch):
             if stop is not None and (sub_epoch, step) >= (stop.sub_epoch, stop.step):
                 return read
             for rank in range(plan.world_size):
@@ -90,7 +90,7 @@ def test_weights_that_change_on_the_way(epoch: int, step: int) -> None:
                 changed.resume(cursor)
             continue
         rest = changed.resume(cursor)
-        assert rest.first_step(epoch) == step
+        assert rest.steps(epoch).start == step
         alone = ip.Weighted(THIRD, **FIELDS)
         assert alone.take(since, 0, 30).tolist() == rest.order.take(since, 0, 30).tolist()
         if since:
@@ -176,7 +176,7 @@ def test_inside_epochs_a_run_goes_on() -> None:
     for since, accepted in ((1, False), (2, True)):
         changed = plan.replace(order=ip.Epochs(order.updated(since, SECOND), 50))
         if accepted:
-            assert changed.resume(cursor).first_step(1) == 1
+            assert changed.resume(cursor).steps(1).start == 1
         else:
             with pytest.raises(ip.IndexPlanError, match="a cursor must belong to the plan's order"):
                 changed.resume(cursor)
@@ -212,7 +212,7 @@ def test_weights_in_a_plan_directory(tmp_path: Path) -> None:
     assert order.take(1, 0, 30).tolist() == loaded.order.take(1, 0, 30).tolist()
     assert 2 == len(list((tmp_path / "a.plan" / "columns").iterdir()))
     cursor = loaded.cursor(0, step=2)
-    assert loaded.replace(order=order.updated(2, THIRD)).resume(cursor).first_step(0) == 2
+    assert loaded.replace(order=order.updated(2, THIRD)).resume(cursor).steps(0).start == 2
 
 
 def test_equal_orders_share_one_table() -> None:

@@ -20,6 +20,7 @@ from indexplan.plan import balance as module
 from tests.golden.make_golden_balance import numbers
 from tests.support import balance_oracle, model
 from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.micro import micro_batches, nested_bins
 from tests.support.strategies import (
     balanced_plans,
     epochs_of,
@@ -36,7 +37,7 @@ ORDERS = st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS), nums_samples
 def without(plan: ip.Plan) -> ip.Plan:
     """Return the plan without its balance."""
     changed = plan.replace(balance=None)
-    return changed if plan.resumed is None else changed.resume(plan.start)
+    return changed if plan._resumed is None else changed.resume(plan.start)
 
 
 def units_of(order: ip.Order, epoch: int) -> list[list[int]]:
@@ -63,8 +64,9 @@ def test_every_batch_is_what_plain_integers_say(plan: ip.Plan) -> None:
     lengths, epochs = plan.balance.lengths.array.tolist(), {}
     for epoch, sub_epoch, first, _, steps in model.walk(model.run_of(plan), epochs_of(plan)):
         ranks = range(plan.world_size)
-        bulk = [list(plan.bins(epoch, sub_epoch, rank=rank)) for rank in ranks]
-        parts = [list(plan.bins(epoch, sub_epoch, rank=rank, nested=True)) for rank in ranks]
+        drawn = [list(plan.batches(epoch, sub_epoch, rank=rank, units=True)) for rank in ranks]
+        bulk = [[batch.bins for batch in each] for each in drawn]
+        parts = [[nested_bins(batch) for batch in each] for each in drawn]
         streams = [list(plan.batches(epoch, sub_epoch, rank=rank)) for rank in ranks]
         for step in steps:
             units = []
@@ -77,18 +79,18 @@ def test_every_batch_is_what_plain_integers_say(plan: ip.Plan) -> None:
                 for place, slot in enumerate(step.slots)
                 if not slot.padded
             }
-            counts = plan.phases[step.phase].inner_counts
+            counts = plan._phases[step.phase].inner_counts
             held = balance_oracle.balanced(step, counts, cost_of)
             for rank in ranks:
                 batch = [units[place] for place in held[rank]]
                 where = {"step": step.number, "rank": rank}
                 assert flat(batch) == plan.batch(epoch, sub_epoch, **where).tolist()
-                ends = plan.offsets(epoch, sub_epoch, **where).tolist()
+                ends = plan.units(epoch, sub_epoch, **where).offsets.tolist()
                 assert np.cumsum([0, *map(len, batch)]).tolist() == ends
                 inner = model.nest(batch, counts or (1,))
                 assert inner == nested(parts[rank][step.number - first])
                 if not plan.order.deals_bins:
-                    found = nested(plan.micro_batches(epoch, sub_epoch, **where))
+                    found = nested(micro_batches(plan.units(epoch, sub_epoch, **where)))
                     assert found == nested(flattened(inner, len(counts or (1,))))
                 assert batch == nested(bulk[rank][step.number - first])
                 assert flat(batch) == streams[rank][step.number - first].tolist()
@@ -110,7 +112,7 @@ def test_steps_counts_and_cursors_are_those_without_balance(
     other = without(plan)
     for pair in sub_epochs_of(plan):
         assert other.account(*pair) == plan.account(*pair)
-        assert other.num_steps(*pair) == plan.num_steps(*pair)
+        assert other.steps(*pair).stop == plan.steps(*pair).stop
         for rank in range(plan.world_size):
             expected, sizes = (each.batch_sizes(*pair, rank=rank) for each in (other, plan))
             assert expected.tolist() == sizes.tolist()
@@ -125,7 +127,9 @@ def test_steps_counts_and_cursors_are_those_without_balance(
         assert sets[0] == sets[1]
         assert other.cursor(epoch, sub_epoch, step=step) == plan.cursor(epoch, sub_epoch, step=step)
         rank = data.draw(st.integers(0, plan.world_size - 1))
-        valid = [each.num_valid(epoch, sub_epoch, step=step, rank=rank) for each in (other, plan)]
+        valid = [
+            each.units(epoch, sub_epoch, step=step, rank=rank).num_valid for each in (other, plan)
+        ]
         assert valid[0] == valid[1]
 
 
@@ -142,9 +146,9 @@ def test_locate_is_the_inverse_of_batch(plan: ip.Plan) -> None:
             assert found == tuple(part[sample] for part in where)
             place = {"step": found.step, "rank": found.rank}
             batch = plan.batch(found.epoch, found.sub_epoch, **place)
-            ends = plan.offsets(found.epoch, found.sub_epoch, **place)
+            ends = plan.units(found.epoch, found.sub_epoch, **place).offsets
             assert sample in batch[ends[found.slot] : ends[found.slot + 1]].tolist()
-            assert found.slot < plan.num_valid(found.epoch, found.sub_epoch, **place)
+            assert found.slot < plan.units(found.epoch, found.sub_epoch, **place).num_valid
 
 
 @settings(max_examples=25)
@@ -154,10 +158,10 @@ def test_all_reads_of_repeated_samples_are_found(plan: ip.Plan) -> None:
     for epoch in range(epochs_of(plan)):
         shown: dict[int, list[tuple[int, ...]]] = {}
         for sub_epoch in range(plan.sub_epochs):
-            if plan.resumed is not None and (epoch, sub_epoch) < plan.resumed[:2]:
+            if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
                 continue
             for rank in range(plan.world_size):
-                first = plan.first_step(epoch, sub_epoch)
+                first = plan.steps(epoch, sub_epoch).start
                 for step, batch in enumerate(plan.batches(epoch, sub_epoch, rank=rank), first):
                     for slot, sample in enumerate(batch.tolist()):
                         read = (epoch, sub_epoch, step, rank, slot)
@@ -172,7 +176,7 @@ def test_all_reads_of_repeated_samples_are_found(plan: ip.Plan) -> None:
 def test_any_stretch_of_steps_is_their_batches(plan: ip.Plan, data: st.DataObject) -> None:
     """What `indices` returns of some steps is their batches, one after another."""
     epoch, sub_epoch = data.draw(st.sampled_from(sub_epochs_of(plan)))
-    steps = st.integers(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+    steps = st.integers(plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop)
     start, stop = sorted([data.draw(steps), data.draw(steps)])
     rank = data.draw(st.integers(0, plan.world_size - 1))
     batches = [plan.batch(epoch, sub_epoch, step=step, rank=rank) for step in range(start, stop)]
@@ -218,7 +222,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
     steps = [
         [plan.batch(0, part, step=step, rank=rank).tolist() for rank in range(plan.world_size)]
         for part in range(plan.sub_epochs)
-        for step in range(plan.num_steps(0, part))
+        for step in range(plan.steps(0, part).stop)
     ]
     assert case["num_steps"] == len(steps)
     assert [case["first_step"], case["last_step"]] == [steps[0], steps[-1]]
@@ -230,7 +234,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
 def test_a_plan_is_itself_again_from_json_and_pickles(plan: ip.Plan) -> None:
     """JSON has the lengths by their sha256; another balance is another plan."""
     plan = plan.replace(remainder=plan.remainder)  # not resumed
-    again = ip.Plan.from_json(plan.to_json(), columns=plan.columns.values())
+    again = ip.Plan.from_json(plan.to_json(), columns=plan._columns.values())
     for each in (again, pickle.loads(pickle.dumps(plan))):  # noqa: S301 (our own)
         assert (plan, plan.fingerprint) == (each, each.fingerprint)
         assert hash(plan) == hash(each)
@@ -362,10 +366,13 @@ def test_work_is_more_even_on_average(size: Any) -> None:
         work = np.array(
             [
                 [
-                    [lengths[part].sum() for part in each.micro_batches(0, step=step, rank=rank)]
+                    [
+                        lengths[part].sum()
+                        for part in micro_batches(each.units(0, step=step, rank=rank))
+                    ]
                     for rank in range(8)
                 ]
-                for step in range(each.num_steps(0))
+                for step in range(each.steps(0).stop)
             ]
         )  # steps, ranks, inner batches
         slowest = work.max(axis=1).sum(axis=1)

@@ -25,13 +25,13 @@ def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
         np.concatenate(
             [
                 plan.batch(epoch, part, step=step, rank=rank)[
-                    : plan.num_valid(epoch, part, step=step, rank=rank)
+                    : plan.units(epoch, part, step=step, rank=rank).num_valid
                 ]
                 for rank in range(plan.world_size or 0)
             ]
         )
         for part in range(first, plan.sub_epochs)
-        for step in range(plan.first_step(epoch, part), plan.num_steps(epoch, part))
+        for step in plan.steps(epoch, part)
     ]
     assert (epoch, len(batches), len(batches)) == (
         *(found.epoch, found.num_steps, found.num_looked_at),
@@ -42,7 +42,7 @@ def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
         groups = plan.order.group_of(read)
         assert np.bincount(groups, minlength=2).tolist() == counts.tolist()
         assert len(read) == pytest.approx(aimed.sum())
-    if batches and plan.remainder == "spread" and plan.resumed is None:
+    if batches and plan.remainder == "spread" and plan._resumed is None:
         low = sum(aims(plan.order, epoch))
         assert [low, found.counts[-1].sum() - low] == pytest.approx(found.aimed[-1].tolist())
     assert str(found).count("\n") == 3

@@ -44,17 +44,17 @@ def test_a_plan_gives_its_known_answers(name: str) -> None:
     assert expected["fingerprint"] == plan.fingerprint
     for answers in expected["sub_epochs"]:
         pair = answers["epoch"], answers["sub_epoch"]
-        assert answers["first_step"] == plan.first_step(*pair)
-        assert answers["num_steps"] == plan.num_steps(*pair)
+        assert answers["first_step"] == plan.steps(*pair).start
+        assert answers["num_steps"] == plan.steps(*pair).stop
         steps = range(answers["first_step"], answers["num_steps"])
-        phases = [plan.phases.index(plan.phase(*pair, step=step)) for step in steps]
+        phases = [plan._phases.index(plan.phase(*pair, step=step)) for step in steps]
         assert answers["phases"] == phases
         large = isinstance(answers["batches"], int)
         stops = range(answers["first_step"], answers["num_steps"] + 1)[:: 9 if large else 1]
         cursors = [plan.cursor(*pair, step=step) for step in stops]
         assert answers["cursors"] == [[c.epoch, c.sub_epoch, c.step, c.position] for c in cursors]
         ranks = range(plan.world_size or 0)
-        valid = [[plan.num_valid(*pair, step=s, rank=rank) for rank in ranks] for s in steps]
+        valid = [[plan.units(*pair, step=s, rank=rank).num_valid for rank in ranks] for s in steps]
         batches = [[plan.batch(*pair, step=s, rank=rank) for rank in ranks] for s in steps]
         if large:
             assert answers["num_valid"] == zlib.crc32(json.dumps(valid).encode())

@@ -31,7 +31,7 @@ def sharded(draw: st.DrawFn) -> tuple[ip.Plan, int]:
     plan = ip.Plan(order, global_batch_size=step, sub_epochs=sub_epochs, **fields)
     if draw(st.booleans()):
         before = plan.replace(global_batch_size=draw(st.sampled_from([step, nodes * ranks, 7])))
-        stop = draw(st.integers(0, before.num_steps(0, 0)))
+        stop = draw(st.integers(0, before.steps(0, 0).stop))
         plan = plan.resume(before.cursor(0, 0, step=stop))
     return plan, ranks
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.plan import draw as dealing
+from tests.support.micro import micro_batches
 from tests.support.strategies import EPOCHS, epochs_of, plans, steps_of, sub_epochs_of
 
 
@@ -27,7 +28,7 @@ def test_a_batch_is_the_same_however_it_is_asked_for(plan: ip.Plan, data: st.Dat
     rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
     for pair in sub_epochs_of(plan):
         batches = list(plan.batches(*pair, rank=rank))
-        steps = range(plan.first_step(*pair), plan.num_steps(*pair))
+        steps = plan.steps(*pair)
         assert [plan.batch(*pair, step=step, rank=rank).tolist() for step in steps] == [
             batch.tolist() for batch in batches
         ]
@@ -91,7 +92,7 @@ def test_start_step_and_stop_step_cut_what_lies_between(plan: ip.Plan, data: st.
     """`indices`, `batches` and `batch_sizes` of [start_step, stop_step) are slices of the whole."""
     pair = data.draw(st.sampled_from(sub_epochs_of(plan, EPOCHS + 2)), label="sub-epoch")
     rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
-    first, last = plan.first_step(*pair), plan.num_steps(*pair)
+    first, last = plan.steps(*pair).start, plan.steps(*pair).stop
     start, stop = sorted(data.draw(st.tuples(*[st.integers(first, last)] * 2), label="steps"))
     cut: dict[str, Any] = {"rank": rank, "start_step": start, "stop_step": stop}
     batches = [batch.tolist() for batch in plan.batches(*pair, rank=rank)]
@@ -111,7 +112,7 @@ def test_valid_units_are_the_first_of_a_batch_and_sum_up_to_the_step(
         return
     *pair, step = drawn
     ranks = range(plan.world_size)
-    valid = [plan.num_valid(*pair, step=step, rank=rank) for rank in ranks]
+    valid = [plan.units(*pair, step=step, rank=rank).num_valid for rank in ranks]
     assert sum(valid) == plan.step_size(*pair, step=step)
     for rank, num_valid in zip(ranks, valid, strict=True):
         batch = plan.batch(*pair, step=step, rank=rank)
@@ -138,7 +139,7 @@ def test_locate_inverts_batch(plan: ip.Plan, data: st.DataObject) -> None:
                 index_at[place] = index
     ranks = range(plan.world_size)
     batches = [plan.batch(*pair, step=step, rank=rank).tolist() for rank in ranks]
-    valid = [plan.num_valid(*pair, step=step, rank=rank) for rank in ranks]
+    valid = [plan.units(*pair, step=step, rank=rank).num_valid for rank in ranks]
     assert index_at == {
         (*drawn, rank, slot): batches[rank][slot] for rank in ranks for slot in range(valid[rank])
     }
@@ -159,10 +160,10 @@ def test_locate_answers_minus_one_exactly_for_the_dropped_and_the_finished(plan:
         assert len(set(zip(*(part[where.step >= 0].tolist() for part in where), strict=True))) == (
             account.num_read
         )
-        if plan.resumed is not None:  # finished are the positions before the cursor, and only they
+        if plan._resumed is not None:  # finished are the positions before the cursor, and only they
             positions = plan.order.locate(epoch, np.arange(n))
-            begin = plan.resumed.position if epoch == plan.resumed.epoch else 0
-            finished = positions < (n if epoch < plan.resumed.epoch else begin)
+            begin = plan._resumed.position if epoch == plan._resumed.epoch else 0
+            finished = positions < (n if epoch < plan._resumed.epoch else begin)
             assert account.num_finished == np.count_nonzero(finished)
             assert np.all(where.step[finished] == -1)
 
@@ -192,7 +193,7 @@ def test_an_open_world_size_answers_what_does_not_depend_on_it(
     plan = open_plan.replace(world_size=plan.world_size)
     assert plan.fingerprint != open_plan.fingerprint
     for pair in sub_epochs_of(plan):
-        assert plan.num_steps(*pair) == open_plan.num_steps(*pair)
+        assert plan.steps(*pair).stop == open_plan.steps(*pair).stop
     drawn = draw_step(data, plan)
     if drawn is not None:
         *pair, step = drawn
@@ -216,15 +217,15 @@ def test_arrays_are_the_callers_own(remainder: str) -> None:
         plan = ip.Plan(order, world_size=3, batch_size=(2, 3), remainder=remainder)
 
         def answers(plan: ip.Plan = plan) -> list[np.ndarray]:
-            last = plan.num_steps(epoch=0) - 1
+            last = plan.steps(epoch=0).stop - 1
             samples = np.arange(50)
             return [
                 *(plan.batch(epoch=0, step=step, rank=1) for step in (0, 0, last)),
                 *plan.batches(epoch=0, rank=1),
-                *plan.micro_batches(epoch=0, step=last, rank=0),
+                *micro_batches(plan.units(epoch=0, step=last, rank=0)),
                 plan.indices(epoch=0, rank=1),
                 plan.batch_sizes(epoch=0, rank=1),
-                plan.offsets(epoch=0, step=last, rank=1),
+                plan.units(epoch=0, step=last, rank=1).offsets,
                 *plan.locate(samples, epoch=0),
                 samples,
                 plan.order.take(0, 0, 50),
@@ -259,12 +260,12 @@ def test_a_batch_that_no_memory_holds_is_refused(
     plan = ip.Plan(order, world_size=1, batch_size=size, remainder=remainder)  # type: ignore[arg-type]
     listed: list[Callable[[], Any]] = [
         lambda: plan.batch(0, step=0, rank=0),
-        lambda: plan.micro_batches(0, step=0, rank=0),
-        lambda: plan.offsets(0, step=0, rank=0),
+        lambda: micro_batches(plan.units(0, step=0, rank=0)),
+        lambda: plan.units(0, step=0, rank=0).offsets,
         lambda: plan.indices(0, rank=0),
         lambda: plan.indices(0, rank=0, num_threads=2),
         lambda: next(plan.batches(0, rank=0)),
-        lambda: next(plan.bins(0, rank=0)),
+        lambda: next(plan.batches(0, rank=0, units=True)),
     ]
     for ask in listed:
         with pytest.raises(ip.IndexPlanError, match="a step that is listed must be at most"):

@@ -49,7 +49,7 @@ def test_reads_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> N
     """Of any order, shards, ranks and steps; however few samples are drawn at a time."""
     sizes = data.draw(shards_of(plan.order.num_samples))
     where = data.draw(st.sampled_from(sub_epochs_of(plan)))
-    low, high = plan.first_step(*where), plan.num_steps(*where)
+    low, high = plan.steps(*where).start, plan.steps(*where).stop
     start = data.draw(st.integers(low, high))
     stop = data.draw(st.integers(start, high))
     world = plan.world_size or 0
@@ -95,7 +95,7 @@ def test_one_look_after_another() -> None:
     order = ip.ShardShuffle([7] * 60, lanes=6, stripe=24, seed=3)
     plan = ip.Plan(order, world_size=6, batch_size=2)
     ranks, step, seen = range(2, 4), 0, []
-    while step < plan.num_steps(0):
+    while step < plan.steps(0).stop:
         found = ip.reads(plan, None, 0, ranks=ranks, start_step=step, most=5)
         assert step < found.stop_step
         assert (found.first_steps >= step).all()

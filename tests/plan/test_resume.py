@@ -41,15 +41,15 @@ def batches_from(plan: ip.Plan, epochs: int = EPOCHS) -> dict[tuple[int, int, in
         (*pair, step, rank): batch.tolist()
         for pair in sub_epochs_of(plan, epochs)
         for rank in range(plan.world_size)
-        for step, batch in enumerate(plan.batches(*pair, rank=rank), plan.first_step(*pair))
+        for step, batch in enumerate(plan.batches(*pair, rank=rank), plan.steps(*pair).start)
     }
 
 
 def stream_place(plan: ip.Plan) -> int:
     """Return the first stream place that a plan has left to read."""
-    if plan.resumed is None:
+    if plan._resumed is None:
         return 0
-    return plan.resumed.epoch * plan.order.num_samples + plan.resumed.position
+    return plan._resumed.epoch * plan.order.num_samples + plan._resumed.position
 
 
 def valid_units(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
@@ -57,7 +57,7 @@ def valid_units(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Iterator[tu
     for *pair, step in steps:
         for rank in range(plan.world_size):
             batch = plan.batch(*pair, step=step, rank=rank).tolist()
-            for index in batch[: plan.num_valid(*pair, step=step, rank=rank)]:
+            for index in batch[: plan.units(*pair, step=step, rank=rank).num_valid]:
                 yield pair[0], index
 
 
@@ -65,7 +65,7 @@ def valid_units(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Iterator[tu
 def test_a_cursor_is_in_normal_form(plan: ip.Plan, data: st.DataObject) -> None:
     """A cursor names the next step's first unit, wherever that is, as the model does."""
     pair = data.draw(st.sampled_from(sub_epochs_of(plan, EPOCHS + 1)), label="sub-epoch")
-    steps = st.integers(plan.first_step(*pair), plan.num_steps(*pair))
+    steps = st.integers(plan.steps(*pair).start, plan.steps(*pair).stop)
     step = data.draw(steps, label="step")
     cursor = plan.cursor(*pair, step=step)
     expected = model.cursor(model.run_of(plan), *pair, step)
@@ -86,8 +86,8 @@ def test_an_unchanged_plan_goes_on_as_if_never_stopped(plan: ip.Plan, data: st.D
     expected = {key: b for key, b in batches_from(plan, epochs).items() if key[:3] >= here}
     assert expected == batches_from(after, epochs)
     for pair in sub_epochs_of(after):
-        assert plan.num_steps(*pair) == after.num_steps(*pair)
-        for step in range(after.first_step(*pair), after.num_steps(*pair)):
+        assert plan.steps(*pair).stop == after.steps(*pair).stop
+        for step in after.steps(*pair):
             assert plan.phase(*pair, step=step) == after.phase(*pair, step=step)
             assert plan.step_size(*pair, step=step) == after.step_size(*pair, step=step)
 
@@ -136,7 +136,7 @@ def test_a_run_cut_anywhere_reads_everything_once_under_any_topologies(
 def test_replace_forgets_the_resume(plan: ip.Plan, world_size: int) -> None:
     """A changed partition starts over, until it is resumed itself."""
     changed = plan.replace(world_size=world_size)
-    assert changed.resumed is None
+    assert changed._resumed is None
     assert plan.replace() == plan
     assert changed.replace(world_size=plan.world_size).to_dict() == {
         **plan.to_dict(),
@@ -163,8 +163,8 @@ plan = ip.Plan(
     ip.Shuffle(100, seed=7), world_size=int(world_size), global_batch_size=8, sub_epochs=3,
     remainder="carry",
 ).resume(ip.Cursor.from_json(cursor))
-sub_epoch = (plan.resumed.epoch, plan.resumed.sub_epoch)
-steps = {"start_step": plan.resumed.step, "stop_step": int(stop_step)}
+sub_epoch = (plan._resumed.epoch, plan._resumed.sub_epoch)
+steps = {"start_step": plan._resumed.step, "stop_step": int(stop_step)}
 read = [plan.indices(*sub_epoch, rank=rank, **steps).tolist() for rank in range(plan.world_size)]
 cursor = plan.cursor(*sub_epoch, step=int(stop_step))
 print(json.dumps({"read": read, "cursor": cursor.to_json()}))
@@ -182,7 +182,7 @@ def test_a_fresh_process_goes_on_from_the_spec_and_the_saved_cursor() -> None:
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     cursor, read = plan.cursor(1, 1, step=0).to_json(), []
-    for world_size, stop_step in [(3, 2), (1, 3), (5, plan.num_steps(1, 1))]:
+    for world_size, stop_step in [(3, 2), (1, 3), (5, plan.steps(1, 1).stop)]:
         command = [sys.executable, "-c", GO_ON, str(world_size), cursor, str(stop_step)]
         said = json.loads(subprocess.run(command, env=env, check=True, capture_output=True).stdout)
         cursor = said["cursor"]

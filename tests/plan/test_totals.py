@@ -27,8 +27,8 @@ def valid_samples(plan: ip.Plan, *pair: int, step: int) -> list[int]:
     found: list[int] = []
     for rank in range(plan.world_size or 1):
         where = {"step": step, "rank": rank}
-        batch, offsets = plan.batch(*pair, **where), plan.offsets(*pair, **where)
-        found += batch[: offsets[plan.num_valid(*pair, **where)]].tolist()
+        batch, offsets = plan.batch(*pair, **where), plan.units(*pair, **where).offsets
+        found += batch[: offsets[plan.units(*pair, **where).num_valid]].tolist()
     return found
 
 
@@ -55,7 +55,7 @@ def test_totals_need_no_world_size() -> None:
     for world_size in (None, 1, 3):
         plan = ip.Plan(order, world_size=world_size, global_batch_size=2)
         assert [7, 31] == [
-            sum(plan.step_total(column, 1, step=step) for step in range(plan.num_steps(1)))
+            sum(plan.step_total(column, 1, step=step) for step in range(plan.steps(1).stop))
             for column in (None, order.lengths)
         ]
     assert type(plan.step_total(order.lengths, 0, step=0)) is int
@@ -121,4 +121,4 @@ def test_a_step_of_two_epochs() -> None:
 def test_padding_is_left_out() -> None:
     """What "pad" repeats belongs to no total."""
     plan = ip.Plan(ChangingBins(8), world_size=2, batch_size=2, remainder="pad")
-    assert 8 == sum(plan.step_total(None, 0, step=step) for step in range(plan.num_steps(0)))
+    assert 8 == sum(plan.step_total(None, 0, step=step) for step in range(plan.steps(0).stop))

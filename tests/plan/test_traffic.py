@@ -23,9 +23,7 @@ def steps_in(plan: ip.Plan, epoch: int) -> list[tuple[int, int]]:
     """Return what is left of an epoch: sub-epochs and steps."""
     first = start_of(plan)[1] if epoch == start_of(plan)[0] else 0
     return [
-        (part, step)
-        for part in range(first, plan.sub_epochs)
-        for step in range(plan.first_step(epoch, part), plan.num_steps(epoch, part))
+        (part, step) for part in range(first, plan.sub_epochs) for step in plan.steps(epoch, part)
     ]
 
 

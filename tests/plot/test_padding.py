@@ -34,15 +34,15 @@ def test_padding(name: str, remainder: str) -> None:
     plan = ip.Plan(order, world_size=2, batch_size=3, sub_epochs=2, remainder=remainder)
     points = drawn(ip.plot.padding(plan, 1, 1))
     assert len(points) == 1 + (name in LIMIT)
-    steps = range(plan.first_step(1, 1), plan.num_steps(1, 1))
+    steps = plan.steps(1, 1)
     assert list(steps) == [step for step, _ in points[0]]
     for i, step in enumerate(steps):
         bins = []
         for rank in range(2):
             where = {"step": step, "rank": rank}
-            batch, offsets = plan.batch(1, 1, **where), plan.offsets(1, 1, **where)
+            batch, offsets = plan.batch(1, 1, **where), plan.units(1, 1, **where).offsets
             cut = [LENGTHS[part].tolist() for part in np.split(batch, offsets[1:-1])]
-            bins += cut[: plan.num_valid(1, 1, **where)]
+            bins += cut[: plan.units(1, 1, **where).num_valid]
         tokens = sum(map(sum, bins))
         padded = sum(max(each) * len(each) for each in bins)
         assert 100 * (1 - tokens / padded) == pytest.approx(points[0][i][1])

@@ -65,7 +65,7 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
         name: getattr(plot, name)(plan, *start) for name in ("reading", "batch_sizes", "mixing")
     }
     figures |= {"schedule": plot.schedule(plan), "coverage": plot.coverage(plan, start[0])}
-    num_steps = plan.num_steps(*start) - plan.first_step(*start)
+    num_steps = plan.steps(*start).stop - plan.steps(*start).start
     of = f"of {short(num_steps)} steps" if num_steps > 32 else f"{num_steps} step"
     if num_steps:
         assert of in figures["reading"].axes[0].get_xlabel()
@@ -91,7 +91,7 @@ def test_orders_of_bins() -> None:
     spread = plot.batch_sizes(plan).axes[2]
     assert num_bins == sum(height[BLUE] for height in bars(spread).values())
     sizes = [height for (_, height), _ in segments(plot.schedule(plan).axes[0])]
-    assert [num_bins / plan.num_steps(0)] * 2 == sizes
+    assert [num_bins / plan.steps(0).stop] * 2 == sizes
     said = "needs an order of single samples; got test-bins-v1; "
     for draw, cure in ((plot.mixing, "plot the reading"), (plot.coverage, "use indexplan.verify")):
         with pytest.raises(ip.IndexPlanError, match=said + cure):

@@ -19,7 +19,7 @@ def test_reading(remainder: str) -> None:
     plan = PLAN.replace(remainder=remainder)
     axes = plot.reading(plan).axes[0]
     image = axes.collections[0].get_array().filled(-1)
-    num_steps = plan.num_steps(0)
+    num_steps = plan.steps(0).stop
     assert (4, num_steps * 8) == image.shape
     for rank in range(4):
         for step in range(num_steps):
@@ -30,7 +30,7 @@ def test_reading(remainder: str) -> None:
     assert [
         [(num_steps - 1) * 8 + slot + 0.5, rank + 0.5]
         for rank in range(4)
-        for slot in range(plan.num_valid(0, step=num_steps - 1, rank=rank), 8)
+        for slot in range(plan.units(0, step=num_steps - 1, rank=rank).num_valid, 8)
     ] * (remainder == "pad") == crossed
 
 
@@ -40,7 +40,7 @@ def test_reading_of_many() -> None:
     figure = plot.reading(plan, 3, 7)
     axes = figure.axes[0]
     image = axes.collections[0].get_array()
-    last = plan.num_steps(3, 7) - 1
+    last = plan.steps(3, 7).stop - 1
     slots = sample(0, 256, 12)
     for row, rank in ((0, 0), (1, 200), (-1, 4095)):
         for column, step in ((0, 0), (16, 1000), (24 * 16, last)):  # 12 slots, and a gap of 4
@@ -88,7 +88,7 @@ def test_reading_of_bins() -> None:
     """A cell is a sample, and what is crossed are the samples of padded bins."""
     plan = ip.Plan(Bins(50), world_size=2, batch_size=4, remainder="pad")
     axes = plot.reading(plan).axes[0]
-    image, last = axes.collections[0].get_array(), plan.num_steps(0) - 1
+    image, last = axes.collections[0].get_array(), plan.steps(0).stop - 1
     widest = max(
         len(plan.batch(0, step=step, rank=rank)) for step in range(last + 1) for rank in range(2)
     )
@@ -99,7 +99,7 @@ def test_reading_of_bins() -> None:
             cells = image[rank, step * widest : step * widest + len(batch)]
             assert batch.tolist() == cells.astype(int).tolist()
             where = {"step": step, "rank": rank}
-            valid = plan.offsets(0, **where)[plan.num_valid(0, **where)]
+            valid = plan.units(0, **where).offsets[plan.units(0, **where).num_valid]
             places = range(valid, len(batch))
             expected += [[step * widest + slot + 0.5, rank + 0.5] for slot in places]
     assert expected

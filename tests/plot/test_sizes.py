@@ -70,7 +70,7 @@ def test_sizes_of_many() -> None:
     assert "step" == figure.axes[0].get_xlabel()
     pad = plan.replace(remainder="pad")
     assert "148,992 slots padded, from step 23,841, rank 3,514 on" == notes(figure)[1]
-    assert [256, 0] == [pad.num_valid(3, 7, step=23_841, rank=rank) for rank in (3513, 3514)]
+    assert [256, 0] == [pad.units(3, 7, step=23_841, rank=rank).num_valid for rank in (3513, 3514)]
 
 
 def test_sizes_where_carry_is_not_for_the_order() -> None:

@@ -128,7 +128,7 @@ def parts(random: Random, plan: ip.Plan, *, most_steps: int) -> list[Part]:
     epoch, sub_epoch = plan.start.epoch, plan.start.sub_epoch
     ahead = random.choices([0, 1, 2, 3], [60, 20, 10, 10])[0]
     while True:
-        start, num_steps = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)
+        start, num_steps = plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop
         last = min(num_steps, start + most_steps)
         if ahead == len(found) or last < num_steps:
             stop = random.choices(
@@ -144,7 +144,7 @@ def parts_to_the_end(plan: ip.Plan) -> list[Part]:
     epoch = plan.start.epoch
     found = []
     for sub_epoch in range(plan.start.sub_epoch, plan.sub_epochs):
-        start, stop = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)
+        start, stop = plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop
         found.append(Part(epoch, sub_epoch, start, stop, stop))
     return found
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from tests.soak.drawing import Part
+from tests.support.micro import micro_batches
 
 Int64 = NDArray[np.int64]
 NOTHING = np.empty(0, np.int64)
@@ -72,7 +73,11 @@ def by_batch(plan: ip.Plan, part: Part) -> Read:
 
 def by_micro_batches(plan: ip.Plan, part: Part) -> Read:
     """Ask for every micro-batch."""
-    ranks = [_each(plan.micro_batches, part, rank) for rank in range(plan.world_size or 0)]
+
+    def inner(epoch: int, sub_epoch: int, **where: int) -> list[Any]:
+        return micro_batches(plan.units(epoch, sub_epoch, **where))
+
+    ranks = [_each(inner, part, rank) for rank in range(plan.world_size or 0)]
     return joined(part, [[flat(leaves(batch)) for batch in rank] for rank in ranks])
 
 

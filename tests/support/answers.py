@@ -16,7 +16,7 @@ def answers(plan: ip.Plan) -> list[Any]:
         samples = range(0, plan.order.num_samples, 7)
         said.append([part.tolist() for part in plan.locate(samples, epoch)])
         for sub_epoch in range(plan.sub_epochs):
-            num_steps = plan.num_steps(epoch, sub_epoch)
+            num_steps = plan.steps(epoch, sub_epoch).stop
             said.append(plan.cursor(epoch, sub_epoch, step=num_steps).to_json())
             for rank in range(plan.world_size or 0):
                 said.append(plan.indices(epoch, sub_epoch, rank=rank).tolist())

@@ -85,7 +85,7 @@ class Loop:
         self.read_before = range(first, start)
         self.set, self.now, self.stood = start, None, None
         if step := self.plan.start.step:
-            self.stood = Reading(start, step, step, self.plan.num_steps(*self.place(start)))
+            self.stood = Reading(start, step, step, self.plan.steps(*self.place(start)).stop)
 
     def forget(self) -> None:
         """What was received was only looked at."""
@@ -172,7 +172,7 @@ class Loop:
         if number in self.read_before:
             self.now = Reading(number, 0, 0, 0)
         else:
-            first = self.plan.first_step(*self.place(number))
+            first = self.plan.steps(*self.place(number)).start
             self.now = Reading(number, first, first, first + len(batches))
         return batches
 
@@ -189,14 +189,14 @@ class Loop:
         if number in self.read_before:
             return Saved(self.plan.start, number)
         place = self.place(number)
-        step = self.plan.first_step(*place)
+        step = self.plan.steps(*place).start
         if not opened and self.now is not None and self.now.number == number:
             step = self.now.step
         return Saved(self.plan.cursor(*place, step=step), number)
 
     def __len__(self) -> int:
         """The steps of the pass that is set, finished ones included."""
-        return 0 if self.set in self.read_before else self.plan.num_steps(*self.place(self.set))
+        return 0 if self.set in self.read_before else self.plan.steps(*self.place(self.set)).stop
 
 
 class LoopOverTorchdata(Loop):

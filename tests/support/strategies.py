@@ -97,7 +97,7 @@ def fresh_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = None
 def cursors(draw: st.DrawFn, plan: ip.Plan, epochs: int = EPOCHS - 1) -> ip.Cursor:
     """Draw a cursor of a plan, in one of its first epochs."""
     epoch, sub_epoch = draw(st.sampled_from(sub_epochs_of(plan, epochs)))
-    steps = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)
+    steps = plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop
     return plan.cursor(epoch, sub_epoch, step=draw(st.integers(*steps)))
 
 
@@ -130,12 +130,12 @@ def balanced_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = N
     plan = draw(plans(order, remainder))
     balance = draw(balances(plan.order.num_samples))
     changed = plan.replace(balance=balance)
-    return changed if plan.resumed is None else changed.resume(plan.start)
+    return changed if plan._resumed is None else changed.resume(plan.start)
 
 
 def start_of(plan: ip.Plan) -> tuple[int, int]:
     """Return the (epoch, sub_epoch) where a plan starts."""
-    return (0, 0) if plan.resumed is None else plan.resumed[:2]
+    return (0, 0) if plan._resumed is None else plan._resumed[:2]
 
 
 def epochs_of(plan: ip.Plan, epochs: int = EPOCHS) -> int:
@@ -157,5 +157,5 @@ def steps_of(plan: ip.Plan, epochs: int = EPOCHS) -> list[tuple[int, int, int]]:
     return [
         (epoch, sub_epoch, step)
         for epoch, sub_epoch in sub_epochs_of(plan, epochs)
-        for step in range(plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch))
+        for step in plan.steps(epoch, sub_epoch)
     ]

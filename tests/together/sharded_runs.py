@@ -68,7 +68,7 @@ def live_bytes(plan: ip.Plan, shards: ip.Shards, ranks: range, epoch: int = 0) -
     """
     steps = [
         {s for r in ranks for s in shards.locate(plan.batch(epoch, step=t, rank=r))[0].tolist()}
-        for t in range(plan.num_steps(epoch))
+        for t in range(plan.steps(epoch).stop)
     ]
     size = {s: -(-shards.num_bytes[s] // BLOCK) * BLOCK for read in steps for s in read}
     most = 0
@@ -140,7 +140,7 @@ def run_script(script: str, *options: str) -> None:
 
 def expected(plan: ip.Plan, rank: int) -> list[list[int]]:
     """What a rank reads in the first epoch."""
-    return [plan.batch(0, step=step, rank=rank).tolist() for step in range(plan.num_steps(0))]
+    return [plan.batch(0, step=step, rank=rank).tolist() for step in range(plan.steps(0).stop)]
 
 
 def until(found: Callable[[], Any], process: Forked | None = None) -> None:

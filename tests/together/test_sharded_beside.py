@@ -107,7 +107,7 @@ def test_validation_inside_a_loop(
     for step, batch in enumerate(PlanLoader(data, training)):
         assert training.batch(0, step=step, rank=0).tolist() == batch.tolist()
         if step == 20:
-            last = int(training.batch(0, step=training.num_steps(0) - 1, rank=0)[0])
+            last = int(training.batch(0, step=training.steps(0).stop - 1, rank=0)[0])
             assert last == data[last]
             found = [batch.tolist() for batch in PlanLoader(beside, validation)]
             assert [each.tolist() for each in validation.batches(0, rank=0)] == found
@@ -118,7 +118,7 @@ def test_any_sample_after_a_pass(dataset_of: Opened, tmp_path: Path) -> None:
     shards = write(tmp_path / "data")
     training, _ = plans(shards)
     data = dataset_of(shards, cache_bytes=6 * 4096)
-    assert training.num_steps(0) == len([*PlanLoader(data, training)])
+    assert training.steps(0).stop == len([*PlanLoader(data, training)])
     assert [*range(0, 2000, 50)] == [int(data[index]) for index in range(0, 2000, 50)]
 
 

@@ -120,7 +120,7 @@ def by_lru(plan: ip.Plan, shards: ip.Shards, room: int, epochs: int) -> int:
     kept: OrderedDict[int, int] = OrderedDict()
     fetched = 0
     for epoch in range(epochs):
-        for step in range(plan.num_steps(epoch)):
+        for step in range(plan.steps(epoch).stop):
             for shard in dict.fromkeys(shards.locate(plan.batch(epoch, step=step, rank=0))[0]):
                 if shard not in kept:
                     fetched += 1
@@ -161,7 +161,7 @@ def test_less_room_than_is_live(shards: ip.Shards, tmp_path: Path) -> None:
         read()
     end(dataset)
     assert [plan.batch(0, step=i, rank=0).tolist() for i in range(len(found))] == found
-    assert plan.num_steps(0) == len(found)
+    assert plan.steps(0).stop == len(found)
     assert dataset.report().num_fetches > 30
 
 

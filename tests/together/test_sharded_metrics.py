@@ -61,7 +61,7 @@ def test_metrics(
     loader = PlanLoader(made[0], plan, num_workers=num_workers, multiprocessing_context=method)
     for number in range(2):
         loader.set_epoch(number)
-        assert plan.num_steps(number) == len(list(loader))
+        assert plan.steps(number).stop == len(list(loader))
         assert made[0].report() == heard[-1]
     assert len(heard) >= 3
     read = len(ip.reads(plan, shards, epoch=0).shards)
@@ -88,7 +88,7 @@ def test_metrics_of_a_logger_that_fails(
     )
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        assert plan.num_steps(0) == len(list(PlanLoader(made[0], plan)))
+        assert plan.steps(0).stop == len(list(PlanLoader(made[0], plan)))
     assert 2 <= len(said)
     assert {str(each.message) for each in said} == {
         "on_metrics must not raise an error; got ConnectionError('no network'); the run continues, "

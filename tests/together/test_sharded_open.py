@@ -92,7 +92,7 @@ def test_counts_what_is_live(shards: ip.Shards) -> None:
     for each in (1, 3):
         steps = [
             set(shards.locate(plan.batch(0, step=step, rank=3))[0].tolist())
-            for step in range(0, plan.num_steps(0), each)
+            for step in range(0, plan.steps(0).stop, each)
         ]
         live = [
             len(set().union(*steps[: t + 1]) & set().union(*steps[t:])) for t in range(len(steps))

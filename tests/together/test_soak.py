@@ -34,7 +34,7 @@ def elastic_resume_loses_a_sample(patch: Patch) -> None:
 
     def late(self: ip.Plan, cursor: ip.Cursor) -> ip.Plan:
         found = resume(self, cursor)
-        left = found.num_steps(cursor.epoch, cursor.sub_epoch) - cursor.step
+        left = found.steps(cursor.epoch, cursor.sub_epoch).stop - cursor.step
         if self.world_size != 3 or left < 2 or not cursor.step:
             return found
         return resume(self, replace(cursor, position=cursor.position + 1))
@@ -124,7 +124,7 @@ def _shifted(patch: Patch, by: int) -> None:
 
     def shifted(self: Feed, standing: Any, **options: Any) -> ip.Cursor:
         if isinstance(standing, Pass):
-            first = self.running()[0].first_step(*self._place(standing.number))
+            first = self.running()[0].steps(*self._place(standing.number)).start
             standing = copy(standing)
             standing.step = max(first, min(standing.step + by, standing.stop))
         return cursor(self, standing, **options)

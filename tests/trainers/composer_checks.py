@@ -203,7 +203,7 @@ def test_the_version_is_the_one_of_the_table() -> None:
 def test_trainer_keeps_the_plan(ranks: list[Any], kind: str, num_workers: int) -> None:
     """Fit and resumes read the plan, epoch by epoch; evaluation sees each sample once."""
     plan = PLAN.replace(world_size=2)
-    assert plan.num_steps(0) == NUM_STEPS
+    assert plan.steps(0).stop == NUM_STEPS
     evaluated = []
     for rank, result in enumerate(ranks):
         seen = result[f"{kind}, {num_workers}"]

@@ -160,7 +160,7 @@ def num_batches(name: str, place: str) -> int:
     """The batches on two ranks before a checkpoint."""
     epoch, step = map(int, place.split(", "))
     plan = RUNS[name][0].replace(world_size=2)
-    return sum(plan.num_steps(before) for before in range(epoch)) + step
+    return sum(plan.steps(before).stop for before in range(epoch)) + step
 
 
 def passes(plan: ip.Plan, epochs: Any, rank: int) -> list[list[int]]:

@@ -98,7 +98,7 @@ def global_sampler(num_workers: int) -> dict[str, Any]:
     sampler.load_state_dict({"version": 1, "cursor": plan.cursor(1, step=4).to_dict()})
     seen["loaded"] = epochs(prepared, [1, 2])
     sampler.load_state_dict(
-        {"version": 1, "cursor": plan.cursor(0, step=plan.num_steps(0)).to_dict()}
+        {"version": 1, "cursor": plan.cursor(0, step=plan.steps(0).stop).to_dict()}
     )
     seen["loaded at the end"] = epochs(prepared, [1, 2])
 
@@ -249,7 +249,7 @@ def test_global_sampler(ranks: list[Any], num_workers: int) -> None:
         seen, _ = result[str(num_workers)]
         middle = plan.resume(plan.cursor(1, step=4))
         expected = {
-            "length": plan.num_steps(0),
+            "length": plan.steps(0).stop,
             "fit": batches(plan, range(EPOCHS), rank),
             "unset": batches(plan, range(2), rank),
             "skipped": batches(middle, [1, 2], rank),
@@ -267,7 +267,7 @@ def test_global_sampler(ranks: list[Any], num_workers: int) -> None:
 def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
     """A PlanLoader in our prepare: the plan, the device, the gradient state and the saved state."""
     plan = PLAN.replace(world_size=2)
-    num_steps = plan.num_steps(0)
+    num_steps = plan.steps(0).stop
     middle = plan.resume(plan.cursor(1, step=4))
     padded = plan.replace(remainder="pad")
     for rank, result in enumerate(ranks):
@@ -327,10 +327,10 @@ def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
                     index
                     for r in range(2)
                     for index in padded.batch(0, step=t, rank=r).tolist()[
-                        : padded.num_valid(0, step=t, rank=r)
+                        : padded.units(0, step=t, rank=r).num_valid
                     ]
                 ]
-                for t in range(padded.num_steps(0))
+                for t in range(padded.steps(0).stop)
             ],
             "refused": [NOT_OURS, NOT_SKIPPED, NOT_SKIPPED],
         }

@@ -52,7 +52,7 @@ def test_other_ranks_synchronise_together(tmp_path: Any, world_size: int) -> Non
     then = run_ranks(function, world_size, folder, False, timeout=120, **ON_CPU)
     plan = PLAN.replace(world_size=2)
     rest = PLAN.replace(world_size=world_size).resume(plan.cursor(0, step=STOP))
-    left = rest.num_steps(0) - STOP
+    left = rest.steps(0).stop - STOP
     for rank, result in enumerate(then):
         expected = [b.tolist() for epoch in range(2) for b in rest.batches(epoch, rank=rank)]
         assert expected == result["batches"]

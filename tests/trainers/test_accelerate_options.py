@@ -102,10 +102,10 @@ def expected(plan: ip.Plan, rank: int) -> list[Any]:
     """A rank's batches of epoch 0, and the rows that a metric has to see."""
     rows = [
         index
-        for step in range(plan.first_step(0, 0), plan.num_steps(0, 0))
+        for step in plan.steps(0, 0)
         for each in range(2)
         for index in plan.batch(0, 0, step=step, rank=each)[
-            : plan.num_valid(0, 0, step=step, rank=each)
+            : plan.units(0, 0, step=step, rank=each).num_valid
         ].tolist()
     ]
     return [[batch.tolist() for batch in plan.batches(0, 0, rank=rank)], rows]
@@ -121,7 +121,7 @@ def test_option(ranks: list[Any], option: str, remainder: str) -> None:
         whole = expected(plan, rank)
         assert by_sampler == (whole if option == "none" else refused(option))
         assert whole == by_loader
-        assert plan.cursor(0, step=plan.num_steps(0)).to_dict() == cursor
+        assert plan.cursor(0, step=plan.steps(0).stop).to_dict() == cursor
 
 
 def test_metrics_see_no_padding(ranks: list[Any]) -> None:

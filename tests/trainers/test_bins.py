@@ -78,12 +78,17 @@ def test_bins_are_whole_on_two_ranks_and_then_three(kind: str, runs: tuple[Any, 
     read = []
     for rank, result in enumerate(before):
         expected = [
-            [unit.tolist() for unit in b] for b in two.bins(0, 0, rank=rank, stop_step=STOP)
+            [unit.tolist() for unit in batch.bins]
+            for batch in two.batches(0, 0, rank=rank, stop_step=STOP, units=True)
         ]
         assert expected == result[kind]["batches"]
         read += [unit for batch in expected for unit in batch]
     for rank, result in enumerate(after):
-        expected = [[u.tolist() for u in b] for s in (0, 1) for b in three.bins(0, s, rank=rank)]
+        expected = [
+            [unit.tolist() for unit in batch.bins]
+            for sub_epoch in (0, 1)
+            for batch in three.batches(0, sub_epoch, rank=rank, units=True)
+        ]
         assert expected == result[kind]["batches"]
         read += [unit for batch in expected for unit in batch]
     assert sorted(list(unit) for unit in ORDER.row(0)) == sorted(read)

@@ -64,10 +64,10 @@ def test_accelerate(under_accelerate: list[Any], name: str, form: str) -> None:
     plan = PLANS[name].replace(world_size=2)
     rows = [
         sample
-        for step in range(plan.num_steps(0))
+        for step in range(plan.steps(0).stop)
         for rank in range(2)
         for sample in plan.batch(0, step=step, rank=rank)
-        .reshape(-1, 8)[: plan.num_valid(0, step=step, rank=rank) if form != "rows" else None]
+        .reshape(-1, 8)[: plan.units(0, step=step, rank=rank).num_valid if form != "rows" else None]
         .ravel()
         .tolist()
     ]

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import indexplan as ip
+from tests.support.micro import micro_batches
 from tests.trainers.ranks import ROOT, free_port
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -99,10 +100,10 @@ def test_sub_epochs(tmp_path: Path) -> None:
         tmp_path, torchrun(2), "sub_epochs.py", "--checkpoint", checkpoint, "--max-steps", 70
     )
     sub_epoch, step, read = 0, 70, []
-    while step > plan.num_steps(0, sub_epoch):
-        step -= plan.num_steps(0, sub_epoch)
+    while step > plan.steps(0, sub_epoch).stop:
+        step -= plan.steps(0, sub_epoch).stop
         read += [plan.indices(0, sub_epoch, rank=rank) for rank in range(2)]
-        expected = (sub_epoch, plan.num_steps(0, sub_epoch), sum(map(len, read)))
+        expected = (sub_epoch, plan.steps(0, sub_epoch).stop, sum(map(len, read)))
         assert expected == tuple(map(int, found(pattern, lines)[sub_epoch]))
         sub_epoch += 1
     read += [plan.indices(0, sub_epoch, rank=rank, stop_step=step) for rank in range(2)]
@@ -115,7 +116,7 @@ def test_sub_epochs(tmp_path: Path) -> None:
     lines = run(tmp_path, torchrun(3), "sub_epochs.py", "--checkpoint", checkpoint)
     rest = plan.replace(world_size=3).resume(plan.cursor(0, sub_epoch, step=step))
     assert "3 ranks start at sub-epoch 17, step 2" == lines[0]
-    expected = [(s, rest.num_steps(0, s)) for s in range(17, 40)]
+    expected = [(s, rest.steps(0, s).stop) for s in range(17, 40)]
     assert expected == [(int(s), int(steps)) for s, steps, _ in found(pattern, lines)]
     assert "each sample was read 1 to 1 times" == lines[-1]
     assert [1] * 1009 == torch.load(checkpoint)["times_read"].tolist()
@@ -127,7 +128,7 @@ def test_batch_of_batches(tmp_path: Path) -> None:
     plan = ip.Plan(ip.Shuffle(110, seed=0), world_size=2, batch_size=(5, 3), remainder="pad")
     expected = []
     for epoch, step, rank in np.ndindex(2, 4, 2):
-        groups = plan.micro_batches(epoch, step=step, rank=rank)
+        groups = micro_batches(plan.units(epoch, step=step, rank=rank))
         said = [group.tolist() for group in groups]
         expected.append(f"epoch {epoch} step {step} rank {rank}: {said}")
     assert expected == [line for line in lines if line.startswith("epoch")]
@@ -146,7 +147,7 @@ def test_progressive_resizing(tmp_path: Path) -> None:
     plan = ip.Plan(ip.Shuffle(300, seed=0), world_size=2, batch_size=phases)
     expected, steps, resolution = [], 0, None
     for epoch in range(4):
-        for step in range(plan.num_steps(epoch)):
+        for step in range(plan.steps(epoch).stop):
             now = plan.phase(epoch, step=step)["resolution"]
             if step == 0 or now != resolution:
                 size = len(plan.batch(epoch, step=step, rank=0))
@@ -194,7 +195,7 @@ def test_token_windows(tmp_path: Path) -> None:
     checkpoint = tmp_path / "run.pt"
     order = ip.TokenWindows(10_007, 32, seed=1)
     plan = ip.Plan(order, world_size=2, global_batch_size=12)
-    stop = plan.num_steps(0) + 10
+    stop = plan.steps(0).stop + 10
     windows = sum(plan.step_size(1, step=step) for step in range(10))
 
     lines = run(

@@ -61,7 +61,7 @@ def test_loops_read_the_plan(told: list[Any], kind: str, workers: str) -> None:
 def test_lengths_are_the_passes(told: list[Any], workers: str) -> None:
     """The length of the loader that Fabric returns is that of the pass it reads."""
     plan = PLAN.replace(world_size=2)
-    expected = [plan.num_steps(*divmod(number, 3)) for number in range(PASSES)]
+    expected = [plan.steps(*divmod(number, 3)).stop for number in range(PASSES)]
     assert [expected, expected] == [told[rank][f"lengths {workers}"] for rank in RANKS]
 
 

@@ -158,7 +158,7 @@ def num_batches(run: Run, updates: int) -> int:
     plan = run.plan.replace(world_size=2)
     size, number, batches = run.options.get("gradient_accumulation_steps", 1), 0, 0
     while updates:
-        steps = plan.num_steps(*divmod(number, plan.sub_epochs))
+        steps = plan.steps(*divmod(number, plan.sub_epochs)).stop
         whole = -(-steps // size)
         batches += steps if updates >= whole else updates * size
         updates -= min(updates, whole)

@@ -131,7 +131,7 @@ def test_trainer_keeps_the_plan(tmp_path: Any) -> None:
     """Fit and resumes read the plan; evaluation sees each sample once, whatever the ranks."""
     results = run_ranks("tests.trainers.test_hf_trainer:every", 2, str(tmp_path), **ON_CPU)
     plan = PLAN.replace(world_size=2)
-    assert plan.num_steps(0) == NUM_STEPS
+    assert plan.steps(0).stop == NUM_STEPS
     for rank, result in enumerate(results):
         fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
         for num_workers in ("0", "2"):

@@ -249,7 +249,7 @@ def test_validation_repeats_itself_within_an_epoch(told: list[Any]) -> None:
 def test_refreshed_counts_follow_the_schedule(told: list[Any], name: str) -> None:
     """With the callback every step of longer and shorter passes is taken, and each validated."""
     plan = CHANGING.replace(world_size=2)
-    assert [6, 9, 13, 10] == [plan.num_steps(number) for number in range(4)]
+    assert [6, 9, 13, 10] == [plan.steps(number).stop for number in range(4)]
     for rank in RANKS:
         expected = story(passes(plan, rank, 0, 4))
         assert [expected, 38] == told[rank][f"changing {name}"]

@@ -153,7 +153,7 @@ def test_fsdp2_with_tensor_parallelism_trains_as_one_process(told: dict[int, lis
     torch.manual_seed(0)
     weight = torch.nn.Linear(1, 4, bias=False).weight.detach().flatten().double().numpy()
     running = PLAN.replace(world_size=2)
-    for step in range(running.num_steps(0)):
+    for step in range(running.steps(0).stop):
         read = np.concatenate([running.batch(0, step=step, rank=rank) for rank in range(2)])
         weight = weight - 1e-4 * read.mean()
     for rank, answers in enumerate(told[4]):

@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "paths.md").read_text()
 def steps_after(plan: ip.Plan, cursor: ip.Cursor, world_size: int, epochs: range) -> int:
     """The steps of some epochs that are left after a cursor, on other ranks."""
     rest = plan.replace(world_size=world_size).resume(cursor)
-    return sum(rest.num_steps(epoch) - rest.first_step(epoch) for epoch in epochs)
+    return sum(rest.steps(epoch).stop - rest.steps(epoch).start for epoch in epochs)
 
 
 def test_lightning_images(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_lightning_images(tmp_path: Path) -> None:
     lines = run(tmp_path, [sys.executable], script, "--devices", 2)
     assert "2 devices start after 30 steps" in lines
     plan = ip.Plan(ip.Shuffle(1400, seed=0), world_size=1, global_batch_size=60)
-    left = steps_after(plan, plan.cursor(1, step=30 - plan.num_steps(0)), 2, range(1, 3))
+    left = steps_after(plan, plan.cursor(1, step=30 - plan.steps(0).stop), 2, range(1, 3))
     ((steps, accuracy),) = found(r"^(\d+) steps, .*accuracy.*tensor\((\S+)\)", lines)
     assert 30 + left == int(steps)
     assert float(accuracy) > 0.8

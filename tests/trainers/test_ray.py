@@ -105,7 +105,7 @@ def train(folder: str, states: dict[str, Any]) -> None:
 def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
     """Fit and resumes read the plan, and states count what the loop has received."""
     plan = PLAN.replace(world_size=2)
-    cursors = {"middle": plan.cursor(1, step=4), "end": plan.cursor(0, step=plan.num_steps(0))}
+    cursors = {"middle": plan.cursor(1, step=4), "end": plan.cursor(0, step=plan.steps(0).stop)}
     states = {name: {"version": 1, "cursor": cursor.to_dict()} for name, cursor in cursors.items()}
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}  # no files elsewhere
     run_ranks("tests.trainers.test_ray:train", 1, str(tmp_path), states, **environment)
@@ -113,7 +113,7 @@ def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
         seen = json.loads((tmp_path / f"{rank}.json").read_text())
         assert seen.pop("type") == "DistributedDataParallel"
         fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
-        steps = plan.num_steps(0)
+        steps = plan.steps(0).stop
         places = [plan.cursor(e, step=t + 1).to_dict() for e in range(EPOCHS) for t in range(steps)]
         expected = {
             "length": steps,

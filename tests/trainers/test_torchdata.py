@@ -127,7 +127,7 @@ def test_states_resume_exactly(ranks: list[Any], kind: str) -> None:
     for rank, result in enumerate(ranks):
         seen = result[kind]
         assert batches(plan, range(3), rank) == seen["fit"]
-        assert plan.num_steps(1, 0) == seen["length"]
+        assert plan.steps(1, 0).stop == seen["length"]
         assert batches(plan, [2, 3, 0], rank) == seen["set"]
         for name, (number, cursor) in ends.items():
             resumed = plan.resume(cursor)

@@ -44,7 +44,7 @@ def test_every_stop_resumes_exactly(num_steps: int, num_workers: int) -> None:
     that was stopped at its last batch is empty then, as with torchdata's own samplers.
     """
     plan = plan_of(num_steps)
-    assert num_steps == plan.num_steps(0, 0)
+    assert num_steps == plan.steps(0, 0).stop
     interval = INTERVALS[(num_steps + num_workers) % 4]
     options = {"num_workers": num_workers, "snapshot_every_n_steps": interval}
 

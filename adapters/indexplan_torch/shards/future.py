@@ -21,7 +21,7 @@ def offsets(plan: Plan, epoch: int) -> list[int]:
     """Return where the steps of each unfinished sub-epoch begin in an epoch, and the end."""
     found, first = [0], plan.start.sub_epoch if epoch == plan.start.epoch else 0
     for sub_epoch in range(plan.sub_epochs):
-        found.append(found[-1] + (plan.num_steps(epoch, sub_epoch) if sub_epoch >= first else 0))
+        found.append(found[-1] + (plan.steps(epoch, sub_epoch).stop if sub_epoch >= first else 0))
     return found
 
 

@@ -23,7 +23,7 @@ def first_batch(plan: str, columns: list[str]) -> None:
     whole = Plan.from_json(plan, columns=columns)
     start = whole.start
     where = {"epoch": start.epoch, "sub_epoch": start.sub_epoch}
-    step = whole.first_step(**where)
+    step = whole.steps(**where).start
     whole.batch(**where, step=step, rank=0)
     ready = time()
     whole.locate(0, start.epoch)  # this loads another kernel

@@ -66,7 +66,8 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
     check_callable("progress", progress)
     plan = plan if plan.world_size is not None else plan.replace(world_size=1).resume(plan.start)
     epoch, sub_epoch = plan.start.epoch, plan.start.sub_epoch
-    first, num_steps = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)
+    left = plan.steps(epoch, sub_epoch)
+    first, num_steps = left.start, left.stop
     if first == num_steps:
         cure = "bench more samples, fewer ranks or a smaller batch"
         raise wrong("the number of steps to measure", "at least 1", 0, cure)
@@ -105,9 +106,9 @@ def _firsts(plan: Plan) -> list[Row]:
             peak_bytes = result["peak_bytes"]
     begin = plan.start
     epochs = range(begin.epoch + 1, begin.epoch + 1 + ROUNDS)
-    fresh = [(plan.replace(), epoch, 0, 0) for epoch in epochs if plan.num_steps(epoch, 0)]
+    fresh = [(plan.replace(), epoch, 0, 0) for epoch in epochs if plan.steps(epoch, 0).stop]
     if not fresh:  # "carry", where a step takes many epochs
-        step = plan.first_step(begin.epoch, begin.sub_epoch)
+        step = plan.steps(begin.epoch, begin.sub_epoch).start
         fresh = [(plan, begin.epoch, begin.sub_epoch, step)]
     questions = iter(fresh)
 
@@ -126,7 +127,7 @@ def _firsts(plan: Plan) -> list[Row]:
 def _paths(plan: Plan, folder: str) -> list[str]:
     """Return the paths of a plan's columns; those without a file are written to a folder."""
     paths = []
-    for digest, column in plan.columns.items():
+    for digest, column in plan._columns.items():
         path = column.path
         if path is None:
             path = str(Path(folder, f"{digest}.npy"))
@@ -137,7 +138,8 @@ def _paths(plan: Plan, folder: str) -> list[str]:
 
 def _share(plan: Plan, num_threads: int) -> Row:
     epoch, sub_epoch = plan.start.epoch, plan.start.sub_epoch
-    first, num_steps = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)
+    left = plan.steps(epoch, sub_epoch)
+    first, num_steps = left.start, left.stop
     size = max(1, len(plan.batch(epoch, sub_epoch, step=first, rank=0)))
     stop = min(num_steps, first + max(1, SHARE // size))
     steps = {"start_step": first, "stop_step": stop}
@@ -156,7 +158,8 @@ def _share(plan: Plan, num_threads: int) -> Row:
 
 def _random_batch(plan: Plan) -> Row:
     epoch, sub_epoch = plan.start.epoch, plan.start.sub_epoch
-    first, num_steps = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)
+    left = plan.steps(epoch, sub_epoch)
+    first, num_steps = left.start, left.stop
     steps = iter(np.random.default_rng(0).integers(first, num_steps, 10 * ROUNDS).tolist())
     seconds, batch = _median(
         lambda: plan.batch(epoch, sub_epoch, step=next(steps), rank=0), 10 * ROUNDS
@@ -166,7 +169,8 @@ def _random_batch(plan: Plan) -> Row:
 
 def _resume(plan: Plan) -> Row:
     epoch, sub_epoch = plan.start.epoch, plan.start.sub_epoch
-    first, num_steps = plan.first_step(epoch, sub_epoch), plan.num_steps(epoch, sub_epoch)
+    left = plan.steps(epoch, sub_epoch)
+    first, num_steps = left.start, left.stop
     middle = (first + num_steps) // 2
     cursor = plan.cursor(epoch, sub_epoch, step=middle)
 
@@ -202,7 +206,7 @@ def _torch(plan: Plan, free_bytes: int | None) -> Row:
         )
         return Row(key, name, None, note=words)
     start = plan.start
-    step = plan.first_step(start.epoch, start.sub_epoch)
+    step = plan.steps(start.epoch, start.sub_epoch).start
     size = len(plan.batch(start.epoch, start.sub_epoch, step=step, rank=0))
     options: dict[str, Any] = {"num_samples": num, "world_size": world_size, "batch_size": size}
     try:

@@ -67,8 +67,6 @@ CASES: list[Case] = [
     ("too many tokens", lambda: ip.DocumentWindows(np.full(2**23, 2**40), 8)),
     ("lengths that have changed", changed),
     ("spans of whole samples", lambda: ip.Shuffle(5).spans(0, 1)),
-    ("a plan's spans of whole samples", lambda: WHOLE.spans(0, step=0, rank=0)),
-    ("bins with spans of whole samples", lambda: WHOLE.bins(0, rank=0, spans=True)),
     ("a trait of pieces without bins", lambda: ip.Traits(cuts_samples=True)),
     ("spans that nobody wrote", lambda: Cut(5).spans(0, 1)),
     ("a layer that knows nothing of spans", lambda: ip.Plan(Over(ORDER), batch_size=1)),

@@ -62,7 +62,7 @@ CASES: list[Case] = [
         lambda: plan(order=ChangingBins(10), batch_size=[ip.Phase(0, 1), ip.Phase(5, 2)]),
     ),
     ("carry over uneven epochs", lambda: plan(order=ChangingBins(10), remainder="carry")),
-    ("a resume by hand", lambda: plan(resumed=(0, 0))),
+    ("a resume by hand", lambda: plan(_resumed=(0, 0))),
     ("a change of no field", lambda: PLAN.replace(ranks=3)),
     ("a phase at a float", lambda: ip.Phase(at=1.5)),
     ("a phase at three numbers", lambda: ip.Phase(at=(1, 2, 3))),

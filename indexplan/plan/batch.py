@@ -1,0 +1,162 @@
+"""A batch with its units told apart: where each starts, and which part of each sample is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexplan.orders.base import Order
+from indexplan.partition.ranks import Runs, share
+from indexplan.partition.steps import Int64, Steps, split
+from indexplan.plan.bounds import rank_of, step_of, steps_of, world_of
+from indexplan.plan.draw import _stretches, deal, deal_offsets
+from indexplan.plan.places import runs
+
+if TYPE_CHECKING:
+    from indexplan.plan.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A batch with its units told apart, as `Plan.units` returns it.
+
+    `len` counts its units: samples, or bins of samples.
+
+    Parameters
+    ----------
+    samples : numpy.ndarray
+        int64, shape (samples,): the indices, those of the first unit first. What `Plan.batch`
+        returns.
+    offsets : numpy.ndarray
+        int64, shape (units + 1,): unit i has the samples [offsets[i], offsets[i + 1]).
+    spans : numpy.ndarray or None
+        int64, shape (samples, 2): the tokens [start, stop) of each sample. None if the order does
+        not cut samples.
+    num_valid : int
+        How many units are not padding, which comes last.
+    inner_counts : tuple of int
+        The number of inner batches at each level: (5,) for a batch size of (5, 3). () if it is not
+        nested.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> order = ip.ClassBatches([0, 0, 1, 1, 2, 2], classes=2, per_class=1, epoch_size=6)
+    >>> batch = ip.Plan(order, world_size=1, batch_size=3).units(epoch=0, step=0, rank=0)
+    >>> len(batch), len(batch.samples), batch.offsets
+    (3, 6, array([0, 2, 4, 6]))
+    """
+
+    samples: Int64
+    offsets: Int64
+    spans: Int64 | None
+    num_valid: int
+    inner_counts: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def bins(self) -> list[Int64]:
+        """The units, each an int64 array of its samples.
+
+        Shape (samples,). Where the order cuts samples, (samples, 3): each row is a sample, and the
+        start and stop of its part.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.DocumentWindows([5, 3, 9, 4], 10), world_size=2, batch_size=1)
+        >>> plan.units(epoch=0, step=0, rank=1).bins[0].tolist()
+        [[2, 5, 9], [1, 0, 3], [3, 0, 4]]
+        """
+        rows = self.samples
+        if self.spans is not None:
+            rows = np.column_stack([rows, self.spans])
+        return [rows[low:high] for low, high in pairwise(self.offsets.tolist())]
+
+    @property
+    def micro_batches(self) -> list[Batch]:
+        """The inner batches: for a batch size of (5, 3), 5 batches of 3 units if all are full.
+
+        Every rank has the same number of them in a step, of nearly equal sizes. For (2, 5, 3) they
+        are 2, each with 5 inner batches of its own. For a batch size that is not nested, one.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Sequential(30), world_size=2, batch_size=(5, 3))
+        >>> [part.samples.tolist() for part in plan.units(0, step=0, rank=1).micro_batches][:2]
+        [[15, 16, 17], [18, 19, 20]]
+        """
+        count, *inner = self.inner_counts or (1,)
+        cuts = [split(len(self), count, part) for part in range(count + 1)]
+        return [self._cut(low, high, tuple(inner)) for low, high in pairwise(cuts)]
+
+    def _cut(self, low: int, high: int, inner_counts: tuple[int, ...]) -> Batch:
+        """Return the units [low, high)."""
+        start, stop = int(self.offsets[low]), int(self.offsets[high])
+        return Batch(
+            samples=self.samples[start:stop],
+            offsets=self.offsets[low : high + 1] - start,
+            spans=None if self.spans is None else self.spans[start:stop],
+            num_valid=min(max(self.num_valid - low, 0), high - low),
+            inner_counts=inner_counts,
+        )
+
+
+def units_of(plan: Plan, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Batch:
+    """Return what `Plan.units` does."""
+    rank, steps = rank_of(plan, rank), steps_of(plan, epoch, sub_epoch)
+    step = step_of(plan, steps, step)
+    return _batch(
+        plan, steps, rank, step, *_dealt(plan.order, runs(plan, steps, rank, step, step + 1))
+    )
+
+
+def draw_units(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Batch]:
+    """Yield the batches of the steps [start, stop), of which many are drawn at a time."""
+    step = start
+    for drawn, ends in _stretches(plan, steps, rank, start, stop):
+        samples, offsets, spans = _dealt(plan.order, drawn)
+        begin = 0
+        for end in ends.tolist():
+            low, high = int(offsets[begin]), int(offsets[end])
+            part = None if spans is None else spans[low:high]
+            cut = offsets[begin : end + 1] - low
+            yield _batch(plan, steps, rank, step, samples[low:high], cut, part)
+            begin, step = end, step + 1
+
+
+def _dealt(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
+    """Return the samples of some runs, where each unit starts among them, and their parts."""
+    samples = deal(order, where)
+    if not order.deals_bins:
+        return samples, np.arange(len(samples) + 1), None
+    offsets = deal_offsets(order, where)
+    if not order.traits.cuts_samples:
+        return samples, offsets, None
+    spans = [order.spans(*run) for run in where]
+    return samples, offsets, np.concatenate([np.empty((0, 2), np.int64), *spans])
+
+
+def _batch(
+    plan: Plan,
+    steps: Steps,
+    rank: int,
+    step: int,
+    samples: Int64,
+    offsets: Int64,
+    spans: Int64 | None,
+) -> Batch:
+    counts = plan._phases[steps.span(step).phase].inner_counts
+    return Batch(samples, offsets, spans, num_valid(plan, steps, step, rank), counts)
+
+
+def num_valid(plan: Plan, steps: Steps, step: int, rank: int) -> int:
+    """Return how many units of a batch are not padding."""
+    return steps.valid(*share(steps, world_of(plan), rank, step))

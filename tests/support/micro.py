@@ -1,0 +1,26 @@
+"""A batch's inner batches and bins as nested lists, and its padding without its samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import indexplan as ip
+from indexplan.plan import batch as batches
+from indexplan.plan.bounds import steps_of
+
+
+def micro_batches(batch: ip.types.Batch) -> list[Any]:
+    """The samples of inner batches, nested like the batch size."""
+    return [
+        micro_batches(each) if each.inner_counts else each.samples for each in batch.micro_batches
+    ]
+
+
+def nested_bins(batch: ip.types.Batch) -> list[Any]:
+    """The bins of inner batches, nested like the batch size."""
+    return [nested_bins(each) if each.inner_counts else each.bins for each in batch.micro_batches]
+
+
+def num_valid(plan: ip.Plan, epoch: int, sub_epoch: int | None, *, step: int, rank: int) -> int:
+    """How many units of a batch are not padding, also of one that memory cannot hold."""
+    return batches.num_valid(plan, steps_of(plan, epoch, sub_epoch), step, rank)
