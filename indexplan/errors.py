@@ -156,15 +156,23 @@ def integer(
     rule = f"{kind} from {start} to {_last(stop)}"
     if stop == start + 1:
         rule = f"the integer {start}" if kind == "an integer" else f"{start}, {kind}"
-    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy.bool, without numpy
-        raise wrong(what, rule, value, cure)
-    try:
-        number = int(operator.index(value))
-    except Exception:  # TypeError, or whatever a user's class raises
-        raise wrong(what, rule, value, cure) from None
-    if not start <= number < stop:
-        raise wrong(what, rule, number, cure)
+    number = as_integer(value)
+    if number is None or not start <= number < stop:
+        raise wrong(what, rule, value if number is None else number, cure)
     return number
+
+
+def as_integer(value: Any) -> int | None:
+    """Return an integer of any type, such as NumPy's, as int; None of anything else.
+
+    A boolean is no integer, here and there.
+    """
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy.bool, without numpy
+        return None
+    try:
+        return int(operator.index(value))
+    except Exception:  # TypeError, or whatever a user's class raises
+        return None
 
 
 def _last(stop: int) -> str:

@@ -67,9 +67,10 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         if sys._getframe(1).f_code.co_name == "skip_first_batches":  # noqa: SLF001 (to refuse it)
             cure = "use load_state_dict(state), or make the loader of plan.resume(cursor)"
             raise IndexPlanError(
-                "a prepared PlanLoader must skip batches by its state, which "
-                "accelerator.load_state loads; got skip_first_batches, whose loader counts none "
-                f"and would skip once more; {UNPREPARED if under_transformers() else cure}"
+                "a prepared PlanLoader",
+                "must skip batches by its state, which accelerator.load_state loads",
+                "skip_first_batches, whose loader counts none and would skip once more",
+                UNPREPARED if under_transformers() else cure,
             )
         return self.base_dataloader.batch_sampler
 

@@ -53,15 +53,19 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
         store.wait([f"{meeting}/all"])
     except RuntimeError:  # the timeout; TCP stores raise a subclass
         raise IndexPlanError(
-            f"ranks must begin their first pass together, to compare plans; got "
-            f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of the process "
-            f"group; {_SWITCH}"
+            "ranks",
+            "must begin their first pass together, to compare plans",
+            f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of "
+            "the process group",
+            _SWITCH,
         ) from None
     if store.check([f"{meeting}/other"]):
         one, other = (json.loads(store.get(f"{meeting}/{key}")) for key in ("details", "other"))
         raise IndexPlanError(
-            f"ranks must read the same plan; got {_difference(one, other)}; make the plan from the "
-            f"same arguments on every rank, or {_SWITCH}"
+            "ranks",
+            "must read the same plan",
+            _difference(one, other),
+            f"make the plan from the same arguments on every rank, or {_SWITCH}",
         )
 
 

@@ -120,10 +120,12 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         uneven = size != account.min_batch_size or num_phases(plan) > 1
         if uneven or self.feed.form.nested or plan.order.deals_bins:
             raise IndexPlanError(
-                "plan must have one batch size that all ranks share, of samples that are neither "
-                "nested nor in bins, for GlobalPlanBatchSampler with remainder='pad', as "
-                "Accelerate counts batches and padding by it; got other batches; use "
-                "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))"
+                "plan",
+                "must have one batch size that all ranks share, of samples that are "
+                "neither nested nor in bins, for GlobalPlanBatchSampler with "
+                "remainder='pad', as Accelerate counts batches and padding by it",
+                "other batches",
+                "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
             )
         return None if size is None else _LastStep(size, self.feed)
 
@@ -166,7 +168,8 @@ def _check_prepare() -> None:
     for option, reason in _NOT_DEALT.items():
         if frame.f_code.co_name == "prepare_data_loader" and frame.f_locals.get(option):
             raise IndexPlanError(
-                f"{option} must be left out with GlobalPlanBatchSampler, as {reason}; got "
-                f"{frame.f_locals[option]}; use indexplan_torch.accelerate.prepare(accelerator, "
-                "PlanLoader(dataset, plan))"
+                option,
+                f"must be left out with GlobalPlanBatchSampler, as {reason}",
+                frame.f_locals[option],
+                "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
             )

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from indexplan import IndexPlanError
-from indexplan_torch.arguments import shown
+from indexplan.errors import wrong
 
 MOST = 2**31 - 1  # tokens, as attention counts in int32
 
@@ -48,9 +47,11 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     sizes = _integers(lengths)
     right = sizes is not None and sizes.dim() == 1 and len(sizes) > 0
     if sizes is None or not right or sizes.min() < 0 or sizes.max() > MOST or sizes.sum() > MOST:
-        raise IndexPlanError(
-            "lengths must be integers from 0 in one dimension, which add up to less than 2**31; "
-            f"got {shown(lengths)}; pass how many tokens each sample has, such as lengths[batch]"
+        raise wrong(
+            "lengths",
+            "integers from 0 in one dimension, which add up to less than 2**31",
+            lengths,
+            "pass how many tokens each sample has, such as lengths[batch]",
         )
     ends = sizes.cumsum(0)
     bounds = torch.cat([ends.new_zeros(1), ends]).to(torch.int32)

@@ -10,7 +10,8 @@ import torch
 from torch.utils.data import Dataset
 
 from indexplan import IndexPlanError
-from indexplan_torch.arguments import check_by_index, shown
+from indexplan.errors import shown, wrong
+from indexplan_torch.arguments import check_by_index
 from indexplan_torch.attention import position_ids
 from indexplan_torch.items import Piece, pieces
 
@@ -61,15 +62,12 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     """
     rows = [_fields(sample) for sample in samples] if isinstance(samples, list | tuple) else []
     if not rows or not rows[0]:
-        raise IndexPlanError(
-            f"samples must be a list of at least one, with fields, to be joined; got "
-            f"{shown(samples)}; {OWN}"
-        )
+        raise wrong("samples", "a list of at least one, with fields, to be joined", samples, OWN)
     names = list(rows[0])
     other = next((list(row) for row in rows if row.keys() != rows[0].keys()), None)
     if other is not None:
         raise IndexPlanError(
-            f"samples of a bin must have the same fields; got {names} and {other}; {OWN}"
+            "samples of a bin", "must have the same fields", f"{names} and {other}", OWN
         )
     sizes = torch.cat([_seq_lens(row) for row in rows])
     joined = {name: _cat([_row(row[name]) for row in rows]) for name in names}
@@ -121,9 +119,11 @@ class Bins(Dataset[Any]):
     def __init__(self, dataset: Any, join: Callable[[list[Any]], Any] = join) -> None:
         check_by_index(dataset)
         if not callable(join):
-            raise IndexPlanError(
-                f"join must be a function of a list of samples; got {shown(join)}; leave it out to "
-                "concatenate their fields"
+            raise wrong(
+                "join",
+                "a function of a list of samples",
+                join,
+                "leave it out to concatenate their fields",
             )
         self.dataset = dataset
         self.join = join
@@ -135,9 +135,11 @@ class Bins(Dataset[Any]):
     def __getitem__(self, asked: Any) -> Any:
         """Return a bin's samples, joined; for an inner batch, a list of bins, a list of these."""
         if not isinstance(asked, list | np.ndarray):
-            raise IndexPlanError(
-                f"a bin must be a list of what the dataset is asked for; got {shown(asked)}; read "
-                "Bins through PlanLoader, with a plan whose order deals bins"
+            raise wrong(
+                "a bin",
+                "a list of what the dataset is asked for",
+                asked,
+                "read Bins through PlanLoader, with a plan whose order deals bins",
             )
         if not len(asked) or isinstance(asked[0], list):  # an inner batch may have no bin
             return [self[each] for each in asked]
@@ -164,9 +166,10 @@ def _part(sample: Any, piece: Piece) -> Any:
     }
     if not sizes or len({*sizes.values()}) > 1 or min(sizes.values()) < piece.stop:
         raise IndexPlanError(
-            "a sample that is cut must have fields of one length, at least as long as the plan's "
-            f"order was told; got {sizes or shown(sample)} entries, to be cut at {piece.stop}; "
-            "pass the order the lengths of this dataset's samples"
+            "a sample that is cut",
+            "must have fields of one length, at least as long as the plan's order was told",
+            f"{sizes or shown(sample)} entries, to be cut at {piece.stop}",
+            "pass the order the lengths of this dataset's samples",
         )
     cut = {name: fields[name][piece.start : piece.stop] for name in sizes}
     return {**fields, **cut} if isinstance(sample, Mapping) else cut[TOKENS]
@@ -188,10 +191,7 @@ def _fields(sample: Any) -> dict[str, torch.Tensor]:
         return {name: _tensor(name, value) for name, value in sample.items()}
     row = _tensor(TOKENS, sample)
     if isinstance(sample, tuple) or (isinstance(sample, list) and row.dim() > 1):
-        raise IndexPlanError(
-            "a sample must be a dict of fields, or a row of tokens, to be joined; got "
-            f"{shown(sample)}; {OWN}"
-        )
+        raise wrong("a sample", "a dict of fields, or a row of tokens, to be joined", sample, OWN)
     return {TOKENS: row}
 
 
@@ -211,7 +211,7 @@ def _tensor(name: Any, value: Any) -> torch.Tensor:
         return torch.tensor(value)
     except Exception:  # whatever torch or a user's class raises
         raise IndexPlanError(
-            f"the field {shown(name)} must hold numbers, to be joined; got {shown(value)}; {OWN}"
+            f"the field {shown(name)}", "must hold numbers, to be joined", shown(value), OWN
         ) from None
 
 
@@ -231,7 +231,9 @@ def _seq_lens(row: dict[str, torch.Tensor]) -> torch.Tensor:
     wrong = next((name for name, length in long.items() if length not in right), None)
     if wrong is not None or not long:
         raise IndexPlanError(
-            "each field of a sample must be a number, or have as many entries as its tokens; got "
-            f"{long or 'numbers only'}; {OWN}"
+            "each field of a sample",
+            "must be a number, or have as many entries as its tokens",
+            long or "numbers only",
+            OWN,
         )
     return sizes

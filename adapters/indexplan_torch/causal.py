@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from indexplan import IndexPlanError
-from indexplan_torch.arguments import number_of, shown
+from indexplan.errors import shown
+from indexplan_torch.arguments import number_of
 from indexplan_torch.attention import varlen
 from indexplan_torch.bins import POSITIONS, SEQ_LENS, TOKENS, join
 
@@ -55,14 +56,17 @@ def join_causal(samples: Sequence[Any]) -> dict[str, Any]:
     if tokens is None or tokens.shape != row[POSITIONS].shape:
         fields = [name for name in row if name not in {POSITIONS, SEQ_LENS}]
         raise IndexPlanError(
-            f"samples must have input_ids, a number for each token, to be joined for a causal "
-            f"model; got {shown(fields)}; return dicts of input_ids and labels"
+            "samples",
+            "must have input_ids, a number for each token, to be joined for a causal model",
+            shown(fields),
+            "return dicts of input_ids and labels",
         )
     if mask is not None and not bool(mask.all()):
         raise IndexPlanError(
-            "samples must have no padding, as they are joined; got an attention_mask with "
-            f"{number_of(int((mask == 0).sum()), 'zero')} in {mask.numel()}; tokenize with "
-            "padding=False"
+            "samples",
+            "must have no padding, as they are joined",
+            f"an attention_mask with {number_of(int((mask == 0).sum()), 'zero')} in {mask.numel()}",
+            "tokenize with padding=False",
         )
     bounds, longest, positions = varlen(row[SEQ_LENS])
     labels = row.get(LABELS, tokens).clone()

@@ -54,8 +54,10 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
         loader = state.train_dataloader
         if not isinstance(loader, PlanLoader):
             raise IndexPlanError(
-                f"train_dataloader must be a PlanLoader, for KeepState; got {type(loader).__name__}"
-                "; use PlanLoader(dataset, plan)"
+                "train_dataloader",
+                "must be a PlanLoader, for KeepState",
+                type(loader).__name__,
+                "use PlanLoader(dataset, plan)",
             )
         self._loader = loader
         saved, self._saved = self._saved, None
@@ -87,8 +89,10 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
             return
         if feed is _feed(state.train_dataloader):
             raise IndexPlanError(
-                "eval_dataloader must be a loader of its own; got the training's, whose pass it "
-                "would interrupt; use another PlanLoader(dataset, plan)"
+                "eval_dataloader",
+                "must be a loader of its own",
+                "the training's, whose pass it would interrupt",
+                "use another PlanLoader(dataset, plan)",
             )
         _check_whole(feed)
         feed.pinned = True
@@ -112,8 +116,10 @@ def _check_whole(feed: Feed) -> None:
     """Raise if an evaluation would read only a part of the data."""
     if feed.plan.sub_epochs > 1:
         raise IndexPlanError(
-            "an evaluation's plan must have sub_epochs=1 under Composer, as each evaluation is one "
-            f"pass; got sub_epochs={feed.plan.sub_epochs}; use plan.replace(sub_epochs=1)"
+            "an evaluation's plan",
+            "must have sub_epochs=1 under Composer, as each evaluation is one pass",
+            f"sub_epochs={feed.plan.sub_epochs}",
+            "use plan.replace(sub_epochs=1)",
         )
 
 
@@ -140,10 +146,12 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
         return
     if len(saved) != dist.get_world_size():
         raise IndexPlanError(
-            "a resume under composer.Trainer on another number of ranks must load the loader's "
-            f"state; got a checkpoint of {number_of(len(saved), 'rank')} on "
-            f"{dist.get_world_size()}, whose steps Composer would skip by counting; use "
-            "Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run that saves too"
+            "a resume under composer.Trainer on another number of ranks",
+            "must load the loader's state",
+            f"a checkpoint of {number_of(len(saved), 'rank')} on {dist.get_world_size()}"
+            ", whose steps Composer would skip by counting",
+            "use Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run "
+            "that saves too",
         )
 
 
@@ -158,7 +166,9 @@ def refuse_counting_bins(frame: FrameType) -> None:
     use = re.fullmatch("_get_initial_(device_(?:train|eval)_microbatch_size)", frame.f_code.co_name)
     if use is not None:
         raise IndexPlanError(
-            f"{use[1]} must be given where the plan deals bins and keep_bins is False, as Composer "
-            "would cut a batch of one bin into its samples; got none; pass how many samples fit "
-            "into memory at a time"
+            use[1],
+            "must be given where the plan deals bins and keep_bins is False, as "
+            "Composer would cut a batch of one bin into its samples",
+            "none",
+            "pass how many samples fit into memory at a time",
         )

@@ -88,9 +88,11 @@ def refuse_rows_without_a_batch() -> None:
     model = getattr(asking.f_locals.get("self"), "model", None)
     if model is not None and any(isinstance(e, models.PreTrainedModel) for e in model.modules()):
         raise IndexPlanError(
-            "collate_fn must return rows with a batch axis under transformers.Trainer, which "
-            "passes them to the model; got join; use collate_fn=indexplan_torch.join_causal, or a "
-            "function of your own"
+            "collate_fn",
+            "must return rows with a batch axis under transformers.Trainer, which "
+            "passes them to the model",
+            "join",
+            "use collate_fn=indexplan_torch.join_causal, or a function of your own",
         )
 
 

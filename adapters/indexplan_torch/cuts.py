@@ -58,10 +58,12 @@ class Cuts:
             if self.refreshed:  # Lightning says itself which pass it goes on with
                 cure = f"under Lightning {_INSIDE}"
         raise IndexPlanError(
-            f"a pass must be read whole before a later one begins; got {got}{left.step} of "
-            f"{left.stop} steps of {place_of(left.number, sub_epochs)}, and then "
-            f"{place_of(number, sub_epochs)}; {cure}, or pass partial=True if passes are left on "
-            "purpose"
+            "a pass",
+            "must be read whole before a later one begins",
+            f"{got}{left.step} of {left.stop} steps of "
+            f"{place_of(left.number, sub_epochs)}, and then "
+            f"{place_of(number, sub_epochs)}",
+            f"{cure}, or pass partial=True if passes are left on purpose",
         )
 
     def begin(self, left: Any, number: int, sub_epochs: int) -> None:
@@ -109,7 +111,10 @@ def check_received(begun: Any, step: int, *, ended: bool = False) -> None:
     if step > begun.stop or (ended and step < begun.stop):
         got = "more" if step > begun.stop else step - begun.first
         raise IndexPlanError(
-            f"a pass must give the loop the {begun.stop - begun.first} batches that the plan deals "
-            f"to this rank; got {got}; remove what changes batches between the plan and the loop, "
-            "such as a wrapper that deals the batch sampler out to ranks again"
+            "a pass",
+            f"must give the loop the {begun.stop - begun.first} batches that the plan "
+            "deals to this rank",
+            got,
+            "remove what changes batches between the plan and the loop, such as a "
+            "wrapper that deals the batch sampler out to ranks again",
         )

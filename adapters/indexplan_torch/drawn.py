@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from indexplan import IndexPlanError
-from indexplan_torch.arguments import shown
+from indexplan.errors import wrong
 from indexplan_torch.feed import Feed, State
 from indexplan_torch.passes import Pass
 from indexplan_torch.versions import private
@@ -162,9 +162,11 @@ def load_before_workers_start(sampler: Any) -> bool:
     if num_workers != loader.num_workers:
         drawer._shutdown = True  # noqa: SLF001 (else __del__ misses its workers)
         raise IndexPlanError(
-            f"num_workers must be {num_workers}, that of the state that StatefulDataLoader is to "
-            f"load; got {loader.num_workers}; use num_workers={num_workers}, or PlanLoader, whose "
-            "state can be loaded under any number"
+            "num_workers",
+            f"must be {num_workers}, that of the state that StatefulDataLoader is to load",
+            loader.num_workers,
+            f"use num_workers={num_workers}, or PlanLoader, whose state can be loaded "
+            "under any number",
         )
     if num_workers and saved.get("_sampler_iter_state") is not None:
         sampler.feed.load_at_iter(saved["_sampler_iter_state"])
@@ -219,7 +221,10 @@ def _maker(drawer: Any) -> tuple[str, Any]:
 def check_in_order(in_order: Any) -> None:
     """Raise if a DataLoader hands out batches as its workers finish them."""
     if in_order is not True:
-        raise IndexPlanError(
-            "in_order must be True, as a state counts batches, and cannot tell which of them a "
-            f"slow worker still has; got {shown(in_order)}; leave it out"
+        raise wrong(
+            "in_order",
+            "True, as a state counts batches, and cannot tell which of them a slow "
+            "worker still has",
+            in_order,
+            "leave it out",
         )

@@ -14,8 +14,9 @@ import torch.distributed
 from torch.utils.data import get_worker_info
 
 from indexplan import Cursor, IndexPlanError, Plan
+from indexplan.errors import as_integer, shown, wrong
 from indexplan_torch.agreeing import compare as compare_ranks
-from indexplan_torch.arguments import count, flag, integer, shown
+from indexplan_torch.arguments import count, flag
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts, place_of
 from indexplan_torch.items import Form, asked
@@ -47,9 +48,8 @@ class Feed:
         compare: bool = True,
     ) -> None:
         if not isinstance(plan, Plan):
-            raise IndexPlanError(
-                f"plan must be an indexplan.Plan; got {shown(plan)}; pass "
-                "indexplan.Plan(order, batch_size=...)"
+            raise wrong(
+                "plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)"
             )
         self.form = Form() if form is None else form
         self.form.check(plan)
@@ -102,8 +102,10 @@ class Feed:
             if world_size == 1:
                 cure = "initialize torch.distributed first"  # torchrun and trainers do
             raise IndexPlanError(
-                f"world_size must be {plan.world_size}, the plan's; got {world_size} running; "
-                f"leave it out of the plan to take the running one, or {cure}"
+                "world_size",
+                f"must be {plan.world_size}, the plan's",
+                f"{world_size} running",
+                f"leave it out of the plan to take the running one, or {cure}",
             )
         self._running = (self.plan, rank, plan)
         return plan, rank
@@ -193,10 +195,12 @@ class Feed:
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
             raise IndexPlanError(
-                f"each step must hold a unit for every rank; got steps of fewer than world_size="
-                f"{plan.world_size} units in {place_of(self.number, plan.sub_epochs)}, under "
-                f"remainder={plan.remainder!r}; use a larger batch size, remainder='carry', 'pad' "
-                "or 'drop', or fewer ranks"
+                "each step",
+                "must hold a unit for every rank",
+                f"steps of fewer than world_size={plan.world_size} units in "
+                f"{place_of(self.number, plan.sub_epochs)}, under remainder="
+                f"{plan.remainder!r}",
+                "use a larger batch size, remainder='carry', 'pad' or 'drop', or fewer ranks",
             )
         steps = plan.steps(*self.where)
         self.current = Pass(self.number, steps.start, steps.stop)
@@ -274,10 +278,10 @@ class Feed:
         """Return where a loop stands; raise if what it received was not counted."""
         if isinstance(standing, Pass) and not standing.counted:
             raise IndexPlanError(
-                "a loader must hand its batches to the loop itself, to know its state, cursor and "
-                "step_size; got workers that draw ahead for another loader, such as that of "
-                "skip_first_batches; use load_state_dict(state) instead, or make the loader of "
-                "plan.resume(cursor)"
+                "a loader",
+                "must hand its batches to the loop itself, to know its state, cursor and step_size",
+                "workers that draw ahead for another loader, such as that of skip_first_batches",
+                "use load_state_dict(state) instead, or make the loader of plan.resume(cursor)",
             )
         refuse_fetched_ahead(self)
         return standing
@@ -288,8 +292,10 @@ class Feed:
         current = self.current
         if current is None or current.step == current.first:
             raise IndexPlanError(
-                f"{name} must be asked for inside the loop, after a batch; got none before it; "
-                f"{otherwise}"
+                name,
+                "must be asked for inside the loop, after a batch",
+                "none before it",
+                otherwise,
             )
         self._counted(current)
         return Received(plan, rank, self._place(current.number), current.step - 1)
@@ -351,11 +357,13 @@ class Feed:
             is_dict = isinstance(state, dict)
             got = f"a dict of {shown(list(state))}" if is_dict else type(state).__name__
             cure = "save state_dict() in the checkpoint, and load that"
-            raise IndexPlanError(f"state must be what state_dict returned; got {got}; {cure}")
-        if integer(state["version"]) != STATE_VERSION:
-            raise IndexPlanError(
-                f"state must be of version {STATE_VERSION}; got {shown(state['version'])}; load "
-                "it with the version of indexplan that saved it"
+            raise IndexPlanError("state", "must be what state_dict returned", got, cure)
+        if as_integer(state["version"]) != STATE_VERSION:
+            raise wrong(
+                "state",
+                f"of version {STATE_VERSION}",
+                state["version"],
+                "load it with the version of indexplan that saved it",
             )
         cursor = Cursor.from_dict(state["cursor"])
         saved_in = count("a state's pass", state["pass"]) if "pass" in state else None
@@ -410,9 +418,12 @@ class Feed:
         """Raise if torchdata may drop batches of the pass it saved in, which is not read now."""
         if snapshot_interval != 1 and self._saved_in == self._number(self.plan.start):
             raise IndexPlanError(
-                f"set_epoch must be {self._saved_in}, the pass that the state was saved in, as "
-                "torchdata drops batches to get from its last snapshot to where the loop was; got "
-                f"{self.number}; start the loop with that pass, or use snapshot_every_n_steps=1"
+                "set_epoch",
+                f"must be {self._saved_in}, the pass that the state was saved in, as "
+                "torchdata drops batches to get from its last snapshot to where the "
+                "loop was",
+                self.number,
+                "start the loop with that pass, or use snapshot_every_n_steps=1",
             )
 
     def forget(self) -> None:

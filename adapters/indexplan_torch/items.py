@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from indexplan import IndexPlanError, Phase, Plan
+from indexplan.errors import shown, wrong
 from indexplan.types import Batch
-from indexplan_torch.arguments import flag, shown
+from indexplan_torch.arguments import flag
 
 Item = Callable[[Any, Phase], Any]
 
@@ -62,7 +63,7 @@ class Form:
         flag("keep_bins", self.keep_bins)
         if flag("as_array", self.as_array) and (self.nested or self.item is not None):
             raise IndexPlanError(
-                "as_array must be used alone; got it with nested or item; leave those out"
+                "as_array", "must be used alone", "it with nested or item", "leave those out"
             )
         _check_item(self.item)
 
@@ -70,8 +71,10 @@ class Form:
         """Refuse a form that does not say which part of a sample is read."""
         if plan.order.traits.cuts_samples and not self.keep_bins:
             raise IndexPlanError(
-                "keep_bins must be True for an order that cuts samples, whose pieces are of no use "
-                "alone; got False; leave it out"
+                "keep_bins",
+                "must be True for an order that cuts samples, whose pieces are of no use alone",
+                "False",
+                "leave it out",
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -137,9 +140,11 @@ def _check_item(item: Any) -> None:
     if item is None:
         return
     if not callable(item):
-        raise IndexPlanError(
-            f"item must be a function of (index, phase); got {shown(item)}; pass one such as "
-            'lambda index, phase: (index, phase["resolution"])'
+        raise wrong(
+            "item",
+            "a function of (index, phase)",
+            item,
+            'pass one such as lambda index, phase: (index, phase["resolution"])',
         )
     try:
         signature = inspect.signature(item)
@@ -149,8 +154,10 @@ def _check_item(item: Any) -> None:
         signature.bind(0, None)
     except TypeError:
         raise IndexPlanError(
-            f"item must take two arguments, (index, phase); got one of {signature}; pass one such "
-            'as lambda index, phase: (index, phase["resolution"])'
+            "item",
+            "must take two arguments, (index, phase)",
+            f"one of {signature}",
+            'pass one such as lambda index, phase: (index, phase["resolution"])',
         ) from None
 
 
@@ -161,8 +168,10 @@ def _no_list(item: Item) -> Item:
         found = item(index, phase)
         if isinstance(found, list):
             raise IndexPlanError(
-                "item must return something other than a list, as lists are bins here; got "
-                f"{shown(found)}; return a tuple"
+                "item",
+                "must return something other than a list, as lists are bins here",
+                shown(found),
+                "return a tuple",
             )
         return found
 
@@ -172,6 +181,8 @@ def _no_list(item: Item) -> Item:
 def _lost(index: int, _: Phase) -> Any:
     """Stand in a spawned process for an item that could not travel there."""
     raise IndexPlanError(
-        f"item must pickle to be called in a spawned process; got one that does not, for index "
-        f"{index}; define it at the top of a module"
+        "item",
+        "must pickle to be called in a spawned process",
+        f"one that does not, for index {index}",
+        "define it at the top of a module",
     )

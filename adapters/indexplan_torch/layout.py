@@ -14,7 +14,7 @@ from torch.utils.data import ConcatDataset, StackDataset, Subset
 
 import indexplan
 from indexplan import IndexPlanError, Mixture, Order
-from indexplan_torch.arguments import shown
+from indexplan.errors import shown
 
 Runs = tuple[Any, Any]  # where each run of samples ends, and which dataset has it; int64, (runs,)
 
@@ -64,9 +64,10 @@ def _check(runs: Runs, sources: list[tuple[str, int]]) -> None:
     if np.any((np.bincount(holder)[holder] > 1) & (np.bincount(held)[held] > 1)):
         found = np.bincount(owners, sizes).astype(np.int64).tolist()
         raise IndexPlanError(
-            "datasets must lie one after another as the mixture's sources do; got datasets of "
-            f"{shown(found)} samples for sources of {shown(dict(sources))}; pass ConcatDataset the "
-            "datasets in the sequence of the sources"
+            "datasets",
+            "must lie one after another as the mixture's sources do",
+            f"datasets of {shown(found)} samples for sources of {shown(dict(sources))}",
+            "pass ConcatDataset the datasets in the sequence of the sources",
         )
 
 

@@ -140,9 +140,10 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
             plan, rank = feed.running()
             if (rank, plan.world_size) != (given["rank"], given["num_replicas"]):
                 raise IndexPlanError(
-                    f"rank and world_size must be the strategy's, {given['rank']} and "
-                    f"{given['num_replicas']}; got {rank} and {plan.world_size}; pass "
-                    "rank= and world_size= to the loader"
+                    "rank and world_size",
+                    f"must be the strategy's, {given['rank']} and {given['num_replicas']}",
+                    f"{rank} and {plan.world_size}",
+                    "pass rank= and world_size= to the loader",
                 )
     return bool(feeds)
 
@@ -153,9 +154,10 @@ def _check_whole(loop: Any) -> None:
         feed = _feed(loader)
         if feed is not None and feed.plan.sub_epochs > 1:
             raise IndexPlanError(
-                "an evaluation's plan must have sub_epochs=1 under Lightning, as each evaluation "
-                f"is one pass; got sub_epochs={feed.plan.sub_epochs}; use "
-                "plan.replace(sub_epochs=1)"
+                "an evaluation's plan",
+                "must have sub_epochs=1 under Lightning, as each evaluation is one pass",
+                f"sub_epochs={feed.plan.sub_epochs}",
+                "use plan.replace(sub_epochs=1)",
             )
 
 

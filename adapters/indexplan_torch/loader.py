@@ -9,7 +9,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan_torch.arguments import check_by_index, number_of, shown
+from indexplan.errors import shown, wrong
+from indexplan_torch.arguments import check_by_index, number_of
 from indexplan_torch.bins import Bins, join
 from indexplan_torch.counting import (
     UNPREPARED,
@@ -120,17 +121,20 @@ class PlanLoader(DataLoader[Any]):
     ) -> None:
         if isinstance(dataset, Plan) and not isinstance(plan, Plan):
             raise IndexPlanError(
-                f"dataset must come before the plan; got PlanLoader(Plan, {type(plan).__name__}); "
-                "use PlanLoader(dataset, plan)"
+                "dataset",
+                "must come before the plan",
+                f"PlanLoader(Plan, {type(plan).__name__})",
+                "use PlanLoader(dataset, plan)",
             )
         given: dict[str, Any] = {**options}  # a trainer may pass more than the type allows
         refuse_num_replicas(given.pop("num_replicas", None))
         if batch_sampler is None:
             for name in _THE_PLANS_OWN.keys() & given.keys():
-                raise IndexPlanError(
-                    f"{name} must be left out, as it belongs to the plan; got "
-                    f"{shown(given[name])}; use indexplan.Plan(..., batch_size=..., "
-                    "remainder=...)"
+                raise wrong(
+                    name,
+                    "left out, as it belongs to the plan",
+                    given[name],
+                    "use indexplan.Plan(..., batch_size=..., remainder=...)",
                 )
             batch_sampler = PlanBatchSampler(
                 plan,
@@ -149,8 +153,10 @@ class PlanLoader(DataLoader[Any]):
         self.feed = _ours(batch_sampler).feed
         if self.feed.given != plan:
             raise IndexPlanError(
-                f"batch_sampler must be left out, as the plan makes it; got one of another plan, "
-                f"{self.feed.given!r}; use PlanLoader(dataset, plan)"
+                "batch_sampler",
+                "must be left out, as the plan makes it",
+                f"one of another plan, {self.feed.given!r}",
+                "use PlanLoader(dataset, plan)",
             )
         check_in_order(given.get("in_order", True))
         _check_dataset(dataset, self.feed)
@@ -188,9 +194,11 @@ class PlanLoader(DataLoader[Any]):
         """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
         cure = "use indexplan_torch.accelerate.prepare(accelerator, loader)"
         raise IndexPlanError(
-            "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches "
-            "are this rank's already; got accelerator.prepare, which would deal them out to the "
-            f"ranks again; {UNPREPARED if under_transformers() else cure}"
+            "a PlanLoader",
+            "must be prepared by indexplan_torch.accelerate.prepare, as its batches "
+            "are this rank's already",
+            "accelerator.prepare, which would deal them out to the ranks again",
+            UNPREPARED if under_transformers() else cure,
         )
 
     def __len__(self) -> int:
@@ -242,9 +250,10 @@ class PlanLoader(DataLoader[Any]):
             if self.plan.order.traits.cuts_samples:
                 held, or_else = "Piece(sample, start, stop)", ""
             raise IndexPlanError(
-                f"dataset must take a bin, a list of {held}, as the plan's order deals bins; got "
-                f"{shown(said)} of {type(self.dataset).__name__}; wrap it in indexplan_torch.Bins"
-                f"{or_else}"
+                "dataset",
+                f"must take a bin, a list of {held}, as the plan's order deals bins",
+                f"{shown(said)} of {type(self.dataset).__name__}",
+                f"wrap it in indexplan_torch.Bins{or_else}",
             ) from error
 
     def set_epoch(self, epoch: int) -> None:
@@ -351,8 +360,10 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
         if not (order.deals_bins and feed.form.keep_bins):
             got = f"{order.algorithm}, with keep_bins={feed.form.keep_bins}"
             raise IndexPlanError(
-                f"a dataset of Bins needs a plan whose order deals bins, and keep_bins=True; got "
-                f"{got}; leave keep_bins out, or pass the dataset without Bins around it"
+                "a dataset of Bins",
+                "needs a plan whose order deals bins, and keep_bins=True",
+                got,
+                "leave keep_bins out, or pass the dataset without Bins around it",
             )
         dataset = dataset.dataset
     check_by_index(dataset)
@@ -362,13 +373,17 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
         length = len(dataset)
     except Exception as error:  # whatever a user's dataset raises
         raise IndexPlanError(
-            f"dataset must return how many samples it has, if it has __len__; got {shown(error)} "
-            f"from {type(dataset).__name__}; correct its __len__, or remove it"
+            "dataset",
+            "must return how many samples it has, if it has __len__",
+            f"{shown(error)} from {type(dataset).__name__}",
+            "correct its __len__, or remove it",
         ) from error
     if length != order.num_samples:
         raise IndexPlanError(
-            f"dataset must hold {number_of(order.num_samples, 'sample')}, as many as the plan's "
-            f"order; got {length}; make the plan with an order of {number_of(length, 'sample')}"
+            "dataset",
+            f"must hold {number_of(order.num_samples, 'sample')}, as many as the plan's order",
+            length,
+            f"make the plan with an order of {number_of(length, 'sample')}",
         )
     check_sources(dataset, order)
 
@@ -379,8 +394,10 @@ def _ours(batch_sampler: Any) -> PlanBatchSampler:
     while inner is not None and not isinstance(inner, PlanBatchSampler):
         inner = getattr(inner, "_batch_sampler", None) or getattr(inner, "batch_sampler", None)
     if inner is None:
-        raise IndexPlanError(
-            f"batch_sampler must be left out, as the plan makes it; got {shown(batch_sampler)}; "
-            "use torch's DataLoader with a batch sampler of your own"
+        raise wrong(
+            "batch_sampler",
+            "left out, as the plan makes it",
+            batch_sampler,
+            "use torch's DataLoader with a batch sampler of your own",
         )
     return inner

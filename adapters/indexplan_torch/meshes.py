@@ -14,7 +14,7 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError
-from indexplan_torch.arguments import shown
+from indexplan.errors import wrong
 from indexplan_torch.versions import private
 
 # words of which the names of dimensions are made: dp_replicate, data_parallel, tensor_parallel
@@ -43,24 +43,28 @@ def ranks_in(mesh: Any) -> tuple[int, int]:
     from torch.distributed.device_mesh import DeviceMesh  # which some builds of torch lack
 
     if not isinstance(mesh, DeviceMesh):
-        raise IndexPlanError(
-            f"mesh must be a torch DeviceMesh, or a dimension of one; got {shown(mesh)}; pass "
-            "what init_device_mesh(...) returns, or its mesh['dp']"
+        raise wrong(
+            "mesh",
+            "a torch DeviceMesh, or a dimension of one",
+            mesh,
+            "pass what init_device_mesh(...) returns, or its mesh['dp']",
         )
     names, sizes, place = mesh.mesh_dim_names, tuple(mesh.shape), mesh.get_coordinate()
     if place is None:
         raise IndexPlanError(
-            f"mesh must hold this rank, {torch.distributed.get_rank()}; got one of the ranks "
-            f"{mesh.mesh.flatten().tolist()}; make the loader on the ranks of the mesh only"
+            "mesh",
+            f"must hold this rank, {torch.distributed.get_rank()}",
+            f"one of the ranks {mesh.mesh.flatten().tolist()}",
+            "make the loader on the ranks of the mesh only",
         )
     kinds = [_kind(name) for name in names or [""] * mesh.ndim]
     if mesh.ndim == 1:
         if kinds[0] in {"peers", "mixed"}:
-            raise IndexPlanError(_rule_of("of the data-parallel dimension", names, sizes))
+            raise _unclear("of the data-parallel dimension", names, sizes)
         return int(place[0]), sizes[0]
     unclear = {"mixed", "unknown"}
     if any(kind in unclear and size > 1 for kind, size in zip(kinds, sizes, strict=True)):
-        raise IndexPlanError(_rule_of("of dimensions whose names say what they are", names, sizes))
+        raise _unclear("of dimensions whose names say what they are", names, sizes)
     data = [dim for dim, kind in enumerate(kinds) if kind == "data"]
     return _flat([(int(place[dim]), sizes[dim]) for dim in data])
 
@@ -101,12 +105,10 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
     if lone and not data:
         return None
     sizes = {name: size for name, (_, size) in sorted(dims.items())}
-    raise IndexPlanError(
-        _rule_of(
-            "passed to the loader where its dimensions' names do not say which are data-parallel",
-            list(sizes),
-            [*sizes.values()],
-        )
+    raise _unclear(
+        "passed to the loader where its dimensions' names do not say which are data-parallel",
+        list(sizes),
+        [*sizes.values()],
     )
 
 
@@ -129,9 +131,13 @@ def refuse_peers_of_all_ranks() -> None:
     for mesh in [each for each in gc.get_objects() if type(each) is module.DeviceMesh]:
         names = mesh.mesh_dim_names or ("",)
         if mesh.ndim == 1 and mesh.size() == world and _kind(names[0]) == "peers":
-            rule = "passed to the loader where its only dimension makes all ranks peers"
             cure = "pass rank=0 and world_size=1, or a mesh with a dp dimension"
-            raise IndexPlanError(f"a mesh must be {rule}; got {names[0]}={world}; {cure}")
+            raise IndexPlanError(
+                "a mesh",
+                "must be passed to the loader where its only dimension makes all ranks peers",
+                f"{names[0]}={world}",
+                cure,
+            )
 
 
 def _dimensions() -> dict[str, tuple[int, int]]:
@@ -142,10 +148,12 @@ def _dimensions() -> dict[str, tuple[int, int]]:
         if not hasattr(group, "group_desc"):  # torch 2.2 and 2.3
             if len(groups) == 1:
                 return {}  # the default group alone: none is a mesh's
-            rule = "process groups beside the default one must say whether they are a mesh's"
             cure = "pass mesh=, or pip install 'torch>=2.4'"
             raise IndexPlanError(
-                f"{rule}; got torch {torch.__version__}, where they do not; {cure}"
+                "process groups beside the default one",
+                "must say whether they are a mesh's",
+                f"torch {torch.__version__}, where they do not",
+                cure,
             )
         kind, _, name = str(group.group_desc).partition("_")
         if kind != "mesh" or name == "default":
@@ -173,10 +181,10 @@ def _flat(places: list[tuple[int, int]]) -> tuple[int, int]:
     return rank, ranks
 
 
-def _rule_of(rule: str, names: Any, sizes: Any) -> str:
+def _unclear(rule: str, names: Any, sizes: Any) -> IndexPlanError:
     got = (
         ", ".join(f"{name}={size}" for name, size in zip(names, sizes, strict=True))
         if names
         else (f"no names, of shape {tuple(sizes)}")
     )
-    return f"a mesh must be {rule}; got {got}; {_CURE}"
+    return IndexPlanError("a mesh", f"must be {rule}", got, _CURE)

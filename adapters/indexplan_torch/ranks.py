@@ -9,7 +9,7 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError
-from indexplan_torch.arguments import integer, shown
+from indexplan.errors import as_integer, shown, wrong
 from indexplan_torch.meshes import (
     ranks_in,
     ranks_of_meshes_that_run,
@@ -51,14 +51,18 @@ def discover(
     """
     if (rank is None) != (world_size is None):
         raise IndexPlanError(
-            f"rank and world_size must be given together; got rank={shown(rank)}, "
-            f"world_size={shown(world_size)}; leave both out to have them discovered"
+            "rank and world_size",
+            "must be given together",
+            f"rank={shown(rank)}, world_size={shown(world_size)}",
+            "leave both out to have them discovered",
         )
     if mesh is not None:
         if rank is not None:
             raise IndexPlanError(
-                f"mesh must be passed alone, as it tells the rank; got rank={shown(rank)} too; "
-                "leave rank and world_size out"
+                "mesh",
+                "must be passed alone, as it tells the rank",
+                f"rank={shown(rank)} too",
+                "leave rank and world_size out",
             )
         return ranks_in(mesh)
     if rank is not None and world_size is not None:
@@ -71,8 +75,10 @@ def discover(
         return 0, 1
     if "RANK" not in os.environ:
         raise IndexPlanError(
-            f"rank must be known before batches are read; got WORLD_SIZE={running} and no RANK; "
-            "initialize torch.distributed first, or pass rank and world_size"
+            "rank",
+            "must be known before batches are read",
+            f"WORLD_SIZE={running} and no RANK",
+            "initialize torch.distributed first, or pass rank and world_size",
         )
     return int(os.environ["RANK"]), running
 
@@ -110,17 +116,18 @@ def check_found_ranks(*, given: bool) -> None:
 
 def given(rank: Any, world_size: Any) -> tuple[int, int]:
     """Return a rank and a world size that were passed, after checking them."""
-    ranks = integer(world_size)
+    ranks = as_integer(world_size)
     if ranks is None or ranks < 1:
-        raise IndexPlanError(
-            f"world_size must be an integer from 1; got {shown(world_size)}; pass the number of "
-            "ranks that train"
+        raise wrong(
+            "world_size", "an integer from 1", world_size, "pass the number of ranks that train"
         )
-    number = integer(rank)
+    number = as_integer(rank)
     if number is None or not 0 <= number < ranks:
-        raise IndexPlanError(
-            f"rank must be an integer from 0 to {ranks - 1}, with world_size={ranks}; got "
-            f"{shown(rank)}; count ranks from 0"
+        raise wrong(
+            "rank",
+            f"an integer from 0 to {ranks - 1}, with world_size={ranks}",
+            rank,
+            "count ranks from 0",
         )
     return number, ranks
 
@@ -128,6 +135,4 @@ def given(rank: Any, world_size: Any) -> tuple[int, int]:
 def refuse_num_replicas(number: Any) -> None:
     """Refuse DistributedSampler's word for the world size, with ours."""
     if number is not None:
-        raise IndexPlanError(
-            f"num_replicas must be left out; got {shown(number)}; pass world_size= instead"
-        )
+        raise wrong("num_replicas", "left out", number, "pass world_size= instead")

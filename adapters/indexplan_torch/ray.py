@@ -77,8 +77,10 @@ def prepare(loader: PlanLoader, **options: Any) -> Any:
     """
     if not isinstance(loader, PlanLoader):
         raise IndexPlanError(
-            f"loader must be a PlanLoader; got {type(loader).__name__}, which Ray would rebuild "
-            "without its batch sampler; use PlanLoader(dataset, plan)"
+            "loader",
+            "must be a PlanLoader",
+            f"{type(loader).__name__}, which Ray would rebuild without its batch sampler",
+            "use PlanLoader(dataset, plan)",
         )
     wrapped = prepare_data_loader(loader, **options)
     return loader if wrapped is loader else PreparedLoader(loader, wrapped)

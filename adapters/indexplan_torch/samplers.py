@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
-from indexplan_torch.arguments import number_of, shown
+from indexplan.errors import shown
+from indexplan_torch.arguments import number_of
 from indexplan_torch.drawn import (
     Drawn,
     find_drawer,
@@ -100,9 +101,11 @@ class PlanView(_FeedSampler):
     def generator(self) -> None:
         """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
         raise IndexPlanError(
-            "batches must be those of all ranks for accelerator.prepare, which deals them out; got "
-            "those of this rank; use GlobalPlanBatchSampler, or "
-            "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))"
+            "batches",
+            "must be those of all ranks for accelerator.prepare, which deals them out",
+            "those of this rank",
+            "use GlobalPlanBatchSampler, or "
+            "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
         )
 
     def __len__(self) -> int:
@@ -220,10 +223,11 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         if feed is None:
             if not isinstance(plan, Plan) or batch_size is not None or drop_last is not False:
                 raise IndexPlanError(
-                    "PlanBatchSampler must be given a plan, and no batch_size or drop_last; got "
-                    f"{type(plan).__name__}, batch_size={shown(batch_size)}, "
-                    f"drop_last={shown(drop_last)}; "
-                    "these belong to the plan: indexplan.Plan(..., batch_size=...)"
+                    "PlanBatchSampler",
+                    "must be given a plan, and no batch_size or drop_last",
+                    f"{type(plan).__name__}, batch_size={shown(batch_size)}, drop_last="
+                    f"{shown(drop_last)}",
+                    "these belong to the plan: indexplan.Plan(..., batch_size=...)",
                 )
             feed = Feed(
                 plan,
@@ -268,8 +272,10 @@ def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
     asking = sys._getframe(2).f_locals.get("self")  # noqa: SLF001
     if isinstance(asking, BatchSampler) and vars(asking).get("sampler") is sampler:
         raise IndexPlanError(
-            f"sampler must yield indices; got a {type(sampler).__name__}, which yields batches; "
-            "use DataLoader(dataset, batch_sampler=...), or PlanLoader(dataset, plan)"
+            "sampler",
+            "must yield indices",
+            f"a {type(sampler).__name__}, which yields batches",
+            "use DataLoader(dataset, batch_sampler=...), or PlanLoader(dataset, plan)",
         )
 
 
@@ -327,10 +333,11 @@ class PlanSampler(PlanView):
         super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
         if plan.remainder == "spread" or num_phases(plan) > 1 or plan.batch_size is None:
             raise IndexPlanError(
-                "plan must have batches that are all full and equal, for PlanSampler; got "
+                "plan",
+                "must have batches that are all full and equal, for PlanSampler",
                 f"remainder={plan.remainder!r}, {number_of(num_phases(plan), 'phase')}, "
-                f"batch_size={plan.batch_size}; use PlanLoader, or remainder='pad' and one "
-                "batch_size"
+                f"batch_size={plan.batch_size}",
+                "use PlanLoader, or remainder='pad' and one batch_size",
             )
 
     def set_epoch(self, epoch: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from indexplan import IndexPlanError, worker_seed
-from indexplan_torch.arguments import shown
+from indexplan.errors import wrong
 from indexplan_torch.feed import Feed
 
 
@@ -103,10 +103,7 @@ class SeedWorker:
 
     def __init__(self, feed: Feed) -> None:
         if not isinstance(feed, Feed):
-            raise IndexPlanError(
-                f"feed must be a sampler's; got {shown(feed)}; pass sampler.feed of a "
-                "PlanBatchSampler"
-            )
+            raise wrong("feed", "a sampler's", feed, "pass sampler.feed of a PlanBatchSampler")
         self.feed = feed
 
     def __call__(self, worker: int) -> None:
@@ -152,8 +149,10 @@ def seed_rank(loader: Any) -> Seeded:
     """
     feed = getattr(loader, "feed", None)
     if not isinstance(feed, Feed):
-        raise IndexPlanError(
-            f"loader must be a PlanLoader, or one of the samplers; got {shown(loader)}; pass "
-            "PlanLoader(dataset, plan)"
+        raise wrong(
+            "loader",
+            "a PlanLoader, or one of the samplers",
+            loader,
+            "pass PlanLoader(dataset, plan)",
         )
     return _seed(feed, 0)

@@ -65,9 +65,10 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
         missing = [name for name in _CHANGED if not hasattr(trainer, name)]
         if missing:
             raise IndexPlanError(
-                f"trainer must have Trainer's method {missing[0]}, for KeepState; got "
-                f"{type(trainer).__name__} without it; use transformers {_TESTED}, which this is "
-                "tested with"
+                "trainer",
+                f"must have Trainer's method {missing[0]}, for KeepState",
+                f"{type(trainer).__name__} without it",
+                f"use transformers {_TESTED}, which this is tested with",
             )
         self.trainer = trainer
         if not isinstance(trainer, _Kept):
@@ -99,8 +100,10 @@ class _Kept:
         """Load the loader's state, and count the passes and updates that are left of the run."""
         if not isinstance(dataloader, PlanLoader):
             raise IndexPlanError(
-                "get_train_dataloader must return a PlanLoader, for KeepState; got "
-                f"{type(dataloader).__name__}; use PlanLoader(dataset, plan)"
+                "get_train_dataloader",
+                "must return a PlanLoader, for KeepState",
+                type(dataloader).__name__,
+                "use PlanLoader(dataset, plan)",
             )
         self._plan_loader = dataloader
         done: int = 0
@@ -210,12 +213,14 @@ def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, An
     passes = saved.epoch or 0.0
     if abs(passes * steps - (number * steps + step)) > 0.5 or _of_other_world(args, checkpoint):
         raise IndexPlanError(
-            "a resume under transformers.Trainer must load the loader's state where a pass has "
-            f"other steps than in the run that saved; got {Path(checkpoint).name} after "
-            f"{passes:g} passes, which Trainer, counting its steps, would take for "
-            f"{number + step / max(1, steps):g} on {number_of(args.world_size, 'rank')}; use "
-            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run "
-            "that saves too"
+            "a resume under transformers.Trainer",
+            "must load the loader's state where a pass has other steps than in the run that saved",
+            f"{Path(checkpoint).name} after {passes:g} passes, which Trainer, counting "
+            f"its steps, would take for {number + step / max(1, steps):g} on "
+            f"{number_of(args.world_size, 'rank')}",
+            "use "
+            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in "
+            "the run that saves too",
         )
     cursor = plan.cursor(*divmod(number, plan.sub_epochs), step=step)
     return {"version": STATE_VERSION, "cursor": cursor.to_dict()}
@@ -263,9 +268,10 @@ def _check_whole(feed: Feed) -> None:
     """Raise if an evaluation would read only a part of the data."""
     if feed.plan.sub_epochs > 1:
         raise IndexPlanError(
-            "an evaluation's plan must have sub_epochs=1 under transformers.Trainer, as each "
-            f"evaluation is one pass; got sub_epochs={feed.plan.sub_epochs}; use "
-            "plan.replace(sub_epochs=1)"
+            "an evaluation's plan",
+            "must have sub_epochs=1 under transformers.Trainer, as each evaluation is one pass",
+            f"sub_epochs={feed.plan.sub_epochs}",
+            "use plan.replace(sub_epochs=1)",
         )
 
 
@@ -286,10 +292,11 @@ def refuse_ahead(feed: Feed, frame: FrameType) -> None:
     loaders = [names.get("train_dataloader"), names.get("epoch_dataloader")]
     if feed in [_feed(loader) for loader in loaders]:
         raise IndexPlanError(
-            "transformers.Trainer must have KeepState where a loader is asked which of an update's "
-            f"micro-batches the loop holds, as Trainer fetches them together; got none, and "
-            f"{len(group)} micro-batches; use "
-            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+            "transformers.Trainer",
+            "must have KeepState where a loader is asked which of an update's "
+            "micro-batches the loop holds, as Trainer fetches them together",
+            f"none, and {len(group)} micro-batches",
+            "use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))",
         )
 
 

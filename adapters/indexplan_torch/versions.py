@@ -48,6 +48,8 @@ def lacking(package: str, what: str) -> IndexPlanError:
     except PackageNotFoundError:
         installed = "one that is not installed as a package"
     return IndexPlanError(
-        f"{package} must have {what}, which indexplan_torch relies on; got {package} {installed}, "
-        f"which does not; pip install '{package}>={floor},<={tested}', the versions that do"
+        package,
+        f"must have {what}, which indexplan_torch relies on",
+        f"{package} {installed}, which does not",
+        f"pip install '{package}>={floor},<={tested}', the versions that do",
     )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from indexplan import IndexPlanError, Shards
-from indexplan_torch.arguments import shown
+from indexplan.errors import shown, wrong
 from indexplan_torch.shards.opening import open_parquet
 
 Spans = list[tuple[int, int]]
@@ -27,14 +27,15 @@ def columns_of(open_shard: Any, shards: Shards) -> tuple[str, ...] | None:
         return None
     names = list(columns) if isinstance(columns, list | tuple) else []
     if not names or not all(isinstance(each, str) and each for each in names):
-        raise IndexPlanError(
-            f"columns must be a list of names; got {shown(columns)}; pass such as ['text'], or "
-            "leave it out for all"
+        raise wrong(
+            "columns", "a list of names", columns, "pass such as ['text'], or leave it out for all"
         )
     if shards.kind != "parquet":
         raise IndexPlanError(
-            f"columns must be left out where shards are not Parquet; got {shown(columns)} for kind "
-            f"{shards.kind}; read all of the file, and use what you need"
+            "columns",
+            "must be left out where shards are not Parquet",
+            f"{shown(columns)} for kind {shards.kind}",
+            "read all of the file, and use what you need",
         )
     return tuple(sorted(set(names)))
 

@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from indexplan import IndexPlanError, Plan, Shards
-from indexplan_torch.arguments import shown
+from indexplan.errors import printable, shown, wrong
 from indexplan_torch.feed import Feed
 from indexplan_torch.shards.checks import check_shards, count, path_of, seconds
 from indexplan_torch.shards.columns import columns_of
@@ -140,9 +140,11 @@ class ShardedDataset(Dataset[Any]):
     ) -> None:
         check_shards(shards)
         if not callable(open_shard):
-            raise IndexPlanError(
-                f"open_shard must be a function of a ShardFile; got {shown(open_shard)}; pass "
-                "open_parquet, or one that returns the rows of a file"
+            raise wrong(
+                "open_shard",
+                "a function of a ShardFile",
+                open_shard,
+                "pass open_parquet, or one that returns the rows of a file",
             )
         self.shards, self.open_shard = shards, open_shard
         columns = columns_of(open_shard, shards)
@@ -163,9 +165,11 @@ class ShardedDataset(Dataset[Any]):
         self.keep_open = None if keep_open is None else count("keep_open", keep_open)
         self._limits = shared(limits_of(0, 1), torch.int64)
         if on_metrics is not None and not callable(on_metrics):
-            raise IndexPlanError(
-                f"on_metrics must be a function of a report; got {shown(on_metrics)}; pass one "
-                "that logs report.num_bytes and the like"
+            raise wrong(
+                "on_metrics",
+                "a function of a report",
+                on_metrics,
+                "pass one that logs report.num_bytes and the like",
             )
         self._metrics = None if on_metrics is None else Metrics(on_metrics)
         self._tally = Tally()
@@ -248,7 +252,7 @@ class ShardedDataset(Dataset[Any]):
                 f"got {self.keep_open}; pass {2 * live}, or leave it out: now shards are opened "
                 "again and again"
             )
-            warnings.warn(str(IndexPlanError(message)), stacklevel=3)
+            warnings.warn(printable(message), stacklevel=3)
         live = max(live, int(self._limits[0]))  # another loader may read it, too
         self._limits[:] = torch.tensor(limits_of(live, len(ranks) * workers))
 
@@ -270,9 +274,10 @@ class ShardedDataset(Dataset[Any]):
             said = os.environ.get("LOCAL_WORLD_SIZE") if world_size > 1 else "1"
             if said is None or world_size not in {1, int(os.environ.get("WORLD_SIZE", "0"))}:
                 raise IndexPlanError(
-                    "ranks_per_node must be given where torchrun does not tell which ranks share a "
-                    f"node; got {world_size} ranks of the plan; pass how many of them share "
-                    "cache_dir"
+                    "ranks_per_node",
+                    "must be given where torchrun does not tell which ranks share a node",
+                    f"{world_size} ranks of the plan",
+                    "pass how many of them share cache_dir",
                 )
             each = int(said)
             if os.environ.get("RANK") == str(rank) and "LOCAL_RANK" in os.environ:
@@ -316,26 +321,30 @@ class ShardedDataset(Dataset[Any]):
                     if not path.exists():  # it was dropped just now
                         continue
                     if dropped:
-                        raise IndexPlanError(self._unreadable(shard, path, error)) from error
+                        raise self._unreadable(shard, path, error) from error
                     dropped = True
                     self.folder.drop(path, found)  # unless somebody else has done so
         expected = int(self.shards.sizes.array[shard])
         if len(rows) != expected:
             raise IndexPlanError(
-                f"open_shard must return the {expected} rows of shard {shard}, {name}; got "
-                f"{len(rows)}; return a row for each sample"
+                "open_shard",
+                f"must return the {expected} rows of shard {shard}, {name}",
+                len(rows),
+                "return a row for each sample",
             )
         self._rows.add(shard, rows, path)
         return rows
 
-    def _unreadable(self, shard: int, path: Path, error: Exception) -> str:
-        """Return the message about a shard that cannot be read, though it was fetched twice."""
-        where = f"shard {shard}, {self.shards.path}/{self.shards.part(shard)[0]}, must be"
+    def _unreadable(self, shard: int, path: Path, error: Exception) -> IndexPlanError:
+        """Return the error about a shard that cannot be read, though it was fetched twice."""
+        what = f"shard {shard}, {self.shards.path}/{self.shards.part(shard)[0]},"
         if isinstance(error, DamagedError):
             cure = "check the disk and the memory of this machine, or pass another cache_dir"
-            return f"{where} as it was fetched; got other bytes in {path}, twice; {cure}"
+            got = f"other bytes in {path}, twice"
+            return IndexPlanError(what, "must be as it was fetched", got, cure)
         cure = "check the file in its place, and what open_shard does with it"
-        return f"{where} a file that open_shard opens; got {shown(error)} of {path}, twice; {cure}"
+        got = f"{shown(error)} of {path}, twice"
+        return IndexPlanError(what, "must be a file that open_shard opens", got, cure)
 
     def _close_dropped(self) -> None:
         """Close shards that were dropped: their space is free once no process has them open."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from indexplan import IndexPlanError, PlanFileError
 from indexplan_torch.shards.answers import AnswerError
-from indexplan_torch.shards.folder import LOCAL, disk_message
+from indexplan_torch.shards.folder import LOCAL, disk_error
 from indexplan_torch.shards.owned import open_own
 from indexplan_torch.shards.source import LeftError, Source, StalledError
 from indexplan_torch.shards.sums import Sums, sum_of
@@ -110,7 +110,7 @@ class Attempt:
         except OSError as error:
             if error.errno not in LOCAL:
                 raise
-            self.failed, self.final = disk_message(path.parents[1], error), True
+            self.failed, self.final = str(disk_error(path.parents[1], error)), True
             return
         self.fetched = True
         self.failed = self.source.problem(self.shard, temporary, came)
@@ -130,7 +130,7 @@ class Attempt:
                 self.count(self.shard, -came.num_bytes)
                 raise
         except OSError as error:
-            self.failed = disk_message(path.parents[1], error)
+            self.failed = str(disk_error(path.parents[1], error))
 
     def _hear(self, num_bytes: int) -> None:
         """Count bytes that came."""

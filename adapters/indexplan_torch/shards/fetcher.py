@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from indexplan import IndexPlanError, Shards
-from indexplan_torch.arguments import shown
+from indexplan.errors import shown
 from indexplan_torch.feed import Feed
 from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
-from indexplan_torch.shards.folder import FAILURES, Failure, Folder, RankNote, disk_message
+from indexplan_torch.shards.folder import FAILURES, Failure, Folder, RankNote, disk_error
 from indexplan_torch.shards.future import NEVER, Epoch, Future, offsets
 from indexplan_torch.shards.locks import hold, make_room_for_notes, write_note
 from indexplan_torch.shards.room import Room
@@ -149,7 +149,7 @@ class Fetcher:
         if isinstance(error, IndexPlanError):
             message = str(error)
         elif isinstance(error, OSError):
-            message = disk_message(self.folder.path, error)
+            message = str(disk_error(self.folder.path, error))
         else:
             message = (
                 f"shards must be fetched by a thread that goes on; got {shown(error)}; run again, "

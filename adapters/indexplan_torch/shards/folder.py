@@ -58,15 +58,17 @@ def writable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise IndexPlanError(disk_message(path, error)) from None
+        raise disk_error(path, error) from None
 
 
-def disk_message(path: Path, error: OSError) -> str:
-    """Return a message about a folder on this machine."""
+def disk_error(path: Path, error: OSError) -> IndexPlanError:
+    """Return an error about a folder on this machine."""
     cure = "check its permissions and its file system"
     if error.errno in LOCAL:
         cure = "free some space, or pass a smaller cache_bytes; whole shards are kept"
-    return f"cache_dir must be writable: {path}; got {error.strerror or error!r}; {cure}"
+    return IndexPlanError(
+        "cache_dir", f"must be writable: {path}", f"{error.strerror or error!r}", cure
+    )
 
 
 class Folder:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from indexplan import IndexPlanError, Plan, Shards
+from indexplan import Plan, Shards
+from indexplan.errors import printable
 
 UNPLANNED = 64  # shards that are kept open where no plan tells
 SAMPLES = 2**20  # of a rank that are looked at, at most, to count what it reads at a time
@@ -99,7 +100,7 @@ class Held:
             f"{len(self._rows)} are kept open, and others are opened again and again: use smaller "
             "row groups, fewer columns, lanes or workers, or pass keep_open"
         )
-        warnings.warn(str(IndexPlanError(message)), stacklevel=4)
+        warnings.warn(printable(message), stacklevel=4)
 
 
 def read_at_a_time(plan: Plan, shards: Shards, where: tuple[int, int], rank: int, each: int) -> int:

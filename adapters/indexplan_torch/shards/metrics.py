@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import get_worker_info
 
-from indexplan import IndexPlanError
-from indexplan_torch.arguments import shown
+from indexplan.errors import printable, shown
 
 EVERY = 10.0  # seconds between two calls of on_metrics
 WORKERS = 256  # workers of a loader whose numbers are kept apart
@@ -100,4 +99,4 @@ class Metrics:
                 f"on_metrics must not raise an error; got {shown(error)}; the run continues, and "
                 "it is called again: correct it to see what is fetched"
             )
-            warnings.warn(str(IndexPlanError(message)), stacklevel=4)
+            warnings.warn(printable(message), stacklevel=4)

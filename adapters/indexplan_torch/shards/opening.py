@@ -69,8 +69,10 @@ def by_row(rows: Any) -> Any:
         return Rows(rows)
     if hasattr(rows, "iloc"):
         raise IndexPlanError(
-            f"open_shard must return rows that a position finds; got a {kind.__name__} of "
-            f'{kind.__module__.partition(".")[0]}; return frame.to_dict("records"), or a list'
+            "open_shard",
+            "must return rows that a position finds",
+            f"a {kind.__name__} of {kind.__module__.partition('.')[0]}",
+            'return frame.to_dict("records"), or a list',
         )
     return rows
 

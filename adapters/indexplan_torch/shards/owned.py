@@ -20,8 +20,10 @@ def make_base(path: Path) -> None:
     mode = path.stat().st_mode
     if mode & 0o002 and not mode & stat.S_ISVTX:
         raise IndexPlanError(
-            f"cache_dir must be a folder in which other users cannot replace yours; got {path}, of "
-            f"mode {stat.S_IMODE(mode):o}; run chmod +t on it, or pass a folder of your own"
+            "cache_dir",
+            "must be a folder in which other users cannot replace yours",
+            f"{path}, of mode {stat.S_IMODE(mode):o}",
+            "run chmod +t on it, or pass a folder of your own",
         )
 
 
@@ -45,8 +47,10 @@ def check_own(path: Path, found: os.stat_result | None = None) -> None:
     else:
         return
     raise IndexPlanError(
-        f"{path} must be a {what} that only you, user {os.geteuid()}, can write to; got {got}; "
-        "delete it, or pass another cache_dir"
+        path,
+        f"must be a {what} that only you, user {os.geteuid()}, can write to",
+        got,
+        "delete it, or pass another cache_dir",
     )
 
 

@@ -7,7 +7,8 @@ import shutil
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan import IndexPlanError, Shards
+from indexplan import Shards
+from indexplan.errors import printable
 from indexplan_torch.shards.folder import Folder
 from indexplan_torch.shards.future import Epoch
 from indexplan_torch.shards.source import BLOCK, Source
@@ -129,4 +130,4 @@ class Room:
                 f"cache_bytes must be at least {what}; got {given}; pass {self._needed}, with "
                 f"{self.ahead} shards ahead, or leave it out: now {again}"
             )
-        self.warning = str(IndexPlanError(text))
+        self.warning = printable(text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from indexplan import IndexPlanError, Shards
+from indexplan import Shards
+from indexplan.errors import printable
 from indexplan_torch.shards.folder import Folder
 from indexplan_torch.shards.locks import is_held, read_note
 
@@ -41,7 +42,7 @@ def warning(folder: Folder, shards: Shards, shard: int, waited: float) -> str:
     """Return the warning about a shard that was waited for for `waited` seconds."""
     name, _ = shards.part(shard)
     text = f"a batch has waited {waited:.0f} seconds for shard {shard}, {shards.path}/{name}: "
-    return str(IndexPlanError(text + _why(folder, shards, shard)))  # one line, whatever the names
+    return printable(text + _why(folder, shards, shard))  # one line, whatever the names
 
 
 def _why(folder: Folder, shards: Shards, shard: int) -> str:

@@ -29,8 +29,10 @@ def unzip(path: Path, name: str, num_bytes: int) -> bool:
     codec, data = CODECS.get(PurePosixPath(name).suffix), path.read_bytes()
     if codec is None:
         raise IndexPlanError(
-            f"{name} must be compressed by zstd, br, gz, snappy or bz2; got another ending; write "
-            "the shards again, or decompress them"
+            name,
+            "must be compressed by zstd, br, gz, snappy or bz2",
+            "another ending",
+            "write the shards again, or decompress them",
         )
     if codec == "bz2":
         try:
@@ -42,7 +44,7 @@ def unzip(path: Path, name: str, num_bytes: int) -> bool:
             import pyarrow as pa
         except ImportError:
             raise IndexPlanError(
-                f"{name} needs pyarrow, to be decompressed; pip install 'indexplan[shards]'"
+                name, "needs pyarrow, to be decompressed", None, "pip install 'indexplan[shards]'"
             ) from None
         try:
             found = pa.Codec(codec).decompress(data, num_bytes, asbytes=True)

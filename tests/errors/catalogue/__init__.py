@@ -89,16 +89,16 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             "takes several ranks: tests/trainers/test_meshes.py"
         )
         for where in [
-            ("ranks_in", "raise IndexPlanError(f'mesh must hold this rank, {torch.dist"),
-            ("ranks_in", "raise IndexPlanError(_rule_of('of the data-parallel dimensio"),
-            ("ranks_in", "raise IndexPlanError(_rule_of('of dimensions whose names say"),
+            ("ranks_in", "raise IndexPlanError('mesh', f'must hold this rank, {torch.d"),
+            ("ranks_in", "raise _unclear('of the data-parallel dimension', names, size"),
+            ("ranks_in", "raise _unclear('of dimensions whose names say what they are'"),
             (
                 "ranks_of_meshes_that_run",
-                'raise IndexPlanError(_rule_of("passed to the loader where it',
+                "raise _unclear(\"passed to the loader where its dimensions' n",
             ),
             (
                 "refuse_peers_of_all_ranks",
-                "raise IndexPlanError(f'a mesh must be {rule}; got {names[0]}",
+                "raise IndexPlanError('a mesh', 'must be passed to the loader",
             ),
         ]
     },
@@ -107,19 +107,19 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             "takes several ranks: tests/trainers/test_agreeing.py"
         )
         for text in [
-            'raise IndexPlanError(f"ranks must begin their first pass tog',
-            "raise IndexPlanError(f'ranks must read the same plan; got {_",
+            "raise IndexPlanError('ranks', 'must begin their first pass t",
+            "raise IndexPlanError('ranks', 'must read the same plan', _di",
         ]
     },
     (
         "adapters/indexplan_torch/lightning.py",
         "_tell_feeds",
-        'raise IndexPlanError(f"rank and world_size must be the strat',
+        "raise IndexPlanError('rank and world_size', f\"must be the st",
     ): "takes a trainer of several ranks: tests/trainers/test_lightning.py",
     (
         "adapters/indexplan_torch/lightning.py",
         "_check_whole",
-        "raise IndexPlanError(f\"an evaluation's plan must have sub_ep",
+        "raise IndexPlanError(\"an evaluation's plan\", 'must have sub_",
     ): "takes a trainer: tests/trainers/test_lightning_passes.py",
     (
         "adapters/indexplan_torch/accelerate.py",
@@ -242,26 +242,26 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_torch/composer.py",
         "KeepState.fit_start",
-        "raise IndexPlanError(f'train_dataloader must be a PlanLoader",
+        "raise IndexPlanError('train_dataloader', 'must be a PlanLoad",
     ): _IN_COMPOSER,
     (
         "adapters/indexplan_torch/composer.py",
         "KeepState.eval_start",
-        'raise IndexPlanError("eval_dataloader must be a loader of it',
+        "raise IndexPlanError('eval_dataloader', 'must be a loader of",
     ): _IN_COMPOSER,
     (
         "adapters/indexplan_torch/composer.py",
         "_check_whole",
-        "raise IndexPlanError(f\"an evaluation's plan must have sub_ep",
+        "raise IndexPlanError(\"an evaluation's plan\", 'must have sub_",
     ): _IN_COMPOSER,
     (
         "adapters/indexplan_torch/composer.py",
         "refuse_counting",
-        'raise IndexPlanError(f"a resume under composer.Trainer on an',
+        "raise IndexPlanError('a resume under composer.Trainer on ano",
     ): _IN_COMPOSER,
     (
         "adapters/indexplan_torch/composer.py",
         "refuse_counting_bins",
-        "raise IndexPlanError(f'{use[1]} must be given where the plan",
+        "raise IndexPlanError(use[1], 'must be given where the plan d",
     ): _IN_COMPOSER,
 }
