@@ -41,6 +41,8 @@ class IndexPlanError(ValueError):
     """
 
     def __init__(self, what: object, rule: str = "", got: object = None, cure: str = "") -> None:
+        if not rule:
+            what, self.__cause__ = _rebuilt(type(self), str(what))
         self.what, self.rule, self.cure = str(what), rule, cure
         self.got = None if got is None else str(got)
         parts = (self.what, rule, self.got, cure) if rule else (self.what,)
@@ -55,6 +57,21 @@ class IndexPlanError(ValueError):
             half = LONGEST_MESSAGE // 2
             text = f"{text[:half]} [...] {text[-half:]}"
         return text
+
+
+class RemoteError(Exception):
+    """What a worker process raised, as it wrote it: the cause of an error that arrived as text."""
+
+
+def _rebuilt(kind: type[IndexPlanError], text: str) -> tuple[str, RemoteError | None]:
+    """Return the message of an error's text, which may be that of its whole traceback.
+
+    A DataLoader rebuilds an error of a worker from one text: where it was, then the traceback.
+    """
+    _, found, said = f"\n{text}".rpartition(f"\n{kind.__module__}.{kind.__qualname__}: ")
+    if not found or "\nOriginal Traceback " not in text:
+        return text, None
+    return said.partition("\n")[0], RemoteError(text)
 
 
 class PlanFileError(IndexPlanError):
