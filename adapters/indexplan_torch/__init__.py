@@ -13,34 +13,24 @@ except ModuleNotFoundError as error:
 from indexplan_torch.all_ranks import GlobalPlanBatchSampler
 from indexplan_torch.attention import varlen
 from indexplan_torch.bins import Bins, join
-from indexplan_torch.causal import join_causal
 from indexplan_torch.items import Piece
 from indexplan_torch.loader import PlanLoader
-from indexplan_torch.ranks import discover
-from indexplan_torch.samplers import PlanBatchSampler, PlanSampler, PlanView
-from indexplan_torch.seeding import Seeded, SeedWorker, recorded, seed_rank
+from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
+from indexplan_torch.seeding import Seeded, seed_rank
 from indexplan_torch.shards.dataset import ShardedDataset
-from indexplan_torch.shards.metrics import Fetched
-from indexplan_torch.shards.opening import ShardFile, open_parquet
+from indexplan_torch.shards.opening import open_parquet
 
 __all__ = [
     "Bins",
-    "Fetched",
     "GlobalPlanBatchSampler",
     "Piece",
     "PlanBatchSampler",
     "PlanLoader",
     "PlanSampler",
-    "PlanView",
-    "SeedWorker",
     "Seeded",
-    "ShardFile",
     "ShardedDataset",
-    "discover",
     "join",
-    "join_causal",
     "open_parquet",
-    "recorded",
     "seed_rank",
     "varlen",
 ]

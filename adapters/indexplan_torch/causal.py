@@ -44,7 +44,7 @@ def join_causal(samples: Sequence[Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from indexplan_torch import join_causal
+    >>> from indexplan_torch.causal import join_causal
     >>> row = join_causal([[5, 6, 7], [8, 9]])
     >>> row["labels"], row["position_ids"]
     (tensor([[-100,    6,    7, -100,    9]]), tensor([[0, 1, 2, 0, 1]]))

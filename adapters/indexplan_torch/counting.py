@@ -92,7 +92,7 @@ def refuse_rows_without_a_batch() -> None:
             "must return rows with a batch axis under transformers.Trainer, which "
             "passes them to the model",
             "join",
-            "use collate_fn=indexplan_torch.join_causal, or a function of your own",
+            "use join_causal of indexplan_torch.causal, or a function of your own",
         )
 
 

@@ -45,7 +45,7 @@ def discover(
 
     Examples
     --------
-    >>> from indexplan_torch import discover
+    >>> from indexplan_torch.ranks import discover
     >>> discover(rank=3, world_size=8)
     (3, 8)
     """

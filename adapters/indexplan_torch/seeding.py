@@ -54,7 +54,8 @@ def recorded() -> Seeded | None:
     Examples
     --------
     >>> import indexplan as ip
-    >>> from indexplan_torch import PlanLoader, recorded, seed_rank
+    >>> from indexplan_torch import PlanLoader, seed_rank
+    >>> from indexplan_torch.seeding import recorded
     >>> loader = PlanLoader(range(10), ip.Plan(ip.Shuffle(10, seed=7), batch_size=4))
     >>> seeded = seed_rank(loader)
     >>> recorded() == seeded
@@ -95,7 +96,8 @@ class SeedWorker:
     --------
     >>> import indexplan as ip
     >>> from torch.utils.data import DataLoader
-    >>> from indexplan_torch import PlanBatchSampler, SeedWorker
+    >>> from indexplan_torch import PlanBatchSampler
+    >>> from indexplan_torch.seeding import SeedWorker
     >>> sampler = PlanBatchSampler(ip.Plan(ip.Shuffle(10), batch_size=4))
     >>> start = SeedWorker(sampler.feed)
     >>> loader = DataLoader(range(10), batch_sampler=sampler, worker_init_fn=start)

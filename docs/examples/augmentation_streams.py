@@ -14,7 +14,8 @@ import torch.distributed as dist
 from torch.utils.data import Dataset
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, recorded, seed_rank
+from indexplan_torch import PlanLoader, seed_rank
+from indexplan_torch.seeding import recorded
 
 
 class Noisy(Dataset):

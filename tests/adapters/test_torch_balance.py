@@ -11,14 +11,8 @@ from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import (
-    GlobalPlanBatchSampler,
-    Piece,
-    PlanBatchSampler,
-    PlanLoader,
-    PlanSampler,
-    PlanView,
-)
+from indexplan_torch import GlobalPlanBatchSampler, Piece, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch.samplers import PlanView
 from tests.adapters.small import Identity, as_they_are
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata

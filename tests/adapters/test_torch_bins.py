@@ -23,9 +23,9 @@ from indexplan_torch import (
     PlanLoader,
     PlanSampler,
     join,
-    join_causal,
     varlen,
 )
+from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are
 from tests.support.bins import Bins, ChangingBins, bin_orders
 from tests.support.micro import micro_batches

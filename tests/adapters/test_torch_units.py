@@ -10,14 +10,9 @@ import torch
 from torch.utils.data import DataLoader, SequentialSampler
 
 import indexplan as ip
-from indexplan_torch import (
-    GlobalPlanBatchSampler,
-    PlanBatchSampler,
-    PlanLoader,
-    PlanSampler,
-    discover,
-    recorded,
-)
+from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch.ranks import discover
+from indexplan_torch.seeding import recorded
 from tests.adapters.small import ME, ORDER, PLAN, Identity, as_they_are, loader_of, of_plan
 from tests.support.micro import micro_batches
 

@@ -21,12 +21,12 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
-    SeedWorker,
-    discover,
     join,
     seed_rank,
     varlen,
 )
+from indexplan_torch.ranks import discover
+from indexplan_torch.seeding import SeedWorker
 from tests.adapters.small import Identity, as_they_are
 from tests.errors.test_hostile_values import VALUES, Call, named, problem_of
 

@@ -100,8 +100,8 @@ def seeds(plan: ip.Plan, worker: int = 0) -> Any:
             if worker == 0:
                 indexplan_torch.seed_rank(loader)
             else:
-                indexplan_torch.SeedWorker(loader.feed)(worker)
-            said.append(indexplan_torch.recorded())
+                indexplan_torch.seeding.SeedWorker(loader.feed)(worker)
+            said.append(indexplan_torch.seeding.recorded())
     return said
 
 
@@ -175,11 +175,7 @@ QUESTIONS: dict[str, Question] = {
     "torch.PlanBatchSampler": lambda plan: streamed(plan, indexplan_torch.PlanBatchSampler),
     "torch.PlanSampler": lambda plan: list(indexplan_torch.PlanSampler(plan, rank=1, world_size=2)),
     "torch.PlanLoader": loaded,
-    "torch.PlanView": lambda plan: list(
-        indexplan_torch.PlanView(indexplan_torch.PlanBatchSampler(plan, rank=1, world_size=2).feed)
-    ),
-    "torch.SeedWorker": lambda plan: seeds(plan, worker=1),
-    "torch.seed_rank": seeds,
+    "torch.seed_rank": lambda plan: [seeds(plan, worker) for worker in (0, 1)],
 }
 
 # Of an order whose class is not known, nobody can tell where a sample is, nor write it anew.

@@ -15,8 +15,9 @@ import pytest
 import torch
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, ShardedDataset, ShardFile
+from indexplan_torch import PlanLoader, ShardedDataset
 from indexplan_torch.shards import fetcher
+from indexplan_torch.shards.opening import ShardFile
 from tests.support.forked import results
 from tests.together.sharded_runs import forks
 

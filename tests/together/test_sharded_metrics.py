@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan_torch import Fetched, PlanLoader, ShardedDataset, ShardFile
+from indexplan_torch import PlanLoader, ShardedDataset
+from indexplan_torch.shards.metrics import Fetched
+from indexplan_torch.shards.opening import ShardFile
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan_torch import ShardedDataset, ShardFile
+from indexplan_torch import ShardedDataset
+from indexplan_torch.shards.opening import ShardFile
 from tests.support.children import NOBODY, become_nobody, in_child
 
 ROWS = 500  # in each of two files

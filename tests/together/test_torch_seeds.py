@@ -12,14 +12,8 @@ from torch.utils.data import DataLoader, Dataset
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import (
-    PlanBatchSampler,
-    PlanLoader,
-    PlanSampler,
-    SeedWorker,
-    recorded,
-    seed_rank,
-)
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler, seed_rank
+from indexplan_torch.seeding import SeedWorker, recorded
 from tests.adapters.small import ME, as_they_are
 
 # numpy.random.SeedSequence(seed, spawn_key=(3, epoch, rank, worker)).generate_state(1, uint64)

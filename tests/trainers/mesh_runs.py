@@ -19,13 +19,8 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
 import indexplan as ip
-from indexplan_torch import (
-    GlobalPlanBatchSampler,
-    PlanBatchSampler,
-    PlanLoader,
-    PlanSampler,
-    discover,
-)
+from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch.ranks import discover
 from tests.trainers import test_meshes as given
 from tests.trainers.lightning_runs import QUIET
 

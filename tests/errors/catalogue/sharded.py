@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, ShardedDataset, ShardFile, open_parquet
+from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
+from indexplan_torch.shards.opening import ShardFile
 from indexplan_torch.shards.sums import Sum, Sums
 from indexplan_torch.shards.unzip import unzip
 from tests.errors.catalogue.made import Case, without, written

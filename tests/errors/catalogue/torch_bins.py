@@ -14,9 +14,9 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     join,
-    join_causal,
     varlen,
 )
+from indexplan_torch.causal import join_causal
 from tests.errors.catalogue.made import Case
 from tests.support import bins
 

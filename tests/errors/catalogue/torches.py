@@ -17,11 +17,11 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
-    SeedWorker,
-    discover,
     seed_rank,
 )
 from indexplan_torch.meshes import _dimensions
+from indexplan_torch.ranks import discover
+from indexplan_torch.seeding import SeedWorker
 from indexplan_torch.versions import private
 from tests.errors.catalogue.made import Case
 
