@@ -23,7 +23,7 @@ import indexplan as ip
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
-from tests.trainers.ranks import free_port
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 

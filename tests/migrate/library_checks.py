@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from tests.trainers.ranks import ROOT, free_port
+from tests.support.ports import free_port
+from tests.trainers.ranks import ROOT
 
 PAGES: dict[str, tuple[str, ...]] = {
     "hugging-face": (),

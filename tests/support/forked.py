@@ -22,17 +22,18 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tests.trainers.ranks import free_port
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT = 300  # seconds after which a process ends itself, and prints where its threads were
+TIMEOUT = "300"  # seconds after which a process ends itself, and prints where its threads were
 
 
 class Forks:
     """A process that imports modules, and forks on request."""
 
     def __init__(self, *modules: str) -> None:
-        path = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
+        given = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+        path = os.pathsep.join([str(ROOT), str(ROOT / "adapters"), *given])
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.forked", *modules],
             cwd=ROOT,
@@ -125,7 +126,13 @@ class Forked:
 
 
 def results(ranks: list[Forked]) -> list[Any]:
-    """Return what ranks returned; one that fails ends the others, which would wait for it."""
+    """Return what ranks returned, when all have."""
+    wait_for(ranks)
+    return [rank.result() for rank in ranks]
+
+
+def wait_for(ranks: list[Forked]) -> None:
+    """Return when ranks have ended; one that fails ends the others, which would wait for it."""
     try:
         while not all(rank.poll() == 0 for rank in ranks):
             for rank in ranks:
@@ -134,7 +141,6 @@ def results(ranks: list[Forked]) -> list[Any]:
     finally:
         for rank in ranks:
             rank.kill()
-    return [rank.result() for rank in ranks]
 
 
 def _run(job: dict[str, Any]) -> None:
@@ -146,22 +152,32 @@ def _run(job: dict[str, Any]) -> None:
             os.dup2(log.fileno(), 2)
         os.environ.clear()
         os.environ.update(job["environment"])
-        faulthandler.dump_traceback_later(TIMEOUT, exit=True)
+        os.chdir(Path(job["log"]).parent)
+        faulthandler.dump_traceback_later(int(os.environ.get("TIMEOUT", TIMEOUT)), exit=True)
         module, name = job["function"].split(":")
         found = getattr(importlib.import_module(module), name)(*job["arguments"])
-        print(json.dumps(found))  # noqa: T201 (to 1, which a test of full disks leaves alone)
+        print(f"\n{json.dumps(found)}")  # noqa: T201 (to 1, which a test of full disks leaves alone)
         code = 0
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)  # as tests.trainers.ranks says why
+        # A process group whose last owner is not Python, such as a model under DDP, ends while the
+        # lock of the interpreter is held; a thread of gloo that drops the tensor of its last work
+        # waits for that lock (torch 2.13: within 150 groups). So none ends but with the process.
+        os._exit(code)
+
+
+def _load(name: str) -> None:
+    """Import a module, and what it says its functions import in ranks."""
+    for each in getattr(importlib.import_module(name), "IMPORTED_BY_RANKS", ()):
+        importlib.import_module(each)
 
 
 def _main() -> None:
     for module in sys.argv[1:]:
-        importlib.import_module(module)
+        _load(module)
     running = set()
     for line in sys.stdin:
         request = json.loads(line)
@@ -170,7 +186,7 @@ def _main() -> None:
             running.discard(pid)
             answer = os.waitstatus_to_exitcode(status) if pid else None
         elif "load" in request:
-            importlib.import_module(request["load"])
+            _load(request["load"])
             answer = None
         else:
             answer = os.fork()

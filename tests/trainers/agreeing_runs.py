@@ -12,23 +12,23 @@ from torch.distributed.device_mesh import init_device_mesh
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
 
-RANK = int(os.environ["RANK"])
 PLAN = ip.Plan(ip.Shuffle(103, seed=8), batch_size=6)
 BALANCED = PLAN.replace(balance=ip.Balance(range(1, 104)))
-SEEDS = PLAN.replace(order=ip.Shuffle(103, seed=8 + RANK))
 
 
 def everything(folder: str) -> dict[str, str]:
     """Read loaders on one rank or both; return what became of it, by name."""
-    given = {"rank": RANK, "world_size": 2}
+    rank = int(os.environ["RANK"])
+    given = {"rank": rank, "world_size": 2}
+    seeds = PLAN.replace(order=ip.Shuffle(103, seed=8 + rank))
     cases: dict[str, Any] = {
-        "seeds": lambda: PlanLoader(range(103), SEEDS),
-        "batch sizes": lambda: PlanLoader(range(103), PLAN.replace(batch_size=6 - RANK)),
-        "passes": in_pass_of_its_own,
-        "seeds, given ranks": lambda: PlanLoader(range(103), SEEDS, **given),
-        "seeds, a mesh": lambda: PlanLoader(range(103), SEEDS, mesh=init_device_mesh("cpu", (2,))),
-        "seeds, a sampler": lambda: PlanBatchSampler(SEEDS),
-        "balance": lambda: PlanLoader(range(103), PLAN if RANK else BALANCED),
+        "seeds": lambda: PlanLoader(range(103), seeds),
+        "batch sizes": lambda: PlanLoader(range(103), PLAN.replace(batch_size=6 - rank)),
+        "passes": lambda: in_pass(rank),
+        "seeds, given ranks": lambda: PlanLoader(range(103), seeds, **given),
+        "seeds, a mesh": lambda: PlanLoader(range(103), seeds, mesh=init_device_mesh("cpu", (2,))),
+        "seeds, a sampler": lambda: PlanBatchSampler(seeds),
+        "balance": lambda: PlanLoader(range(103), PLAN if rank else BALANCED),
         "equal": lambda: PlanLoader(range(103), PLAN),
         "equal, twice": lambda: [*PlanLoader(range(103), PLAN), *PlanBatchSampler(PLAN)],
         "in workers": lambda: PlanLoader(range(103), PLAN, num_workers=1),
@@ -41,22 +41,22 @@ def everything(folder: str) -> dict[str, str]:
         dist.init_process_group(
             "gloo",
             init_method=f"file://{folder}/{name}",
-            rank=RANK,
+            rank=rank,
             world_size=2,
         )
         dist.barrier()  # all are connected, so that one may leave
         if name == "alone":
             dist.distributed_c10d._get_default_store().set_timeout(timedelta(seconds=1))
-        idle = RANK == 1 and name in {"switched off", "one rank, given", "alone"}
+        idle = rank == 1 and name in {"switched off", "one rank, given", "alone"}
         told[name] = "idle" if idle else read(make)
         dist.destroy_process_group()
     return told
 
 
-def in_pass_of_its_own() -> PlanLoader:
-    """Make a loader that was set to another pass on each rank."""
+def in_pass(number: int) -> PlanLoader:
+    """Make a loader that is set to a pass."""
     loader = PlanLoader(range(103), PLAN)
-    loader.set_epoch(RANK)
+    loader.set_epoch(number)
     return loader
 
 

@@ -20,7 +20,6 @@ from indexplan_torch import PlanBatchSampler, PlanLoader
 from indexplan_torch.lightning import RefreshStepCounts
 from tests.trainers import test_lightning as given
 
-WORLD_SIZE = int(os.environ["WORLD_SIZE"])  # before a Trainer's teardown takes it away
 QUIET = {
     "logger": False,
     "enable_progress_bar": False,
@@ -93,7 +92,7 @@ def loader(plan: Any, num_workers: int = 0, *, plain: bool = False, **options: A
 
 def trainer(package: Any = pl, **options: Any) -> Any:
     """A Trainer with the default settings, on all ranks."""
-    ranks = {"accelerator": "cpu", "devices": WORLD_SIZE, "strategy": "ddp"}
+    ranks = {"accelerator": "cpu", "devices": int(os.environ["RANKS"]), "strategy": "ddp"}
     return package.Trainer(**{**QUIET, **ranks, **options})
 
 

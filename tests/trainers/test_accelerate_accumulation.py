@@ -8,6 +8,8 @@ import indexplan as ip
 from tests.trainers.ranks import run_ranks
 from tests.trainers.test_accelerate import ON_CPU
 
+IMPORTED_BY_RANKS = ("accelerate",)
+
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
 STOP = 3  # micro-batches of the first pass: one update, and half of another
 

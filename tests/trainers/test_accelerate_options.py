@@ -8,6 +8,8 @@ import indexplan as ip
 from tests.trainers.ranks import run_ranks
 from tests.trainers.test_accelerate import ON_CPU
 
+IMPORTED_BY_RANKS = ("accelerate",)
+
 REMAINDERS = ("spread", "drop", "pad", "carry")
 REASONS = {
     "split_batches": "each batch is a rank's already, and would be cut once more",

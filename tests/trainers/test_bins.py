@@ -10,6 +10,8 @@ import indexplan as ip
 from tests.support.bins import Bins
 from tests.trainers.ranks import run_ranks
 
+IMPORTED_BY_RANKS = ("torchdata.stateful_dataloader",)
+
 ORDER = Bins(103)
 PLAN = ip.Plan(ORDER, batch_size=3, sub_epochs=2)
 KINDS = ("PlanLoader", "StatefulDataLoader")

@@ -10,6 +10,8 @@ import indexplan as ip
 from tests.trainers.ranks import run_ranks
 from tests.trainers.test_accelerate import ON_CPU
 
+IMPORTED_BY_RANKS = ("accelerate", "lightning.pytorch", "transformers.trainer")
+
 LENGTHS = [1 + i * 7 % 13 for i in range(104)]
 ORDER = ip.LengthGrouped(LENGTHS, 8, num_buckets=3, seed=4)  # 13 bins, all full
 PLANS = {

@@ -13,7 +13,8 @@ import torch
 
 import indexplan as ip
 from tests.support.micro import micro_batches
-from tests.trainers.ranks import ROOT, free_port
+from tests.support.ports import free_port
+from tests.trainers.ranks import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
 

@@ -10,6 +10,8 @@ import indexplan as ip
 from tests.trainers.ranks import run_ranks
 from tests.trainers.test_hf_trainer import ON_CPU, Numbers
 
+IMPORTED_BY_RANKS = ("transformers.trainer",)
+
 PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
 
 

@@ -7,6 +7,8 @@ import pytest
 import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
+IMPORTED_BY_RANKS = ("transformers.trainer",)
+
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
 NUM_STEPS = 10

@@ -16,6 +16,8 @@ from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.test_docs import check_page
 from tests.trainers.ranks import run_ranks
 
+IMPORTED_BY_RANKS = ("accelerate", "transformers.trainer")
+
 PAGES = ("accelerate", "torchdata")
 
 

@@ -8,6 +8,8 @@ import pytest
 import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
+IMPORTED_BY_RANKS = ("torchdata.stateful_dataloader",)
+
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5, sub_epochs=2)
 KINDS = {
     "none": {"num_workers": 0},
