@@ -13,6 +13,8 @@ from indexplan.orders import (
     Traits,
     register,
 )
+from indexplan.orders.runs import expand
+from indexplan.orders.units import Units
 from indexplan.partition.phases import Phase
 from indexplan.plan import Balance, Plan
 from indexplan.plan.cursor import Cursor
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from indexplan.orders.document_windows import DocumentWindows
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.grouped import Grouped
+    from indexplan.orders.layers import Layer
     from indexplan.orders.length_grouped import LengthGrouped
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
@@ -65,6 +68,7 @@ __all__ = [
     "Epochs",
     "Grouped",
     "IndexPlanError",
+    "Layer",
     "LengthGrouped",
     "LocalShuffle",
     "Mixture",
@@ -83,11 +87,13 @@ __all__ = [
     "TokenBudget",
     "TokenWindows",
     "Traits",
+    "Units",
     "Weighted",
     "__version__",
     "curriculum",
     "diff",
     "draws",
+    "expand",
     "explain",
     "export",
     "finish",
@@ -130,6 +136,7 @@ _AT_FIRST_USE = {
     "DocumentWindows": "indexplan.orders.document_windows",
     "Mixture": "indexplan.orders.mixture",
     "Grouped": "indexplan.orders.grouped",
+    "Layer": "indexplan.orders.layers",
     "LengthGrouped": "indexplan.orders.length_grouped",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Packed": "indexplan.orders.packed",

@@ -30,7 +30,7 @@ class Rounded(ip.Order):
         """Return how many numbers there are."""
         return len(self.numbers)
 
-    def _fill(
+    def fill(  # noqa: D102
         self,
         epoch: int,  # noqa: ARG002 (the order's protocol)
         starts: NDArray[np.int64],

@@ -84,7 +84,7 @@ class Dealt(ip.Order):
         """Return what a plan asks of its kind."""
         return {"algorithm": self.algorithm}
 
-    def _fill(self, epoch: int, starts: Array, stops: Array, out: Array) -> None:  # noqa: ARG002
+    def fill(self, epoch: int, starts: Array, stops: Array, out: Array) -> None:  # noqa: ARG002, D102
         done = 0
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             out[done : done + stop - start] = self.row[start:stop]

@@ -67,7 +67,7 @@ def test_stretch_into_memory_that_is_there(
     runs = np.array([n // 2]), np.array([n // 2 + count])
     out = np.zeros(count, np.int64)
     timed(
-        lambda: order._fill(0, *runs, out),  # noqa: SLF001 (what threads and builds call)
+        lambda: order.fill(0, *runs, out),
         "stretch",
         rounds=effort.rounds,
         row=f"Shuffle, n = 1e{len(str(n)) - 1}, into memory that is there",

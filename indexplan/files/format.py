@@ -207,7 +207,7 @@ class Build:
         for low in range(start, stop, SLAB_UNITS):
             high = min(stop, low + SLAB_UNITS)
             part = slab[: high - low]
-            order._fill(chunk.epoch, np.array([low]), np.array([high]), part)  # noqa: SLF001
+            order.fill(chunk.epoch, np.array([low]), np.array([high]), part)
             numbers[low - start : high - start] = part
         return filled
 

@@ -21,8 +21,9 @@ from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import Column
 from indexplan.orders.registry import order_from_dict
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import Units
 from indexplan.plan.plan import Plan
 from indexplan.seeds import check_seed
 
@@ -155,11 +156,13 @@ class Stored(Order):
         source, _ = self.known
         return None if source is None else source.shard_sizes
 
-    def _group_of(self, indices: Int64) -> Int64:
-        return self.source.group_of(indices)
+    def group(self, indices: Int64) -> Int64:
+        """Return the group of each sample in the order that is stored."""
+        return self.source.group(indices)
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
-        return self.source.group_shares(epoch, start, stop)
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return the share of each group at which the order that is stored aims."""
+        return self.source.aim(epoch, start, stop)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form of the order that is stored."""
@@ -189,14 +192,31 @@ class Stored(Order):
             if 0 < size <= each - low and size < AHEAD_UNITS:
                 numbers = self._numbers(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
+        if epoch in self._units and self.deals_bins:  # not deal, which reads the spans too
+            out = np.empty(int(self._offsets(epoch, starts, stops)[-1]), np.int64)
+            self._copy(epoch, starts, stops, out)
+            return out
         return super()._take(epoch, starts, stops)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
+        """Return the units at some runs of positions, as `Order.deal` does."""
+        if not self.deals_bins:
+            return super().deal(epoch, starts, stops)
         if epoch not in self._units:
-            self._computed(epoch)._fill(epoch, starts, stops, out)  # noqa: SLF001 (an order too)
+            return self._computed(epoch).deal(epoch, starts, stops)
+        offsets = self._offsets(epoch, starts, stops)
+        samples = np.empty(int(offsets[-1]), np.int64)
+        self._copy(epoch, starts, stops, samples)
+        spans = self._spans(epoch, starts, stops) if self.traits.cuts_samples else None
+        return Units(samples, np.diff(offsets), spans)
+
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        """Write the samples at some runs of positions to `out`, as `Order.fill` does."""
+        if epoch not in self._units:
+            self._computed(epoch).fill(epoch, starts, stops, out)
         elif not len(out):
             return  # a rank may have no unit in any of many steps
-        elif self.deals_bins or len(starts) < FEW_RUNS or len(out) >= LONG_RUN * len(starts):
+        elif len(starts) < FEW_RUNS or len(out) >= LONG_RUN * len(starts):
             self._copy(epoch, starts, stops, out)
         elif len(out) < SHORT_RUN * len(starts):
             out[:] = self._gather(epoch, expand(starts, stops))
@@ -277,14 +297,13 @@ class Stored(Order):
         ]
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return self.source.locate(epoch, indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        """Return where the order that is stored reads some samples."""
+        return self.source.find(epoch, indices, most)
 
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        return self.source.locate_all(epoch, indices)
-
-    def _count(self, epoch: int, indices: Int64) -> Int64:
-        return self.source.count(epoch, indices)
+    def tally(self, epoch: int, indices: Int64) -> Int64:
+        """Return how often the order that is stored reads some samples."""
+        return self.source.tally(epoch, indices)
 
     @property
     def columns(self) -> dict[str, Column]:

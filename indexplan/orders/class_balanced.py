@@ -14,7 +14,7 @@ from indexplan.orders.base import Float64, Int64
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass
 from indexplan.orders.columns import FLOATS, Column, Numbers
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
 from indexplan.seeds import check_seed
 
@@ -150,7 +150,7 @@ class ClassBalanced(ByClass):
                 rows = rows * self._shares[classes] + slots - firsts[classes]
             yield slice(at, at + CHUNK), classes, rows
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         for some, classes, numbers in self._deal(expand(starts, stops) + self._begin(epoch)):
             self._members_of(classes, numbers, out[some])
 
@@ -184,9 +184,9 @@ class ClassBalanced(ByClass):
     def _rising(self) -> bool:
         return self._shares is None
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
         if self._shares is None:
-            return super()._group_shares(epoch, start, stop)
+            return super().aim(epoch, start, stop)
         shares: Float64 = self._shares / self._shares.sum()
         return shares
 

@@ -15,8 +15,9 @@ from indexplan.orders.base import Int64
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass, Classes, classes_of
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import Units
 from indexplan.seeds import CLASS_NUMBERS, check_seed
 
 SHORT = ("error", "repeat", "leave_out")
@@ -144,7 +145,7 @@ class ClassBatches(ByClass):
         """Units in a row, which deals each class at most once."""
         return len(self._table.labels) // self.classes
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:  # noqa: ARG002
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         num = int((stops - starts).sum())
         return np.arange(num + 1, dtype=np.int64) * self._unit_size
 
@@ -180,10 +181,13 @@ class ClassBatches(ByClass):
             permutation.permute_runs(num, self._class_words, things, things + 1, classes)
             yield slice(at * reads, (at + step) * reads), classes, tuples
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
+        num = int((stops - starts).sum())
+        out = np.empty(num * self._unit_size, np.int64)
         for some, classes, tuples in self._deal(expand(starts, stops) + self._begin(epoch)):
             members = (tuples[:, None] * self.per_class + np.arange(self.per_class)).ravel()
             self._members_of(np.repeat(classes, self.per_class), members, out[some])
+        return Units(out, np.full(num, self._unit_size))
 
     def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
         out = np.empty((stop - start) * self._unit_size, np.int64)

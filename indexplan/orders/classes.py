@@ -15,7 +15,6 @@ from indexplan.errors import wrong
 from indexplan.once import once
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import INTEGERS, Column
-from indexplan.orders.layers import sorted_reads
 from indexplan.orders.streams import first_by_reading
 from indexplan.seeds import CLASS_ROWS, MEMBERS, check_epoch
 
@@ -222,7 +221,7 @@ class ByClass(Order):
         self.labels.check_file()  # else labels may differ from those that the classes were made of
         return self._table.numbers(labels)
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         asked, classes, ranks, low, high = self._asked(epoch, indices)
         counts = np.zeros(len(indices), np.int64)
         period, sizes = self._periods[classes], self._table.sizes[classes]
@@ -258,34 +257,30 @@ class ByClass(Order):
             units = self._units_of(classes[k], number[here] // self._size)
             yield asked[k], units - begin
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         # If later numbers are read later, the first read of a sample is in the first three rounds
         # of its class: the first may have dealt it before the epoch, and the second leave it out.
-        none = np.iinfo(np.int64).max
-        found = np.full(len(indices), none)
-        asked = np.arange(len(indices))
-        if not self._rising:  # to search for a sample that is read often is faster than to list it
-            often = self._count(epoch, indices) > isqrt(self.epoch_size or 0)
-            found[often] = first_by_reading(self, epoch, indices[often])
+        empty, rounds = np.empty(0, np.int64), np.iinfo(np.int64).max
+        asked, reads = np.arange(len(indices)), [(empty, empty)]
+        if most == 1 and self._rising:
+            rounds = 3
+        elif most == 1:  # to search for a sample that is read often is faster than to list it
+            often = self.tally(epoch, indices) > isqrt(self.epoch_size or 0)
+            reads.append((asked[often], first_by_reading(self, epoch, indices[often])))
             asked = np.flatnonzero(~often)
-        for which, positions in self._reads(epoch, indices[asked], 3 if self._rising else none):
-            np.minimum.at(found, asked[which], positions)
-        return np.where(found == none, -1, found)
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        empty = np.empty(0, np.int64)
-        reads = [(empty, empty), *self._reads(epoch, indices, np.iinfo(np.int64).max)]
+        for which, positions in self._reads(epoch, indices[asked], rounds):
+            reads.append((asked[which], positions))
         which, positions = (np.concatenate(each) for each in zip(*reads, strict=True))
-        return sorted_reads(which, positions, len(indices))
+        return which, positions
 
     @once
     def group_names(self) -> tuple[str, ...]:
         """The labels of the classes that are read, as text."""
         return tuple(map(str, self._table.labels.tolist()))
 
-    def _group_of(self, indices: Int64) -> Int64:
+    def group(self, indices: Int64) -> Int64:
         return self._classes_of(indices)
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
         num = len(self._table.labels)
         return np.full(num, 1 / num)

@@ -15,12 +15,12 @@ from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, Column, Numbers
-from indexplan.orders.layers import sorted_reads
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.orders.strata import lengths_of
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import Units, joined
 from indexplan.seeds import BINS, DOCUMENTS, check_seed
 
 TOKENS_STOP = 2**63
@@ -33,14 +33,6 @@ class Blocks(NamedTuple):
 
     order: Int64
     begins: Int64
-
-
-class Pieces(NamedTuple):
-    """What windows read: pieces in each window, the document of each piece, and its tokens."""
-
-    sizes: Int64
-    documents: Int64
-    spans: Int64
 
 
 @register
@@ -188,7 +180,7 @@ class DocumentWindows(Order):
         """The lengths as 32-bit words, one or two for each."""
         return self.lengths.array.view(np.uint32)
 
-    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+    def num_units(self, epoch: int) -> int:
         """Return the number of windows in an epoch."""
         return (self._num_tokens - self.overlap) // self.length
 
@@ -199,29 +191,19 @@ class DocumentWindows(Order):
         num = self.num_units(epoch)
         return num, self._key_words(BINS, epoch, 2 * num_rounds(num))
 
-    def _read(self, epoch: int, starts: Int64, stops: Int64, part: str = "") -> tuple[Int64, Int64]:
-        """Return where the pieces of each window at some positions begin, and one field of them."""
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         from indexplan.kernels import permutation
 
         numbers = np.empty(int((stops - starts).sum()), np.int64)
         permutation.permute_runs(*self._shuffle(epoch), starts, stops, numbers)
         rising = np.argsort(numbers)  # so that each block is opened once
-        sizes, parts = np.empty(len(numbers), np.int64), []
-        done = 0
-        for pieces in self._pieces(epoch, numbers[rising]):
-            num = len(pieces.sizes)
-            sizes[rising[done : done + num]] = pieces.sizes
-            done += num
-            parts += [getattr(pieces, part)] if part else []
-        offsets = np.append(0, np.cumsum(sizes))
-        if not parts:
-            return offsets, np.empty((0, 2) if part == "spans" else 0, np.int64)
-        ends, firsts = np.cumsum(sizes[rising]), np.empty(len(numbers), np.int64)
-        firsts[rising] = ends - sizes[rising]
-        return offsets, np.concatenate(parts)[expand(firsts, firsts + sizes)]
+        return joined(self._pieces(epoch, numbers[rising]), cut=True).moved(rising)
 
-    def _pieces(self, epoch: int, numbers: Int64) -> Iterator[Pieces]:
-        """Yield what windows read, a few of the windows at a time."""
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return self.deal(epoch, starts, stops).offsets  # not some at a time: blocks are opened once
+
+    def _pieces(self, epoch: int, numbers: Int64) -> Iterator[Units]:
+        """Yield what windows read, a few of the windows at a time: bins of parts of documents."""
         from indexplan.kernels.documents import read_windows
 
         key, blocks = self._stream(epoch)
@@ -245,22 +227,10 @@ class DocumentWindows(Order):
                 spans.reshape(-1),
             )
             end = int(offsets[done])
-            yield Pieces(np.diff(offsets[: done + 1]), documents[:end], spans[:end])
+            yield Units(documents[:end], np.diff(offsets[: done + 1]), spans[:end])
             numbers = numbers[done:]
             room = room if done else 2 * room
         self.lengths.check_file(gone=True)
-
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return self._read(epoch, starts, stops)[0]
-
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return self._read(epoch, starts, stops, "documents")[1]
-
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        out[:] = self._take(epoch, starts, stops)
-
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return self._read(epoch, starts, stops, "spans")[1]
 
     def _windows_of(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         """Return the windows [first, stop) of the stream that read each of some documents."""
@@ -283,33 +253,22 @@ class DocumentWindows(Order):
         last = np.minimum((stop - 1) // self.length, self.num_units(epoch) - 1)
         return first, np.maximum(first, last + 1)
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         first, stop = self._windows_of(epoch, indices)
         return stop - first
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         from indexplan.kernels.permutation import invert
 
         first, stop = self._windows_of(epoch, indices)
-        found = np.full(len(indices), -1, np.int64)
-        # to search for a document that many windows read is faster than to list them
-        often = stop - first > isqrt(self.num_units(epoch))
-        found[often] = first_by_reading(self, epoch, indices[often])
-        some = np.flatnonzero((first < stop) & ~often)
-        windows = expand(first[some], stop[some])
-        positions = np.empty(len(windows), np.int64)
-        invert(*self._shuffle(epoch), windows, positions)
-        if len(some):
-            counts = (stop - first)[some]
-            found[some] = np.minimum.reduceat(positions, np.cumsum(counts) - counts)
-        return found
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        from indexplan.kernels.permutation import invert
-
-        first, stop = self._windows_of(epoch, indices)
+        asked, often = np.arange(len(indices)), np.empty(0, np.int64)
+        if most == 1:  # to search for a document that many windows read is faster than to list them
+            long = stop - first > isqrt(self.num_units(epoch))
+            often = first_by_reading(self, epoch, indices[long])
+            stop = np.where(long, first, stop)
+            asked = np.append(asked, np.flatnonzero(long))
         windows = expand(first, stop)
         positions = np.empty(len(windows), np.int64)
         invert(*self._shuffle(epoch), windows, positions)
-        which = np.repeat(np.arange(len(indices)), stop - first)
-        return sorted_reads(which, positions, len(indices))
+        counts = np.append(stop - first, np.ones(len(often), np.int64))
+        return np.repeat(asked, counts), np.append(positions, often)

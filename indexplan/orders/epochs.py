@@ -11,9 +11,9 @@ import numpy as np
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
-from indexplan.orders.layers import Layer, sorted_reads
+from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
-from indexplan.orders.streams import count_between, epochs_of, few, first_between, reads_between
+from indexplan.orders.streams import count_between, epochs_of, few, reads_between
 from indexplan.orders.traits import Traits
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
@@ -110,21 +110,18 @@ class Epochs(Layer):
             raise wrong("epoch", rule, epoch, "use smaller epochs")
         return begin
 
-    def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
+    def reach(self, epoch: int, position: int) -> tuple[int, int]:
+        """Return the inner epoch and position that the stream has reached."""
         return divmod(epoch * self.epoch_size + position, self._period)
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
-        n, begin = self._period, self._begin(epoch)
-        start, stop = start + begin, stop + begin
-        return self._mean_shares(
-            (1, inner, max(start - inner * n, 0), min(stop - inner * n, n))
-            for inner in few(epochs_of(self.order, start, stop))
-        )
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return each group's share over the inner epochs that an interval crosses."""
+        begin = self._begin(epoch)
+        few(epochs_of(self.order, start + begin, stop + begin))  # else there are too many runs
+        return super().aim(epoch, start, stop)
 
-    def _inside(
-        self, epoch: int, starts: Int64, stops: Int64
-    ) -> Iterator[tuple[int, Int64, Int64]]:
-        """Yield the runs in the order inside, as they are read: (epoch, starts, stops)."""
+    def inside(self, epoch: int, starts: Int64, stops: Int64) -> Iterator[Run]:
+        """Yield the runs in the order inside, one epoch of it after another."""
         n, begin = self._period, self._begin(epoch)
         some = stops > starts
         starts, stops = starts[some] + begin, stops[some] + begin
@@ -140,37 +137,11 @@ class Epochs(Layer):
         for a, b in pairwise(cuts):
             yield int(epochs[a]), low[a:b], high[a:b]
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        done = 0
-        for runs in self._inside(epoch, starts, stops):
-            inner = self.order
-            size = int((runs[2] - runs[1]).sum())
-            if inner.deals_bins:
-                size = int(inner._offsets(*runs)[-1])  # noqa: SLF001 (of an order too)
-            inner._fill(*runs, out[done : done + size])  # noqa: SLF001
-            done += size
-
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        if not self.order.deals_bins:
-            return super()._offsets(epoch, starts, stops)
-        sizes = [np.diff(self.order._offsets(*runs)) for runs in self._inside(epoch, starts, stops)]  # noqa: SLF001
-        return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
-
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        runs = self._inside(epoch, starts, stops)
-        spans = [self.order._spans(*each) for each in runs]  # noqa: SLF001
-        return np.concatenate([np.empty((0, 2), np.int64), *spans])
-
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         begin = self._begin(epoch)
-        units = first_between(self.order, begin, begin + self.epoch_size, indices)
-        return np.where(units < 0, -1, units - begin)
+        which, units = reads_between(self.order, begin, begin + self.epoch_size, indices, most)
+        return which, units - begin
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         begin = self._begin(epoch)
         return count_between(self.order, begin, begin + self.epoch_size, indices)
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        begin = self._begin(epoch)
-        which, units = reads_between(self.order, begin, begin + self.epoch_size, indices)
-        return sorted_reads(which, units - begin, len(indices))

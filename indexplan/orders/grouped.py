@@ -113,10 +113,10 @@ class Grouped(Strata):
         """The numbers of the groups that have samples, as text."""
         return tuple(map(str, self._present.tolist()))
 
-    def _group_of(self, indices: Int64) -> Int64:
+    def group(self, indices: Int64) -> Int64:
         return np.searchsorted(self._present, self._numbers(indices)).astype(np.int64)
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:  # noqa: ARG002
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
         counts = np.diff(self._template.firsts).astype(np.float64)
         shares: Float64 = counts / counts.sum()  # of samples, as bin sizes may differ
         return shares

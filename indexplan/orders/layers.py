@@ -1,21 +1,54 @@
-"""What orders around one other order have in common: a layer maps its runs to that order's."""
+"""Orders around one other order: a layer reads that order's runs elsewhere, or renames samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.orders.base import DEEPEST, Draws, Float64, Int64, Order, check_saved
+from indexplan.orders.arguments import check_saved
+from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import Column
+from indexplan.orders.nesting import nest
+from indexplan.orders.traits import Traits
+from indexplan.orders.units import Units, joined
+
+Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops
 
 
 class Layer(Order):
-    """An order around the order in its field `order`, whose samples and seed it shares."""
+    """An order around the one in its field `order`; the base of `Subset`, `Epochs` and `Repeat`.
+
+    A layer writes `inside`, if it reads the units of the order inside at other positions, or
+    `renamed`, if it gives other names to its samples, and `find`, which undoes that; and
+    `num_units` and `traits` where they differ. Everything else is the inner order's.
+    docs/orders.md has an example.
+
+    A run that was saved under a layer may continue with an equal layer around an order that may
+    continue, if units are read where the order inside has them. A layer that writes `inside`
+    continues only with an equal order, unless it writes `reach` too.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Doubled(ip.Layer):  # of a dataset that holds each sample twice, in two versions
+    ...     order: ip.Order
+    ...     algorithm = "doubled-v1"
+    ...
+    ...     def renamed(self, samples):
+    ...         return samples * 2
+    >>> Doubled(ip.Sequential(5)).take(0, 0, 5)
+    array([0, 2, 4, 6, 8])
+    """
 
     order: Order
+
+    def __post_init__(self) -> None:
+        self._look_inside()
 
     def _look_inside(self) -> None:
         """Check the order inside, and take over its `num_samples`."""
@@ -23,6 +56,108 @@ class Layer(Order):
             raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         object.__setattr__(self, "num_samples", self.order.num_samples)
         nest(self, [self.order])
+
+    def inside(self, epoch: int, starts: Int64, stops: Int64) -> Iterable[Run]:
+        """Return which runs of the order inside are read at some runs: a hook.
+
+        Parameters
+        ----------
+        epoch, starts, stops
+            As for `Order.fill`.
+
+        Returns
+        -------
+        iterable of (epoch, starts, stops)
+            In the sequence of reading, all units of the given runs; by default the same runs.
+        """
+        return [(epoch, starts, stops)]
+
+    def renamed(self, samples: Int64) -> Int64:
+        """Return what this order calls some samples of the order inside: a hook.
+
+        Parameters
+        ----------
+        samples : numpy.ndarray
+            int64, shape (samples,); the order inside may have kept it, so it is not written to.
+
+        Returns
+        -------
+        numpy.ndarray
+            Integers of the same shape; by default `samples`.
+        """
+        return samples
+
+    def reach(self, epoch: int, position: int) -> tuple[int, int]:
+        """Return the inner epoch and position before which all that was read so far lies: a hook.
+
+        Parameters
+        ----------
+        epoch, position : int
+            What is read next by this order.
+        """
+        return epoch, position
+
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        """Write the samples at some runs of positions to `out`, as `Order.fill` does."""
+        done = 0
+        for inner, lows, highs in self.inside(epoch, starts, stops):
+            until = done + int((highs - lows).sum())
+            self.order.fill(inner, lows, highs, out[done:until])
+            done = until
+        if self._renames:
+            out[:] = self.renamed(out)
+
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
+        """Return the units at some runs of positions, as `Order.deal` does."""
+        if not self.traits.deals_bins:
+            return super().deal(epoch, starts, stops)
+        parts = [self.order.deal(*run) for run in self.inside(epoch, starts, stops)]
+        units = joined(parts, cut=self.traits.cuts_samples)
+        if not self._renames:
+            return units
+        return units._replace(samples=np.asarray(self.renamed(units.samples), np.int64))
+
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        """Return where an epoch reads some samples, as `Order.find` does."""
+        if self._moves or self._renames:  # then only the layer knows the way back
+            return super().find(epoch, indices, most)
+        return self.order.find(epoch, indices, most)
+
+    def tally(self, epoch: int, indices: Int64) -> Int64:
+        """Return how often an epoch reads some samples, as `Order.tally` does."""
+        if type(self).find is not Layer.find or self._moves or self._renames:
+            return super().tally(epoch, indices)
+        return self.order.tally(epoch, indices)
+
+    def num_units(self, epoch: int) -> int:
+        """Return the number of units of the order inside."""
+        return self.order.num_units(epoch)
+
+    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if not self.traits.deals_bins or type(self).deal is not Layer.deal:
+            return super()._offsets(epoch, starts, stops)
+        runs = self.inside(epoch, starts, stops)
+        parts = [self.order._offsets(*run) for run in runs]  # noqa: SLF001 (of an order too)
+        if len(parts) == 1:
+            return parts[0]
+        return np.cumsum(np.concatenate([np.zeros(1, np.int64), *map(np.diff, parts)]))
+
+    @property
+    def _moves(self) -> bool:
+        """Whether units may be read at other positions than inside."""
+        kind = type(self)
+        own = (kind.inside, kind.fill, kind.deal, kind.num_units)
+        return own != (Layer.inside, Layer.fill, Layer.deal, Layer.num_units)
+
+    @property
+    def _renames(self) -> bool:
+        """Whether samples may have other names than inside."""
+        return type(self).renamed is not Layer.renamed
+
+    @property
+    def traits(self) -> Traits:
+        """What the order inside promises."""
+        return self.order.traits
 
     @property
     def stream_key(self) -> int:
@@ -49,29 +184,33 @@ class Layer(Order):
         """Samples in each shard, if the order inside knows of shards; else None."""
         return self.order.shard_sizes
 
-    def _group_of(self, indices: Int64) -> Int64:
-        return self.order._group_of(indices)  # noqa: SLF001 (of an order too)
+    def group(self, indices: Int64) -> Int64:
+        """Return the group of each sample in the order inside."""
+        return super().group(indices) if self._renames else self.order.group(indices)
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
-        return self.order._group_shares(epoch, start, stop)  # noqa: SLF001
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return each group's share of what is read inside, run by run."""
+        runs = self.inside(epoch, np.array([start], np.int64), np.array([stop], np.int64))
+        return self._mean_shares(
+            (1, inner, low, high)
+            for inner, lows, highs in runs
+            for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
+        )
 
     def _mean_shares(self, pieces: Iterable[tuple[int, int, int, int]]) -> Float64:
         """Return each group's share over intervals inside: (times read, epoch, start, stop)."""
         total, units = np.zeros(len(self.group_names)), 0
         for times, epoch, start, stop in pieces:
             if num := times * (stop - start):
-                total += num * self.order._group_shares(epoch, start, stop)  # noqa: SLF001
+                total += num * self.order.aim(epoch, start, stop)
                 units += num
         return total / units
-
-    def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return the epoch and position inside before which all that was read so far lies."""
-        return epoch, position
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if the layers are equal, and the order inside may continue where its reads ended.
+        It may if the layers are equal, and the order inside may continue where its reads ended. A
+        layer that reads units at other positions must say in `reach` where that is.
 
         Parameters
         ----------
@@ -89,31 +228,7 @@ class Layer(Order):
         mine, inside = self.to_dict(), saved.get("order")
         if saved == mine or not isinstance(inside, Mapping):
             return saved == mine
+        if self._moves and type(self).reach is Layer.reach:
+            return False  # it may have read units that lie behind the given position inside
         same = {**saved, "order": None} == {**mine, "order": None}
-        return same and self.order.continues(inside, *self._read_until(epoch, position))
-
-
-def nest(order: Order, inside: Sequence[Order]) -> None:
-    """Note how deeply orders are nested, and raise if that is deeper than plans in JSON may be."""
-    depths = [getattr(each, "_depth", 1) for each in inside]
-    depth = max(getattr(order, "_depth", 1), 1 + max(depths))
-    if depth > DEEPEST:
-        rule = f"inside at most {DEEPEST - 1} others"
-        deepest = inside[depths.index(max(depths))]
-        raise wrong("an order", rule, deepest.algorithm, "nest them less")
-    object.__setattr__(order, "_depth", depth)
-
-
-def sorted_reads(samples: Int64, positions: Int64, count: int) -> tuple[Int64, Int64]:
-    """Return reads as `locate_all` does: the positions sorted by sample, and offsets.
-
-    Parameters
-    ----------
-    samples, positions : numpy.ndarray
-        int64, shape (reads,): which of the requested samples is read, and where; in any order.
-    count : int
-        Samples that were requested.
-    """
-    ends = np.cumsum(np.bincount(samples, minlength=count))
-    by_sample = np.lexsort((positions, samples))
-    return positions[by_sample], np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int64)
+        return same and self.order.continues(inside, *self.reach(epoch, position))

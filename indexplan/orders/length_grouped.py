@@ -85,5 +85,5 @@ class LengthGrouped(Buckets):
         object.__setattr__(self, "seed", check_seed(self.seed))
         object.__setattr__(self, "num_samples", len(self.lengths))
 
-    def _size(self, longest: int) -> int:  # noqa: ARG002 (the size is the same for all bins)
+    def _size(self, longest: int) -> int:
         return self.batch_size

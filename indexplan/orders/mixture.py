@@ -13,19 +13,20 @@ from numpy.typing import ArrayLike
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders import mixed_bins
-from indexplan.orders.base import NUM_SAMPLES_STOP, Draws, Float64, Int64, Order, check_saved
+from indexplan.orders.arguments import NUM_SAMPLES_STOP, check_indices, check_saved
+from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.fields import as_json
-from indexplan.orders.layers import nest, sorted_reads
 from indexplan.orders.mixed_bins import Sorted
+from indexplan.orders.nesting import nest
 from indexplan.orders.phases import PLACE_STOP, Phases
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import cut_pieces
+from indexplan.orders.runs import cut_pieces
 from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import check_different, sources_of
-from indexplan.orders.streams import count_between, first_between, num_epochs, reads_between
+from indexplan.orders.streams import count_between, num_epochs, reads_between
 from indexplan.orders.traits import READS, Traits
+from indexplan.orders.units import Units, joined
 from indexplan.seeds import EPOCH_STOP, MIXTURE, SHUFFLE, check_epoch, check_seed, key_words
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
@@ -297,11 +298,12 @@ class Mixture(Order):
         IndexPlanError
             If an index is out of range.
         """
-        array = self._check_indices(indices)
-        sources = self._group_of(array)
+        array = check_indices(indices, self.num_samples)
+        sources = self.group(array)
         return sources, array - self._begins[sources]
 
-    def _group_of(self, indices: Int64) -> Int64:
+    def group(self, indices: Int64) -> Int64:
+        """Return the source of each sample."""
         return np.searchsorted(self._begins, indices, "right") - 1
 
     def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
@@ -310,7 +312,8 @@ class Mixture(Order):
         starts, stops = np.array([start]), np.array([stop])
         return self._phases.deal(self._begin(epoch), starts, stops)[0].astype(np.int64)
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return the share of each source, as the weights of these units say."""
         begin = self._begin(epoch)
         return self._phases.shares(begin + start, begin + stop)
 
@@ -387,11 +390,7 @@ class Mixture(Order):
         by_source.by_source(sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs)
         return Sorted(sources, begins, parts, epochs, cuts, lows, highs)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        if self.deals_bins:
-            units = self._sorted(epoch, starts, stops)
-            mixed_bins.fill(units.sources, units.rows(self._whose), self._begins, out)
-            return
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import by_source, permutation
 
         done, (sizes, seeds) = 0, self._shuffles
@@ -410,15 +409,25 @@ class Mixture(Order):
             by_source.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        units = self._sorted(epoch, starts, stops)
-        return mixed_bins.spans(units.sources, units.rows(self._whose))
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
+        if not self.traits.deals_bins:
+            return super().deal(epoch, starts, stops)
+        units, parts = self._sorted(epoch, starts, stops), []
+        for source, j, *run in units.rows(self._whose):
+            some = source.deal(*run)
+            parts.append(some._replace(samples=some.samples + self._begins[j]))
+        both = joined(parts, cut=self.traits.cuts_samples)
+        return both.moved(np.argsort(units.sources, kind="stable"))
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        if not self.deals_bins:
+        if not self.traits.deals_bins:
             return super()._offsets(epoch, starts, stops)
         units = self._sorted(epoch, starts, stops)
-        return mixed_bins.offsets(units.sources, units.rows(self._whose))
+        rows = units.rows(self._whose)
+        each = [np.diff(source._offsets(*run)) for source, _, *run in rows]  # noqa: SLF001
+        offsets = np.zeros(len(units.sources) + 1, np.int64)
+        offsets[np.argsort(units.sources, kind="stable") + 1] = np.concatenate([offsets[:0], *each])
+        return np.cumsum(offsets)
 
     def _read_of(self, epoch: int, indices: Int64) -> Iterator[tuple[int, Int64, int, int, Int64]]:
         """Yield for each source of some samples which are its own, and its units in an epoch.
@@ -429,28 +438,20 @@ class Mixture(Order):
         begin = self._begin(epoch)
         starts = self._phases.count(begin).tolist()
         stops = self._phases.count(begin + self.epoch_size).tolist()
-        sources, samples = self._group_of(indices), indices - self._begins[self._group_of(indices)]
+        sources, samples = self.group(indices), indices - self._begins[self.group(indices)]
         for j in np.unique(sources).tolist():
             mine = np.flatnonzero(sources == j)
             yield j, mine, starts[j], stops[j], samples[mine]
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        first, begin = np.full(len(indices), -1, np.int64), self._begin(epoch)
-        for j, mine, start, stop, samples in self._read_of(epoch, indices):
-            units = first_between(self._whose[j], start, stop, samples)
-            found = units >= 0
-            first[mine[found]] = self._phases.find(j, units[found]) - begin
-        return first
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         which, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for j, mine, start, stop, samples in self._read_of(epoch, indices):
-            of, units = reads_between(self._whose[j], start, stop, samples)
+            of, units = reads_between(self._whose[j], start, stop, samples, most)
             which.append(mine[of])
             places.append(self._phases.find(j, units) - self._begin(epoch))
-        return sorted_reads(np.concatenate(which), np.concatenate(places), len(indices))
+        return np.concatenate(which), np.concatenate(places)
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         counts = np.zeros(len(indices), np.int64)
         for j, mine, start, stop, samples in self._read_of(epoch, indices):
             counts[mine] = count_between(self._whose[j], start, stop, samples)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.errors import integer, wrong
-from indexplan.orders.base import as_int64
+from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import LONGEST_RANGE
 
 

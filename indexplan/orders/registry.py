@@ -9,8 +9,9 @@ from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from indexplan.errors import wrong
-from indexplan.orders.base import DEEPEST, Order
+from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns, find_column, from_json, is_identity
+from indexplan.orders.nesting import DEEPEST
 
 WRITTEN = "write specs with to_json"
 
@@ -23,6 +24,10 @@ OrderType = TypeVar("OrderType", bound=Order)
 
 def register(order: type[OrderType]) -> type[OrderType]:
     """Register an order of your own, so that plans in JSON and files can hold it; a decorator.
+
+    A class of the same module and name replaces the one that was registered before, as when a cell
+    of a notebook runs again. If the new one reads other indices, change its `algorithm`: a
+    fingerprint knows an order by that and by its fields only.
 
     Raises
     ------
@@ -39,19 +44,20 @@ def register(order: type[OrderType]) -> type[OrderType]:
     ...     num_samples: int
     ...     algorithm = "backwards-v1"
     ...
-    ...     def _fill(self, epoch, starts, stops, out):
-    ...         positions = ip.Sequential(self.num_samples).take(epoch, starts, stops)
-    ...         out[:] = self.num_samples - 1 - positions
+    ...     def fill(self, epoch, starts, stops, out):
+    ...         out[:] = self.num_samples - 1 - ip.expand(starts, stops)
     ...
-    ...     def _locate(self, epoch, indices):
-    ...         return self.num_samples - 1 - indices
+    ...     def find(self, epoch, indices, most=None):
+    ...         return np.arange(len(indices)), self.num_samples - 1 - indices
     >>> Backwards(10).take(0, 0, 3)
     array([9, 8, 7])
     """
     if not order.__module__.startswith(OURS):
         _import_ours()  # to know their names
     known = _REGISTRY.setdefault(order.algorithm, order)
-    if known is not order:
+    if (known.__module__, known.__qualname__) == (order.__module__, order.__qualname__):
+        _REGISTRY[order.algorithm] = order  # a cell of a notebook that ran again
+    elif known is not order:
         rule = "a name that no other class has registered"
         raise wrong("algorithm", rule, order.algorithm, "give it another name")
     return order

@@ -10,9 +10,9 @@ import numpy as np
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
-from indexplan.orders.layers import Layer, sorted_reads
+from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
 
 
@@ -94,19 +94,21 @@ class Repeat(Layer):
         """Different units in a span."""
         return (self.span or self.copies) // self.copies
 
-    def _inside(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        """Return for each position of some runs the position in the order inside."""
+    def inside(self, epoch: int, starts: Int64, stops: Int64) -> list[Run]:
+        """Return the inner position of each position of some runs."""
         block, at = np.divmod(expand(starts, stops), self._width * self.copies)
         begin = block * self._width
         held = np.minimum(self._width, self.order.num_units(epoch) - begin)
-        inside: Int64 = begin + at % held
-        return inside
+        begin += at % held
+        return [(epoch, begin, begin + 1)]
 
-    def _read_until(self, epoch: int, position: int) -> tuple[int, int]:
+    def reach(self, epoch: int, position: int) -> tuple[int, int]:
+        """Return the inner epoch and position where the last span that was begun ends."""
         blocks = -(-position // (self._width * self.copies))
         return epoch, min(blocks * self._width, self.order.num_units(epoch))
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return each group's share over whole spans and parts of spans."""
         pieces = []
         size, units = self._width * self.copies, self.order.num_units(epoch)
         first, last = -(-start // size), stop // size  # whole spans
@@ -126,33 +128,16 @@ class Repeat(Layer):
             pieces.append((1, epoch, begin, begin + end))
         return self._mean_shares(pieces)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        inside = self._inside(epoch, starts, stops)
-        self.order._fill(epoch, inside, inside + 1, out)  # noqa: SLF001 (of an order too)
-
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        inside = self._inside(epoch, starts, stops)
-        return self.order._offsets(epoch, inside, inside + 1)  # noqa: SLF001
-
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        inside = self._inside(epoch, starts, stops)
-        return self.order._spans(epoch, inside, inside + 1)  # noqa: SLF001
-
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        positions = self.order._locate(epoch, indices)  # noqa: SLF001
-        block, at = np.divmod(positions, self._width)
-        return np.where(positions < 0, -1, block * (self._width * self.copies) + at)
-
-    def _count(self, epoch: int, indices: Int64) -> Int64:
-        return self.copies * self.order._count(epoch, indices)  # noqa: SLF001
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        positions, offsets = self.order._locate_all(epoch, indices)  # noqa: SLF001
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        which, positions = self.order.find(epoch, indices, most)
         block, at = np.divmod(positions, self._width)
         held = np.minimum(self._width, self.order.num_units(epoch) - block * self._width)
         first = block * (self._width * self.copies) + at
-        # no copies of nothing: who asks only whether the order can tell has no memory for them
-        copies = np.arange(self.copies if len(first) else 0)
-        places = first[:, None] + held[:, None] * copies
-        samples = np.repeat(np.arange(len(indices)), np.diff(offsets) * self.copies)
-        return sorted_reads(samples, places.ravel(), len(indices))
+        copies = self.copies if most is None else min(most, self.copies)
+        if not len(first):  # there is no memory for the copies of nothing
+            copies = 0
+        places = first[:, None] + held[:, None] * np.arange(copies)
+        return np.repeat(which, copies), places.ravel()
+
+    def tally(self, epoch: int, indices: Int64) -> Int64:
+        return self.copies * self.order.tally(epoch, indices)

@@ -216,20 +216,20 @@ class ShardShuffle(Order):
         held = shards.lay_out(self._firsts, words, edges, deltas)
         return Row(edges[: held + 1], deltas[:held])
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels.shards import deal_runs
 
         key = self._key_words(LANES, epoch, 2)
         deal_runs(self._grid(epoch), key, *self._row(epoch), starts, stops, out)
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         from indexplan.kernels.shards import find_places
 
         firsts, deltas = _at_hand(self._rows_by_sample, epoch, self._row_by_sample)
         places = indices - deltas[np.searchsorted(firsts, indices, "right") - 1]
         out = np.empty(len(indices), np.int64)
         find_places(self._grid(epoch), self._key_words(LANES, epoch, 2), places, out)
-        return out
+        return np.arange(len(indices)), out
 
 
 def _at_hand(kept: dict[int, Kept], epoch: int, make: Callable[[int], Kept]) -> Kept:

@@ -9,7 +9,8 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.orders.base import Int64, Order, check_num_samples
+from indexplan.orders.arguments import check_num_samples
+from indexplan.orders.base import Int64, Order
 from indexplan.orders.registry import register
 from indexplan.seeds import SHUFFLE, check_seed
 
@@ -63,7 +64,7 @@ class Shuffle(Order):
         object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import (
             feistel,
             permutation,
@@ -73,14 +74,14 @@ class Shuffle(Order):
         words = self._key_words(SHUFFLE, epoch, 2 * feistel.num_rounds(n))
         permutation.permute_runs(n, words, starts, stops, out)
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         from indexplan.kernels import feistel, permutation
 
         n = self.num_samples
         words = self._key_words(SHUFFLE, epoch, 2 * feistel.num_rounds(n))
         out = np.empty(len(indices), np.int64)
         permutation.invert(n, words, indices, out)
-        return out
+        return np.arange(len(indices)), out
 
 
 def plain_shuffles(orders: Sequence[Order]) -> tuple[Int64, UInt32]:
@@ -99,4 +100,4 @@ def plain_shuffles(orders: Sequence[Order]) -> tuple[Int64, UInt32]:
 
 
 def _is_plain(order: Order) -> TypeGuard[Shuffle]:
-    return isinstance(order, Shuffle) and type(order)._fill is Shuffle._fill  # noqa: SLF001
+    return isinstance(order, Shuffle) and type(order).fill is Shuffle.fill

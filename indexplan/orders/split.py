@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Draws, Int64, Order, check_num_samples
+from indexplan.orders.arguments import check_num_samples
+from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.orders.shares import integers, largest_remainder
 from indexplan.orders.traits import Traits
 from indexplan.seeds import SPLITS, check_seed
@@ -97,7 +98,7 @@ class Part(Order):
     def __len__(self) -> int:
         return self.num_units(0)
 
-    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+    def num_units(self, epoch: int) -> int:
         """Return the number of samples in the part."""
         if self._members is not None:
             return len(self._members)
@@ -145,7 +146,7 @@ class Part(Order):
         chosen[list(self.parts)] = True
         return np.flatnonzero(chosen[self._part_of])
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:  # noqa: ARG002
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         positions = expand(starts, stops)
         if self._members is not None:
             out[:] = self._members[positions]
@@ -164,12 +165,12 @@ class Part(Order):
         permutation.permute_runs(n, words, starts, stops, out)
         return out
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:  # noqa: ARG002
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         members = self._members
         if members is not None:
             found = np.searchsorted(members, indices)
-            there = members[np.minimum(found, len(members) - 1)] == indices
-            return np.where(there, found, -1).astype(np.int64)
+            which = np.flatnonzero(members[np.minimum(found, len(members) - 1)] == indices)
+            return which, found[which]
         from indexplan.kernels import (
             feistel,
             permutation,
@@ -180,8 +181,9 @@ class Part(Order):
         permutation.invert(self.num_samples, words, np.ascontiguousarray(indices), places)
         begins, ends, firsts = self._intervals
         interval = np.maximum(np.searchsorted(begins, places, "right") - 1, 0)
-        inside = (places >= begins[interval]) & (places < ends[interval])
-        return np.where(inside, places - begins[interval] + firsts[interval], -1).astype(np.int64)
+        which = np.flatnonzero((places >= begins[interval]) & (places < ends[interval]))
+        interval = interval[which]
+        return which, places[which] - begins[interval] + firsts[interval]
 
 
 class Split(Mapping[str, Part]):

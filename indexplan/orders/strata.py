@@ -23,6 +23,7 @@ from indexplan.once import once
 from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import Units
 from indexplan.seeds import BINS, STRATA, check_epoch
 
 MOST_SAMPLES = 2**32  # their numbers are stored in four bytes each
@@ -111,7 +112,7 @@ class Strata(Order):
 
         return table_of(canonical_json(fields), build)
 
-    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+    def num_units(self, epoch: int) -> int:
         """Return the number of bins."""
         return int(self._template.bins[-1])
 
@@ -140,14 +141,11 @@ class Strata(Order):
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return self._dealt(epoch, starts, stops)[1]
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        self._draw(epoch, *self._dealt(epoch, starts, stops), out)
-
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        numbers, offsets = self._dealt(epoch, starts, stops)  # only once, as `out` needs their size
-        out = np.empty(int(offsets[-1]), np.int64)
-        self._draw(epoch, numbers, offsets, out)
-        return out
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
+        numbers, offsets = self._dealt(epoch, starts, stops)
+        samples = np.empty(int(offsets[-1]), np.int64)
+        self._draw(epoch, numbers, offsets, samples)
+        return Units(samples, np.diff(offsets))
 
     def _draw(self, epoch: int, numbers: Int64, offsets: Int64, out: Int64) -> None:
         """Write the samples of some bins."""
@@ -173,8 +171,8 @@ class Strata(Order):
         find_bins(samples, lows, highs, key, t.moves, t.firsts, t.rows, out)
         return out
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return self._positions(epoch, self._bins_of(epoch, indices))
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return np.arange(len(indices)), self._positions(epoch, self._bins_of(epoch, indices))
 
     def _positions(self, epoch: int, numbers: Int64) -> Int64:
         """Return the position of each of some bins."""

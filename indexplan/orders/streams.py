@@ -10,8 +10,9 @@ from bisect import bisect_left
 import numpy as np
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.orders.base import MOST_READS, Int64, Order, too_many
-from indexplan.orders.sequential import expand
+from indexplan.orders.base import Int64, Order
+from indexplan.orders.found import MOST_READS, first_of, too_many
+from indexplan.orders.runs import expand
 from indexplan.seeds import EPOCH_STOP
 
 MOST_EPOCHS = 2**20  # that one call looks through: some 20 seconds
@@ -21,34 +22,36 @@ MOST_READ = 2**22  # units that are read at a time where all reads would be too 
 def _reads_in(
     order: Order, epoch: int, start: int, stop: int, indices: Int64
 ) -> tuple[Int64, Int64]:
-    """Return an epoch's reads of samples inside [start, stop) of the stream, and offsets."""
+    """Return an epoch's reads of samples inside [start, stop) of the stream: which, and unit."""
     n, begin = order.num_units(0), epoch * order.num_units(0)
     if n > MOST_READS and order.traits.reads == "any":  # else no epoch has so many
-        reads = sum(order._count(epoch, indices).tolist())  # noqa: SLF001 (of an order too)
+        reads = sum(order.tally(epoch, indices).tolist())
         low, high = max(start - begin, 0), min(stop - begin, n)
         if reads > MOST_READS and high - low <= MOST_READ:
-            positions, offsets = _by_reading(order, epoch, low, high, indices)
-            return positions + begin, offsets
+            which, positions = _by_reading(order, epoch, low, high, indices)
+            return which, positions + begin
         if reads > MOST_READS:
             raise too_many(reads)
-    positions, offsets = order._locate_all(epoch, indices)  # noqa: SLF001
+    which, positions = order.find(epoch, indices)
     where = positions + (begin - start)  # relative to start, as units may reach 2**63
     here = (where >= 0) & (where < stop - start)
-    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(here)])
-    return where[here] + start, kept[offsets]
+    return which[here], where[here] + start
 
 
 def _by_reading(
     order: Order, epoch: int, low: int, high: int, indices: Int64
 ) -> tuple[Int64, Int64]:
-    """Return the positions in [low, high) that read samples, and offsets, by reading them all."""
-    runs = np.array([low], np.int64), np.array([high], np.int64)
-    sizes = np.diff(order._offsets(epoch, *runs))  # noqa: SLF001
-    read, positions = order._take(epoch, *runs), np.repeat(np.arange(low, high), sizes)  # noqa: SLF001
-    by_sample = np.argsort(read, kind="stable")
-    begins, ends = (np.searchsorted(read[by_sample], indices, side) for side in ("left", "right"))
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - begins)])
-    return positions[by_sample[expand(begins, ends)]], offsets
+    """Return the reads of samples at positions [low, high), by reading them all; in rising order.
+
+    The reads of the first sample come first, then those of the second, and so on.
+    """
+    units = order.deal(epoch, np.array([low], np.int64), np.array([high], np.int64))
+    positions = np.repeat(np.arange(low, high), units.sizes)
+    by_number = np.argsort(units.samples, kind="stable")
+    read = units.samples[by_number]
+    begins, ends = (np.searchsorted(read, indices, side) for side in ("left", "right"))
+    which = np.repeat(np.arange(len(indices)), ends - begins)
+    return which, positions[by_number[expand(begins, ends)]]
 
 
 def first_by_reading(order: Order, epoch: int, indices: Int64) -> Int64:
@@ -57,10 +60,9 @@ def first_by_reading(order: Order, epoch: int, indices: Int64) -> Int64:
     low, size, num_units = 0, 2**10, order.num_units(epoch)
     while len(left) and low < num_units:
         high = min(low + size, num_units)
-        positions, offsets = _by_reading(order, epoch, low, high, indices[left])
-        found = offsets[1:] > offsets[:-1]
-        first[left[found]] = positions[offsets[:-1][found]]
-        left, low, size = left[~found], high, min(2 * size, MOST_READ)
+        which, positions = _by_reading(order, epoch, low, high, indices[left])
+        first[left] = first_of(which, positions, len(left))
+        left, low, size = left[first[left] < 0], high, min(2 * size, MOST_READ)
     return first
 
 
@@ -78,38 +80,33 @@ def few(epochs: range) -> range:
     return epochs
 
 
-def reads_between(order: Order, start: int, stop: int, indices: Int64) -> tuple[Int64, Int64]:
-    """Return all reads of samples by units [start, stop): which sample, and which unit."""
+def reads_between(
+    order: Order, start: int, stop: int, indices: Int64, most: int | None = None
+) -> tuple[Int64, Int64]:
+    """Return reads of samples by units [start, stop), as `Order.find` does: which, and unit."""
     which, units = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    n, left = order.num_units(0), np.arange(len(indices))
+    counts = np.zeros(len(indices), np.int64)
     epochs = epochs_of(order, start, stop)
-    if not len(indices):  # only find out whether the order can tell
-        epochs = epochs[:1]
-    for epoch in few(epochs):
-        where, offsets = _reads_in(order, epoch, start, stop, indices)
-        which.append(np.repeat(np.arange(len(indices)), np.diff(offsets)))
-        units.append(where)
-    return np.concatenate(which), np.concatenate(units)
-
-
-def first_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
-    """Return the first of units [start, stop) that reads each sample; -1 where none does."""
-    first, n = np.full(len(indices), -1, np.int64), order.num_units(0)
-    epochs = epochs_of(order, start, stop)
+    if most is None and len(indices):
+        few(epochs)
     for number, epoch in enumerate(epochs):
-        left = np.flatnonzero(first < 0)
-        if not len(left):
+        if number and not len(left):  # of no samples, only whether the order can tell
             break
         if number == MOST_EPOCHS:
             few(epochs)  # which they are not
-        if epoch * n < start:  # reads before start do not count
-            units, offsets = _reads_in(order, epoch, start, stop, indices[left])
-            found = offsets[1:] > offsets[:-1]
-            first[left[found]] = units[offsets[:-1][found]]
-            continue
-        where = order._locate(epoch, indices[left])  # noqa: SLF001
-        found = (where >= 0) & (where < stop - epoch * n)
-        first[left[found]] = where[found] + epoch * n
-    return first
+        if most is None or epoch * n < start:  # reads before start do not count
+            of, where = _reads_in(order, epoch, start, stop, indices[left])
+        else:
+            of, where = order.find(epoch, indices[left], most)
+            here = where < stop - epoch * n
+            of, where = of[here], where[here] + epoch * n
+        which.append(left[of])
+        units.append(where)
+        if most is not None:
+            counts += np.bincount(left[of], minlength=len(indices))
+            left = np.flatnonzero(counts < most)
+    return np.concatenate(which), np.concatenate(units)
 
 
 def count_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
@@ -123,9 +120,10 @@ def count_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
         epochs = range(epochs[0], epochs[-1] + 1, len(epochs) - 1)
     for epoch in few(epochs):
         if start <= epoch * n and (epoch + 1) * n <= stop:
-            counts += order._count(epoch, indices)  # noqa: SLF001
+            counts += order.tally(epoch, indices)
         else:
-            counts += np.diff(_reads_in(order, epoch, start, stop, indices)[1])
+            which, _ = _reads_in(order, epoch, start, stop, indices)
+            counts += np.bincount(which, minlength=len(indices))
     return counts
 
 

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from indexplan.canonical import check_fields
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, check_num_samples
+from indexplan.orders.arguments import check_num_samples
+from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
 from indexplan.orders.fields import as_json
-from indexplan.orders.layers import Layer, nest, sorted_reads
+from indexplan.orders.layers import Layer
+from indexplan.orders.nesting import nest
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
 
@@ -167,25 +169,13 @@ class Subset(Layer):
         self.indices.check_file(gone=True)  # type: ignore[union-attr]
         return rising, places
 
-    def num_units(self, epoch: int) -> int:
-        """Return the number of units of the order inside."""
-        return self.order.num_units(epoch)
-
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        self.order._fill(epoch, starts, stops, out)  # noqa: SLF001 (of an order too)
+    def renamed(self, samples: Int64) -> Int64:
+        """Return which kept sample has each of these numbers."""
         if isinstance(self.indices, range):
-            out *= self.indices.step
-            out += self.indices.start
-        elif isinstance(self.indices, Order):
-            out[:] = self.indices._take(0, out, out + 1)  # noqa: SLF001
-        else:
-            out[:] = self.indices.array[out]
-
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return self.order._offsets(epoch, starts, stops)  # noqa: SLF001
-
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return self.order._spans(epoch, starts, stops)  # noqa: SLF001
+            return samples * self.indices.step + self.indices.start
+        if isinstance(self.indices, Order):
+            return self.indices._take(0, samples, samples + 1)  # noqa: SLF001 (of an order too)
+        return self.indices.array[samples]
 
     def _named(self, indices: Int64) -> tuple[Int64, Int64]:
         """Return which of some samples are listed, and where, each as often as it is listed."""
@@ -196,8 +186,7 @@ class Subset(Layer):
             found = found[(indices[found] - low) % abs(step) == 0]
             return found, (indices[found] - first) // step
         if isinstance(self.indices, Order):
-            numbers, offsets = self.indices._locate_all(0, indices)  # noqa: SLF001
-            return np.repeat(np.arange(len(indices)), np.diff(offsets)), numbers
+            return self.indices.find(0, indices)
         self.indices.check_file(gone=True)
         rising, places = self._sorted
         if self.num_samples <= 2**32:  # else NumPy would copy a list of 4-byte numbers to compare
@@ -209,9 +198,10 @@ class Subset(Layer):
         number = np.arange(len(which)) - before + begin[which]
         return which, number if places is None else places[number].astype(np.int64)
 
-    def _group_of(self, indices: Int64) -> Int64:
+    def group(self, indices: Int64) -> Int64:
+        """Return the group of each sample in the order inside, at whatever number it is listed."""
         which, numbers = self._named(indices)
-        inside = self.order._group_of(numbers)  # noqa: SLF001 (of an order too)
+        inside = self.order.group(numbers)
         some = inside >= 0  # a sample may be listed twice, but be read at one of these places only
         which, inside = which[some], inside[some]
         kept, first = np.unique(which, return_index=True)
@@ -225,24 +215,16 @@ class Subset(Layer):
             raise wrong(f"sample {sample} of a subset", rule, both, cure)
         return groups
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         which, numbers = self._named(indices)
-        positions = self.order._locate(epoch, numbers)  # noqa: SLF001
-        none = np.iinfo(np.int64).max
-        first = np.full(len(indices), none)
-        np.minimum.at(first, which[positions >= 0], positions[positions >= 0])
-        return np.where(first == none, -1, first)
+        of, positions = self.order.find(epoch, numbers, most)
+        return which[of], positions
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         which, numbers = self._named(indices)
         counts = np.zeros(len(indices), np.int64)
-        np.add.at(counts, which, self.order._count(epoch, numbers))  # noqa: SLF001
+        np.add.at(counts, which, self.order.tally(epoch, numbers))
         return counts
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        which, numbers = self._named(indices)
-        positions, offsets = self.order._locate_all(epoch, numbers)  # noqa: SLF001
-        return sorted_reads(np.repeat(which, np.diff(offsets)), positions, len(indices))
 
 
 def _all_different(kept: NDArray[Any], num_samples: int) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.errors import integer, wrong
+from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
@@ -92,7 +93,7 @@ class TokenWindows(Order):
             got = self.length + self.overlap
             raise wrong("length + overlap", rule, got, "use shorter windows, or more tokens")
 
-    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+    def num_units(self, epoch: int) -> int:
         """Return the number of windows in an epoch."""
         num = (self.num_tokens - self.overlap) // self.length
         return max(1, num - 1) if self.shift else num
@@ -159,7 +160,7 @@ class TokenWindows(Order):
         >>> order.window_of(0, [0, 1, 20, 21, 102])
         array([-1,  0,  0, 20, -1])
         """
-        array, targets = self._check_indices(tokens), self.targets(epoch)
+        array, targets = check_indices(tokens, self.num_samples), self.targets(epoch)
         inside = (array >= targets.start) & (array < targets.stop)
         window = (array - targets.start) // self.length * self.length
         return np.where(inside, window + (targets.start - self.overlap), -1)
@@ -178,14 +179,14 @@ class TokenWindows(Order):
         num = self.num_units(epoch)
         return num, self._key_words(BINS, epoch, 2 * feistel.num_rounds(num))
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import permutation
 
         permutation.permute_runs(*self._words(epoch), starts, stops, out)
         out *= self.length
         out += self._phase(epoch)
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         from indexplan.kernels import permutation
 
         windows, rest = np.divmod(indices - self._phase(epoch), self.length)
@@ -193,6 +194,4 @@ class TokenWindows(Order):
         found = np.flatnonzero((rest == 0) & (windows >= 0) & (windows < num))
         positions = np.empty(len(found), np.int64)
         permutation.invert(num, words, windows[found], positions)
-        out = np.full(len(indices), -1, np.int64)
-        out[found] = positions
-        return out
+        return found, positions

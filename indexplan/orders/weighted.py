@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Int64, Order, check_saved
+from indexplan.orders.arguments import check_saved
+from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
 from indexplan.orders.registry import register
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed
@@ -122,7 +123,7 @@ class Weighted(Order):
             return Traits(reads="any")
         return Traits(reads="once" if self._size == self.num_samples else "at most once")
 
-    def num_units(self, epoch: int) -> int:  # noqa: ARG002 (it is the same for all)
+    def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
         return self._size
 
@@ -241,7 +242,7 @@ class Weighted(Order):
         """Return the key words of an epoch."""
         return self._key_words(WEIGHTED, epoch, self._num_words)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         from indexplan.kernels import weighted
 
         row_words, bits, first, step = self._row
@@ -272,39 +273,27 @@ class Weighted(Order):
         slots_of(bits, offset, row_words, thresholds, indices, starts, stops)
         return starts, stops
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         starts, stops = self._slots_of(epoch, indices)
         return stops - starts
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        from indexplan.kernels.permutation import invert
         from indexplan.kernels.weighted import first_of
 
         starts, stops = self._slots_of(epoch, indices)
-        first = np.empty(len(indices), np.int64)
-        often = stops - starts > isqrt(self._size)  # faster to search for than to try all slots
-        seldom = np.flatnonzero(~often)
-        some = np.empty(len(seldom), np.int64)
-        first_of(self._size, self._words(epoch), starts[seldom], stops[seldom], some)
-        first[seldom] = some
-        if often.any():
-            first[often] = first_by_reading(self, epoch, indices[often])
-        return first
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        from indexplan.kernels.permutation import invert
-
-        starts, stops = self._slots_of(epoch, indices)
-        counts = stops - starts
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        positions = np.empty(int(offsets[-1]), np.int64)
+        if most == 1:  # the first of many is faster to search for than to try all slots
+            often = stops - starts > isqrt(self._size)
+            first = np.empty(len(indices), np.int64)
+            first_of(self._size, self._words(epoch), starts, np.where(often, starts, stops), first)
+            if often.any():
+                first[often] = first_by_reading(self, epoch, indices[often])
+            found = np.flatnonzero(first >= 0)
+            return found, first[found]
+        which = np.repeat(np.arange(len(indices)), stops - starts)
+        positions = np.empty(len(which), np.int64)
         invert(self._size, self._words(epoch), expand(starts, stops), positions)
-        several = counts > 1
-        if several.any():
-            which = np.repeat(several, counts)
-            sample = np.repeat(np.arange(len(indices)), counts)[which]
-            rising = np.lexsort((positions[which], sample))
-            positions[which] = positions[which][rising]
-        return positions, offsets
+        return which, positions
 
 
 def _entries(weights: Any) -> Entries:

@@ -13,7 +13,7 @@ from indexplan.orders.base import Order
 from indexplan.partition.ranks import Runs, share
 from indexplan.partition.steps import Int64, Steps, split
 from indexplan.plan.bounds import rank_of, step_of, steps_of, world_of
-from indexplan.plan.draw import _stretches, deal, deal_offsets
+from indexplan.plan.draw import _stretches, deal, deal_units
 from indexplan.plan.places import runs
 
 if TYPE_CHECKING:
@@ -134,14 +134,11 @@ def draw_units(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> It
 
 def _dealt(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
     """Return the samples of some runs, where each unit starts among them, and their parts."""
-    samples = deal(order, where)
     if not order.deals_bins:
+        samples = deal(order, where)
         return samples, np.arange(len(samples) + 1), None
-    offsets = deal_offsets(order, where)
-    if not order.traits.cuts_samples:
-        return samples, offsets, None
-    spans = [order.spans(*run) for run in where]
-    return samples, offsets, np.concatenate([np.empty((0, 2), np.int64), *spans])
+    units = deal_units(order, where)  # one walk for all three
+    return units.samples, units.offsets, units.spans
 
 
 def _batch(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from indexplan.orders.base import Order
-from indexplan.orders.sequential import cut_runs
+from indexplan.orders.base import Order, spans_of
+from indexplan.orders.runs import cut_runs
+from indexplan.orders.units import Units, joined
 from indexplan.partition.ranks import Runs, shares
 from indexplan.partition.steps import Int64, Steps, split
 from indexplan.plan.bounds import world_of
@@ -72,7 +73,7 @@ def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> 
                     return
                 epoch, starts, stops, ends, done, until, begin = task
                 part = cut_runs(starts, stops, ends, done, until)
-                order._fill(epoch, *part, out[begin + done : begin + until])  # noqa: SLF001
+                order.fill(epoch, *part, out[begin + done : begin + until])
         except BaseException as error:
             errors.append(error)
 
@@ -93,34 +94,25 @@ def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> 
 
 def deal_offsets(order: Order, where: Runs) -> Int64:
     """Return where each unit of some runs starts among their samples, and where all end; int64."""
-    sizes = [np.diff(order._offsets(*run)) for run in where]  # noqa: SLF001
+    sizes = [np.diff(order._offsets(*run)) for run in where]  # noqa: SLF001 (often without samples)
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 
-def deal_spans(order: Order, where: Runs) -> Int64:
-    """Return which part of each sample of some runs is read; int64 (samples, 2)."""
-    spans = [order._spans(*run) for run in where]  # noqa: SLF001
-    return np.concatenate([np.empty((0, 2), np.int64), *spans])
-
-
-def deal_bins(order: Order, where: Runs) -> tuple[Int64, Int64]:
-    """Return the indices of some runs, and where each unit starts among them and all end."""
-    offsets = [order._offsets(*run) for run in where]  # noqa: SLF001
-    sizes = np.concatenate([np.zeros(1, np.int64), *map(np.diff, offsets)])
-    ends = np.cumsum(sizes)
-    out, done = np.empty(int(ends[-1]), np.int64), 0
-    for run, part in zip(where, offsets, strict=True):
-        order._fill(*run, out[done : done + int(part[-1])])  # noqa: SLF001
-        done += int(part[-1])
-    return out, ends
+def deal_units(order: Order, where: Runs) -> Units:
+    """Return the units of some runs, with their samples, sizes and spans, from one walk."""
+    cut = order.traits.cuts_samples
+    units = joined((order.deal(*run) for run in where), cut=cut)
+    if cut:
+        spans_of(order, units)  # raises if the order does not say them
+    return units
 
 
 def draw(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Int64]:
     """Yield a rank's batches in the steps [start, stop), of which many are drawn at a time."""
     for drawn, ends in _stretches(plan, steps, rank, start, stop):
         if plan.order.deals_bins:
-            indices, offsets = deal_bins(plan.order, drawn)
-            ends = offsets[ends]  # noqa: PLW2901
+            units = deal_units(plan.order, drawn)
+            indices, ends = units.samples, units.offsets[ends]  # noqa: PLW2901
         else:
             indices = deal(plan.order, drawn)
         begin = 0
@@ -138,10 +130,11 @@ def draw_bins(
     """
     step = start
     for drawn, ends in _stretches(plan, steps, rank, start, stop):
-        indices, offsets = deal_bins(plan.order, drawn)
+        dealt = deal_units(plan.order, drawn)
+        indices = dealt.samples
         if spans:
-            indices = np.column_stack([indices, deal_spans(plan.order, drawn)])
-        units = [indices[low:high] for low, high in pairwise(offsets.tolist())]
+            indices = np.column_stack([indices, spans_of(plan.order, dealt)])
+        units = [indices[low:high] for low, high in pairwise(dealt.offsets.tolist())]
         begin = 0
         for end in ends.tolist():
             batch = units[begin:end]
@@ -181,8 +174,8 @@ def _nest(units: list[Int64], counts: tuple[int, ...]) -> Bins:
 def deal_cut(order: Order, where: Runs, counts: tuple[int, ...]) -> MicroBatches:
     """Return a batch cut into counts[0] parts, each of those into counts[1], and so on."""
     if order.deals_bins:
-        indices, offsets = deal_bins(order, where)
-        return _cut(indices, offsets, 0, len(offsets) - 1, counts)
+        units = deal_units(order, where)
+        return _cut(units.samples, units.offsets, 0, len(units.sizes), counts)
     indices = deal(order, where)
     return _cut(indices, None, 0, len(indices), counts)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from indexplan.orders.base import as_int64
+from indexplan.orders.arguments import as_int64
 from indexplan.partition import ranks
 from indexplan.partition.locate import Location, find
 from indexplan.partition.ranks import Runs, share

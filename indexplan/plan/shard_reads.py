@@ -13,7 +13,7 @@ from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import rank_of, steps_of, stretch_of, world_of
-from indexplan.plan.draw import deal, deal_bins
+from indexplan.plan.draw import deal, deal_units
 from indexplan.plan.places import runs
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plan.shards import Table, table_of
@@ -177,8 +177,8 @@ def _drawn(
             num_units += (ends - begins).astype(np.int64)
         stops = np.cumsum(num_units)
         if plan.order.deals_bins:
-            indices, offsets = deal_bins(plan.order, where)
-            yield indices, offsets[stops]
+            units = deal_units(plan.order, where)
+            yield units.samples, units.offsets[stops]
         else:
             yield deal(plan.order, where), stops
         start = until

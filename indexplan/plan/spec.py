@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
-from indexplan.orders.base import Order, check_parts_known
+from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
+from indexplan.orders.nesting import check_parts_known
 from indexplan.orders.registry import order_from_dict
 from indexplan.partition.phases import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.remainders import REMAINDERS, Remainder

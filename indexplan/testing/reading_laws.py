@@ -10,8 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from indexplan.errors import IndexPlanError, shown
-from indexplan.orders.base import NUM_SAMPLES_STOP, Int64
+from indexplan.orders.arguments import NUM_SAMPLES_STOP
+from indexplan.orders.base import Int64
+from indexplan.orders.found import by_sample
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import Units
 from indexplan.seeds import SEED_STOP
 from indexplan.testing.looking import SINGLES, STRETCHES, Found, Law, Look, Row, ends, few
 
@@ -82,7 +85,12 @@ def _written(look: Look) -> Found:
         given = starts.copy(), stops.copy()
         memory = np.full(int(row.offsets[-1]) + 2 * GUARD, UNTOUCHED)
         out = memory[GUARD : len(memory) - GUARD]
-        look.order._fill(row.epoch, *given, out)  # noqa: SLF001 (what is under test)
+        if look.order.traits.deals_bins:
+            units = look.order.deal(row.epoch, *given)
+            out[:] = units.samples
+            yield 0, _shared(row, units)
+        else:
+            look.order.fill(row.epoch, *given, out)
         changed = {
             "starts or stops that it changed": (given[0] != starts) | (given[1] != stops),
             "a number that it wrote before out": memory[:GUARD] != UNTOUCHED,
@@ -91,6 +99,25 @@ def _written(look: Look) -> Found:
         }
         said = next((words for words, bad in changed.items() if bad.any()), "")
         yield len(out), f"{said}, in epoch {row.epoch}" if said else ""
+
+
+def _shared(row: Row, units: Units) -> str:
+    """Return a problem if what was dealt is wrong, or changes when it is written to."""
+    num, num_samples, cut = len(row.positions), row.offsets[-1], row.order.traits.cuts_samples
+    for name, array, size in (("samples", units.samples, num_samples), ("sizes", units.sizes, num)):
+        if array.dtype != np.int64 or array.shape != (size,):
+            got = f"{array.dtype} of shape {array.shape}"
+            return f"{name} from deal in epoch {row.epoch} that are {got}, not int64 of ({size},)"
+    if not cut and units.spans is not None:
+        return f"spans from deal in epoch {row.epoch}, though its traits do not say cuts_samples"
+    kept = [None if each is None else each.copy() for each in units]
+    for dealt in (each for each in units if each is not None):
+        np.add(dealt, 1, out=dealt)  # as a caller may, to whom the arrays belong
+    again = row.order.deal(row.epoch, *row.runs(row.stretches()))
+    for name, was, now in zip(Units._fields, kept, again, strict=True):
+        if was is not None and (now is None or not np.array_equal(was, now)):
+            return f"other {name} from deal in epoch {row.epoch} after they were written to"
+    return ""
 
 
 def _in_range(look: Look) -> Found:
@@ -178,11 +205,13 @@ def _cuts(row: Row) -> Iterator[list[tuple[int, int]]]:
 def _unlike(row: Row, cuts: list[tuple[int, int]]) -> str:
     """Return how intervals differ from positions read one by one; "" if they do not."""
     indices, offsets = row.of(cuts)
-    for name, expected in (("offsets", offsets), ("take", indices), ("_fill", indices)):
+    asked = [("offsets", offsets), ("take", indices)]
+    asked += [] if row.order.traits.deals_bins else [("fill", indices)]
+    for name, expected in asked:
         starts, stops = row.runs(cuts)
-        if name == "_fill":
+        if name == "fill":
             got = np.full(len(indices), UNTOUCHED)
-            row.order._fill(row.epoch, starts.copy(), stops.copy(), got)  # noqa: SLF001
+            row.order.fill(row.epoch, starts.copy(), stops.copy(), got)
         else:
             got = getattr(row.order, name)(row.epoch, starts.copy(), stops.copy())
         if np.array_equal(got, expected):
@@ -265,6 +294,29 @@ def _first(look: Look) -> Found:
         reads, offsets = row.reads
         right = np.where(np.diff(offsets) > 0, np.append(reads, -1)[offsets[:-1]], -1)
         yield from _by_sample(row, look.order.locate, right)
+        for most in (None, 1, 2):
+            yield from _pairs(row, most)
+
+
+def _pairs(row: Row, most: int | None) -> Found:
+    """Compare what `find` returns with all reads, and its first reads with the first ones."""
+    samples, num = row.samples, len(row.samples)
+    said = f"find({row.epoch}, {few(samples)}, most={most})"
+    which, positions = row.order.find(row.epoch, samples.copy(), most)
+    right = which.dtype == positions.dtype == np.int64 and which.shape == positions.shape
+    right = right and which.ndim == 1 and bool(((which >= 0) & (which < num)).all())
+    yield 0, "" if right else f"{few(which)} and {few(positions)} from {said}"
+    found, offsets = by_sample(which, positions, num)
+    reads, ends_of_reads = row.reads
+    there = np.split(found, offsets[1:-1])[:num]
+    for sample, some, all_reads in zip(
+        samples, there, np.split(reads, ends_of_reads[1:-1])[:num], strict=True
+    ):
+        first = all_reads if most is None else all_reads[:most]
+        right = np.array_equal(some[: len(first)], first) and len(some) <= len(all_reads)
+        right = right and bool(np.isin(some, all_reads).all())
+        words = f"sample {sample} of epoch {row.epoch} at {few(some)} from find with most={most}"
+        yield 1, "" if right else f"{words}, and {few(all_reads)} from take"
 
 
 def _counted(look: Look) -> Found:
@@ -298,22 +350,22 @@ LAWS = (
     Law(
         "cut what it reads into units by offsets that rise from 0",
         _cut,
-        "write _offsets and set deals_bins=True in traits, or leave both out",
+        "return int64 sizes of 0 or more from deal, and set deals_bins=True in traits",
     ),
     Law(
         "write to all of out, and to nothing else",
         _written,
-        "let _fill set each place of out to an index, and change only copies of its arguments",
+        "let fill set each place of out, or deal return new int64 arrays, and change no argument",
     ),
     Law(
         "read samples from 0 to num_samples - 1",
         _in_range,
-        "let _fill write int64 indices of samples",
+        "let fill write int64 indices of samples, or deal return them",
     ),
     Law(
         "say which part of each sample it reads, if it cuts some",
         _spanned,
-        "write _spans and set cuts_samples=True in traits, or leave both out",
+        "let deal return spans, and set cuts_samples=True in traits, or leave both out",
     ),
     Law(
         "answer the same when it is asked again",
@@ -323,7 +375,7 @@ LAWS = (
     Law(
         "read the same in whatever intervals it is asked for",
         _runs,
-        "let _fill and _offsets treat each position by itself, whatever else is asked for",
+        "let fill or deal treat each position by itself, whatever else is asked for",
     ),
     Law(
         "answer the same in several threads",
@@ -338,12 +390,12 @@ LAWS = (
     Law(
         "locate all reads of a sample, at rising positions",
         _located,
-        "write _locate, or _locate_all if samples may be read twice, as the inverse of _fill",
+        "write find as the inverse of fill or deal, with a pair for each read",
     ),
     Law(
         "locate the first read of a sample, and -1 if there is none",
         _first,
-        "return the lowest position from _locate, or write _locate_all alone",
+        "let find return at least the first reads of each sample if it is given most",
     ),
-    Law("count the reads of a sample", _counted, "leave _count out, or return int64 counts"),
+    Law("count the reads of a sample", _counted, "leave tally out, or return int64 counts"),
 )

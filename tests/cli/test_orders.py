@@ -32,7 +32,7 @@ class Own(ip.Order):
     """What the tests' own orders need; none is ever drawn from."""
 
     num_samples = 10
-    to_dict = _fill = _locate = None  # type: ignore[assignment]
+    to_dict = fill = find = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,12 +286,13 @@ class Backwards(ip.Order):
     def to_dict(self):
         return {"algorithm": self.algorithm, "num_samples": self.num_samples, "shift": self.shift}
 
-    def _fill(self, epoch, starts, stops, out):
+    def fill(self, epoch, starts, stops, out):
         positions = np.concatenate([np.arange(*run) for run in zip(starts, stops)])
         out[:] = (self.num_samples - 1 - self.shift - positions) % self.num_samples
 
-    def _locate(self, epoch, indices):
-        return (self.num_samples - 1 - self.shift - indices) % self.num_samples
+    def find(self, epoch, indices, most=None):
+        positions = (self.num_samples - 1 - self.shift - indices) % self.num_samples
+        return np.arange(len(indices)), positions
 '''
 
 

@@ -312,7 +312,7 @@ class Unreadable(ip.Sequential):
 
     algorithm = "unreadable-test"
 
-    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+    def fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
         raise FileNotFoundError(errno.ENOENT, "nowhere", "table.bin")
 
 

@@ -22,6 +22,7 @@ import indexplan as ip
 from indexplan.files.format import INDICES, Build, Chunk, header
 from indexplan.files.mapped import Chunks
 from tests.support.bins import Bins
+from tests.support.found import at
 from tests.support.trees import PLAN, tree
 
 
@@ -276,7 +277,7 @@ def test_bins_through_files(tmp_path: Path) -> None:
                         read.batch(epoch, sub_epoch, **where).tolist()
                     )
                     assert (plan.units(epoch, sub_epoch, **where).offsets.tolist()) == (
-                        read.offsets(epoch, sub_epoch, **where).tolist()
+                        read.units(epoch, sub_epoch, **where).offsets.tolist()
                     )
     report = ip.verify(read)
     assert report.ok, str(report)
@@ -288,8 +289,9 @@ class Heavy(Bins):
 
     algorithm = "test-heavy-v1"
 
-    def _offsets(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64) * (2**53 + 1)
+    def deal(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> ip.Units:
+        units = super().deal(epoch, starts, stops)
+        return units._replace(sizes=np.full_like(units.sizes, 2**53 + 1))
 
 
 def test_offsets_are_integers_throughout(tmp_path: Path) -> None:
@@ -321,11 +323,11 @@ class Sparse(ip.Order):
     def num_units(self, epoch: int) -> int:
         return 10
 
-    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+    def fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
         out[:] = ip.Sequential(10).take(0, starts, stops) * 2**36 + epoch
 
-    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
-        return np.where(indices % 2**36 == epoch, indices >> 36, -1)
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        return at(np.where(indices % 2**36 == epoch, indices >> 36, -1))
 
 
 def test_indices_past_four_bytes(tmp_path: Path) -> None:

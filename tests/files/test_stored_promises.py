@@ -20,6 +20,7 @@ from matplotlib.offsetbox import TextArea
 
 import indexplan as ip
 import indexplan_torch
+from indexplan.orders.hooks import HOOKS
 from indexplan.orders.registry import _REGISTRY, registered
 from tests.support.bins import Bins, ChangingBins, Drawn, Pieces
 from tests.support.forging import rewritten
@@ -200,8 +201,8 @@ def found() -> set[str]:
             for taken in inspect.signature(value).parameters.values():
                 if re.search(r"\b(Plan|Order|Feed|loader)\b", str(taken)):
                     names.add(prefix + name)
-    old = {"Order.every_sample_once"}  # which warns
-    return names - old - {"register"}  # of a class
+    hooks = {f"Order.{name}" for name in HOOKS if name not in ("num_units", "continues")}
+    return names - hooks - {"register"}  # which Order asks itself; and of a class
 
 
 def asked_of(order: ip.Order, name: str) -> bool:

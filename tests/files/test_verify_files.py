@@ -20,6 +20,7 @@ from indexplan.files.format import BLOCK_BYTES, SLAB_UNITS, Build, Chunk
 from indexplan.files.marking import Seen
 from tests.support.bins import Bins, ChangingBins
 from tests.support.forging import rewritten
+from tests.support.found import at
 
 BYTES = "every byte of every chunk is what the order generates"
 WRITTEN = "every byte of every chunk is what was written"
@@ -39,13 +40,15 @@ class Listed(ip.Order):
     def num_units(self, epoch: int) -> int:
         return len(self.samples)
 
-    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+    def fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
         positions = ip.Sequential(len(self.samples)).take(0, starts, stops)
         out[:] = np.array(self.samples)[positions]
 
-    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
-        found = [self.samples.index(i) if i in self.samples else -1 for i in indices.tolist()]
-        return np.array(found, np.int64)
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        asked = enumerate(indices.tolist())
+        pairs = [(i, at) for i, s in asked for at, read in enumerate(self.samples) if read == s]
+        which, positions = np.array(pairs, np.int64).reshape(-1, 2).T
+        return which, positions
 
 
 @ip.register
@@ -186,8 +189,7 @@ def test_orders_that_repeat_on_purpose(tmp_path: Path) -> None:
     ip.save(ip.Plan(weighted, world_size=1, batch_size=2), tmp_path / "a.plan")
     report = ip.verify(ip.load(tmp_path / "a.plan"))
     assert report.ok
-    rule = "Weighted must write _locate_all, as it may repeat samples; got only _locate; see"
-    assert {COUNTED: NEED_NOT, "locate is the inverse of batch": f"{rule} docs/orders.md"} == {
+    assert {COUNTED: NEED_NOT} == {
         check.name: check.skipped for check in report.checks if check.skipped
     }
 
@@ -373,15 +375,13 @@ class Wide(ip.Order):
     def num_units(self, epoch: int) -> int:
         return self.num_samples // 1000
 
-    def _offsets(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64) * 1000
+    def deal(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> ip.Units:
+        samples = ip.expand(starts * 1000, stops * 1000)
+        assert len(samples) <= SLAB_UNITS
+        return ip.Units(samples, np.full(len(samples) // 1000, 1000))
 
-    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
-        assert len(out) <= SLAB_UNITS
-        out[:] = ip.Sequential(self.num_samples).take(0, starts * 1000, stops * 1000)
-
-    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
-        return indices // 1000
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        return at(indices // 1000)
 
 
 def test_bins_are_drawn_some_at_a_time(tmp_path: Path) -> None:

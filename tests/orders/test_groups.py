@@ -23,10 +23,10 @@ class Leaning(ip.Sequential):
     algorithm = "test-leaning-v1"
     group_names = ("low", "high")
 
-    def _group_of(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    def group(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         return indices * 2 // self.num_samples
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> NDArray[np.float64]:
+    def aim(self, epoch: int, start: int, stop: int) -> NDArray[np.float64]:
         low = np.mean([aim(epoch, position) for position in range(start, stop)])
         return np.array([low, 1 - low])
 
@@ -132,15 +132,15 @@ def test_a_stored_order_has_its_source_s(tmp_path: Any) -> None:
 class Overfull(Leaning):
     """Aims at more than there is."""
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> NDArray[np.float64]:
-        return 2 * super()._group_shares(epoch, start, stop)
+    def aim(self, epoch: int, start: int, stop: int) -> NDArray[np.float64]:
+        return 2 * super().aim(epoch, start, stop)
 
 
 class Elsewhere(Leaning):
     """Puts samples into groups that it has no names for."""
 
-    def _group_of(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        return super()._group_of(indices) + 1
+    def group(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        return super().group(indices) + 1
 
 
 class Vague(Leaning):

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.errors import shown
 from indexplan.orders.registry import _REGISTRY
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
 from indexplan.testing import check_order
 from indexplan.testing.copies import LAWS as OF_COPIES
 from indexplan.testing.reading_laws import LAWS as OF_READING
 from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.found import by_offsets
 from tests.support.listed import Listed, Wrapped
 from tests.support.planted import PLANTED, Good, Heavy, Int64, N, Planted
 from tests.support.planted_copies import PROCESS
@@ -93,15 +94,15 @@ class Tiled(ip.Order):
     def num_units(self, epoch: int) -> int:
         return self.num_samples + self.num_reads
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = np.minimum(expand(starts, stops), self.num_samples - 1)
 
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        counts = self._count(epoch, indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        counts = self.tally(epoch, indices)
         assert counts.sum() < 10**6, "more than memory may hold"
-        return expand(indices, indices + counts), np.append(0, np.cumsum(counts))
+        return by_offsets(expand(indices, indices + counts), np.append(0, np.cumsum(counts)))
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         return 1 + self.num_reads * (indices == self.num_samples - 1)
 
 

@@ -366,8 +366,8 @@ class Backwards(ip.Shuffle):
 
     algorithm = "mixed-backwards-v1"
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch, starts, stops, out)
         out[:] = self.num_samples - 1 - out
 
 
@@ -378,8 +378,8 @@ class Second(ip.Sequential):
 
     algorithm = "second-v1"
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch, starts, stops, out)
         if epoch % 2:
             out[:] = self.num_samples - 1 - out
 

@@ -114,20 +114,6 @@ def test_an_order_that_may_go_on_otherwise() -> None:
             ip.Plan(order, world_size=1, batch_size=2).resume(cursor)
 
 
-def test_attributes_that_became_traits() -> None:
-    """Orders that set what is now a trait keep their meaning, and are told."""
-    with pytest.warns(DeprecationWarning, match="Old sets deals_bins, every_sample_once; say it"):
-
-        class Old(ip.Sequential):
-            deals_bins = True
-            every_sample_once = False
-
-    assert ip.Traits(deals_bins=True, reads="any") == Old(5).traits
-    assert ip.Traits() == ip.Sequential(5).traits
-    with pytest.warns(DeprecationWarning, match=r"every_sample_once is now traits.reads"):
-        assert not Drawn(5).every_sample_once
-
-
 def test_orders_inside_orders() -> None:
     """They come back from JSON, up to eight deep."""
     order: ip.Order = ip.BlockShuffle(30, 4, seed=2)

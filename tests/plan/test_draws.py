@@ -91,7 +91,7 @@ def test_no_sample_is_drawn_whose_group_is_known(
     """As drawing them takes most of the time."""
     plan = ip.Plan(order, world_size=1, batch_size=5, remainder="spread")
     expected = ip.draws(plan).counts.tolist()
-    monkeypatch.setattr(type(order), "_fill", None)
+    monkeypatch.setattr(type(order), "fill", None)
     assert expected == ip.draws(plan).counts.tolist()
 
 
@@ -158,10 +158,10 @@ class Many(Leaning):
         """Return the samples' numbers."""
         return tuple(map(str, range(self.num_samples)))
 
-    def _group_of(self, indices: Any) -> Any:
+    def group(self, indices: Any) -> Any:
         return indices
 
-    def _group_shares(self, epoch: int, start: int, stop: int) -> Any:
+    def aim(self, epoch: int, start: int, stop: int) -> Any:
         return np.full(self.num_samples, 1 / self.num_samples)
 
 

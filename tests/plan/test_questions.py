@@ -74,7 +74,7 @@ def test_threads_hand_on_errors() -> None:
     """What goes wrong in a thread is raised; and their number has to be one."""
 
     class Broken(ip.Sequential):
-        def _fill(self, *_: object) -> None:
+        def fill(self, *_: object) -> None:
             raise MemoryError
 
     plan = ip.Plan(Broken(10), world_size=1, batch_size=2)

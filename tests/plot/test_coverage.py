@@ -14,6 +14,7 @@ import indexplan as ip
 from indexplan import plot
 from indexplan.plot.chance import counts_between
 from tests.support.figures import BLUE, RED, bars, heading, legend
+from tests.support.found import at, by_offsets
 
 
 def test_coverage(tmp_path: Path) -> None:
@@ -46,12 +47,12 @@ class FirstHalf(ip.Order):
     num_samples: int
     algorithm = "test-first-half-v1"
 
-    def _fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
+    def fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         out[:] = np.concatenate([np.arange(*run) for run in runs]) // 2
 
-    def _locate(self, epoch: int, indices: Any) -> Any:
-        return np.where(2 * indices < self.num_samples, 2 * indices, -1)
+    def find(self, epoch: int, indices: Any, most: int | None = None) -> Any:
+        return at(np.where(2 * indices < self.num_samples, 2 * indices, -1))
 
 
 @ip.register
@@ -63,7 +64,7 @@ class FirstThird(ip.Order):
     def __init__(self, num_samples: int) -> None:
         object.__setattr__(self, "num_samples", num_samples)
 
-    def _fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
+    def fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
         places = np.concatenate([np.arange(*run) for run in zip(starts, stops, strict=True)])
         out[:] = np.where(places % 7 == 0, places // 3, places)
 
@@ -74,6 +75,7 @@ class FirstHalfOnPurpose(FirstHalf):
 
     algorithm = "test-first-half-on-purpose-v1"
     traits = ip.Traits(reads="any")
+    find = ip.Order.find  # it does not say where
 
 
 @ip.register
@@ -82,11 +84,11 @@ class FirstHalfCounted(FirstHalfOnPurpose):
 
     algorithm = "test-first-half-counted-v1"
 
-    def _locate_all(self, epoch: int, indices: Any) -> Any:
+    def find(self, epoch: int, indices: Any, most: int | None = None) -> Any:
         each = np.where(2 * indices < self.num_samples, 2, 0)
         offsets = np.concatenate([[0], np.cumsum(each)])
         first = np.repeat(2 * indices - offsets[:-1], each)
-        return first + np.arange(len(first)), offsets
+        return by_offsets(first + np.arange(len(first)), offsets)
 
 
 @pytest.mark.parametrize("num_samples", [6400, 10**12])

@@ -12,6 +12,7 @@ import indexplan as ip
 from indexplan.partition import ranks as shares
 from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import verification as checks
+from tests.support.found import at
 from tests.support.strategies import plans, resumed_plans
 
 
@@ -49,8 +50,8 @@ def test_wrong_counts_of_many_bins_are_found() -> None:
     """A sample that is read more often than its count is named."""
 
     class Miscounted(ip.ClassBatches):
-        def _count(self, epoch: int, indices: Any) -> Any:
-            return super()._count(epoch, indices) * (indices != 7)
+        def tally(self, epoch: int, indices: Any) -> Any:
+            return super().tally(epoch, indices) * (indices != 7)
 
     order = Miscounted(LABELS[:20], 2, 2, epoch_size=10**11)
     num_checked, problems = checks._some_counts(ip.Plan(order, batch_size=32), 0)
@@ -182,11 +183,11 @@ class Lost(ip.Order):
 
     algorithm = "lost-test"
 
-    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+    def fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
         out[:] = np.minimum(ip.Sequential(self.num_samples).take(epoch, starts, stops), 98)
 
-    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
-        return indices
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        return at(indices)
 
 
 def failed(report: ip.types.Report) -> set[str]:

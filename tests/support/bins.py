@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import indexplan as ip
+from tests.support.found import at, by_offsets
 
 Int64 = NDArray[np.int64]
 
@@ -50,17 +51,15 @@ class Bins(ip.Order):
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         return [row[position] for start, stop in runs for position in range(start, stop)]
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        out[:] = [sample for unit in self._dealt(epoch, starts, stops) for sample in unit]
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+        dealt = self._dealt(epoch, starts, stops)
+        samples = [sample for unit in dealt for sample in unit]
+        return ip.Units(np.array(samples, np.int64), np.array([len(u) for u in dealt], np.int64))
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        sizes = [len(unit) for unit in self._dealt(epoch, starts, stops)]
-        return np.cumsum([0, *sizes], dtype=np.int64)
-
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         row = self.row(epoch)
         position = {sample: i for i, unit in enumerate(row) for sample in unit}
-        return np.array([position.get(index, -1) for index in indices.tolist()], np.int64)
+        return at(np.array([position.get(index, -1) for index in indices.tolist()], np.int64))
 
 
 @ip.register
@@ -91,11 +90,12 @@ class Pieces(Bins):
     algorithm = "test-pieces-v1"
     traits = ip.Traits(deals_bins=True, cuts_samples=True)
 
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
         positions = np.concatenate([np.arange(0), *map(np.arange, starts, stops)])
         dealt = zip(positions.tolist(), self._dealt(epoch, starts, stops), strict=True)
         spans = [(p, p + sample + 1) for p, unit in dealt for sample in unit]
-        return np.array(spans, np.int64).reshape(-1, 2)
+        units = super().deal(epoch, starts, stops)
+        return units._replace(spans=np.array(spans, np.int64).reshape(-1, 2))
 
 
 @ip.register
@@ -114,16 +114,16 @@ class Drawn(ip.Order):
         rng = np.random.default_rng([self.seed, epoch])
         return rng.integers(self.num_samples, size=self.num_samples)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         row = self.row(epoch)
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         out[:] = [sample for start, stop in runs for sample in row[start:stop]]
 
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         row = self.row(epoch)
         found = [np.flatnonzero(row == index) for index in indices.tolist()]
         offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
-        return np.concatenate([np.empty(0, np.int64), *found]), offsets
+        return by_offsets(np.concatenate([np.empty(0, np.int64), *found]), offsets)
 
 
 def bin_orders(

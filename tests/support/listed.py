@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import indexplan as ip
+from tests.support.found import by_offsets
 
 Int64 = NDArray[np.int64]
 
@@ -33,15 +34,15 @@ class Listed(ip.Order):
     def num_units(self, epoch: int) -> int:
         return len(self.samples)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         parts = [self.samples.array[start:stop] for start, stop in runs]
         out[:] = np.concatenate([np.empty(0, np.int64), *parts])
 
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         found = [np.flatnonzero(self.samples.array == index) for index in indices.tolist()]
         offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
-        return np.concatenate([np.empty(0, np.int64), *found]), offsets
+        return by_offsets(np.concatenate([np.empty(0, np.int64), *found]), offsets)
 
 
 @ip.register
@@ -64,11 +65,11 @@ class Wrapped(ip.Order):
     def num_units(self, epoch: int) -> int:
         return self.order.num_units(epoch)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        self.order._fill(epoch, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        self.order.fill(epoch, starts, stops, out)
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return self.order._offsets(epoch, starts, stops)
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+        return self.order.deal(epoch, starts, stops)
 
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        return self.order._locate_all(epoch, indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return self.order.find(epoch, indices, most)

@@ -15,7 +15,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
+from tests.support.found import at, by_offsets
 
 Int64 = NDArray[np.int64]
 N = 30
@@ -30,11 +31,11 @@ class Good(ip.Order):
 
     algorithm = "test-kit-good-v1"
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = (expand(starts, stops) + epoch + self.shift) % self.num_samples
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return (indices - epoch - self.shift) % self.num_samples
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at((indices - epoch - self.shift) % self.num_samples)
 
 
 class Planted(NamedTuple):
@@ -77,14 +78,22 @@ class Heavy(Good):
     def num_units(self, epoch: int) -> int:
         return self.num_samples // 1024
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(0, starts * 1024, stops * 1024, out)
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+        samples = expand(starts * 1024, stops * 1024) + self.shift
+        return ip.Units(samples, np.full(len(samples) // 1024, 1024))
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return super()._offsets(epoch, starts, stops) * 1024
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return np.arange(len(indices)), indices // 1024
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return super()._locate(0, indices) // 1024
+
+class Binned(Good):
+    """Bins of one sample each."""
+
+    traits = BINS
+
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+        samples = (expand(starts, stops) + epoch + self.shift) % self.num_samples
+        return ip.Units(samples, np.ones_like(samples))
 
 
 @planted("have valid num_samples, stream_key, traits and groups", "stream_key -1")
@@ -142,9 +151,7 @@ class SecretBins(Good):
     "cut what it reads into units by offsets that rise from 0",
     "offsets [1, 2, 3, 4, 5, 6, 7, 8, ...] of 30 units of epoch 0",
 )
-class OffsetsFromOne(Good):
-    traits = BINS
-
+class OffsetsFromOne(Binned):
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return super()._offsets(epoch, starts, stops) + 1
 
@@ -154,24 +161,24 @@ ALONE = "write to all of out, and to nothing else"
 
 @planted(ALONE, "a number of out that it left as it was, in epoch 0")
 class Hole(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         before = out[-1:].copy()
-        super()._fill(epoch, starts, stops, out)
+        super().fill(epoch, starts, stops, out)
         out[-1:] = before
 
 
 @planted(ALONE, "a number that it wrote after out, in epoch 0")
 class TooFar(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch, starts, stops, out)
         if out.base is not None:  # where there is something behind it, as for a build's blocks
             as_strided(out, (len(out) + 1,))[-1] = 0
 
 
 @planted(ALONE, "starts or stops that it changed, in epoch 0")
 class ChangesStarts(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch, starts, stops, out)
         starts += 1
 
 
@@ -180,14 +187,34 @@ class ChangesStarts(Good):
     "ValueError in epoch 0 (could not broadcast input array from shape (29,) into shape (30,))",
 )
 class Raises(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = expand(starts, stops)[1:]
+
+
+@planted(ALONE, "other samples from deal in epoch 0 after they were written to")
+class Keeps(Binned):
+    """Deals an array that it keeps."""
+
+    kept: ClassVar[dict[bytes, Any]] = {}
+
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+        asked = bytes([epoch]) + starts.tobytes() + stops.tobytes()
+        if asked not in self.kept:
+            self.kept[asked] = super().deal(epoch, starts, stops)
+        return self.kept[asked]
+
+
+@planted(ALONE, "sizes from deal in epoch 0 that are int32 of shape (30,), not int64 of (30,)")
+class SmallSizes(Binned):
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+        units = super().deal(epoch, starts, stops)
+        return units._replace(sizes=units.sizes.astype(np.int32))
 
 
 @planted("read samples from 0 to num_samples - 1", "30 in epoch 0")
 class OneMore(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch, starts, stops, out)
         out += 1
 
 
@@ -196,43 +223,42 @@ CUTS = ip.Traits(deals_bins=True, cuts_samples=True)
 
 
 @planted(
-    SPANS, "IndexPlanError in epoch 0 (NoSpans must write _spans, as it cuts samples; got none"
+    SPANS,
+    "IndexPlanError in epoch 0 (spans of NoSpans must be given by its deal, as its traits",
 )
-class NoSpans(Good):
+class NoSpans(Binned):
     traits = CUTS
 
 
-@planted(SPANS, "an answer in epoch 0, though its traits do not say cuts_samples")
-class SecretSpans(Good):
-    def spans(self, epoch: int, starts: Any, stops: Any = None) -> Int64:
-        return np.array([[0, 1]])
-
-
-class Halves(Good):
+class Halves(Binned):
     """Reads the tokens [position, position + 2) of each sample."""
 
     traits = CUTS
 
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return np.add.outer(expand(starts, stops), [0, 2])
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+        units = super().deal(epoch, starts, stops)
+        return units._replace(spans=self.parts(expand(starts, stops), starts))
+
+    def parts(self, positions: Int64, starts: Int64) -> Int64:
+        return np.add.outer(positions, [0, 2])
 
 
 @planted(SPANS, "[0, 0] in epoch 0")
 class NoTokens(Halves):
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return super()._spans(epoch, starts, stops) // [1, 3]
+    def parts(self, positions: Int64, starts: Int64) -> Int64:
+        return super().parts(positions, starts) // [1, 3]
 
 
 @planted(SPANS, "int64 of shape (60,) from spans in epoch 0, for 30 samples")
 class FlatSpans(Halves):
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return super()._spans(epoch, starts, stops).ravel()
+    def parts(self, positions: Int64, starts: Int64) -> Int64:
+        return super().parts(positions, starts).ravel()
 
 
 @planted(SPANS, "others from spans(0, [0], [30]) than one by one")
 class SpansOfTheFirst(Halves):
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return super()._spans(epoch, starts, stops) * 0 + [0, len(starts)]
+    def parts(self, positions: Int64, starts: Int64) -> Int64:
+        return super().parts(positions, starts) * 0 + [0, len(starts)]
 
 
 AGAIN = "answer the same when it is asked again"
@@ -242,9 +268,9 @@ AGAIN = "answer the same when it is asked again"
 class RemembersAnEpoch(Good):
     last: ClassVar[list[int]] = [0]
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         self.last[0] = max(self.last[0], epoch)
-        super()._fill(self.last[0], starts, stops, out)
+        super().fill(self.last[0], starts, stops, out)
 
 
 SAME = "read the same in whatever intervals it is asked for"
@@ -252,41 +278,39 @@ SAME = "read the same in whatever intervals it is asked for"
 
 @planted(SAME, "4 at place 1 of take(0, [4, 4], [14, 14]), and 5 by itself")
 class Sorts(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(0, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(0, starts, stops, out)
         out.sort()
 
 
 @planted(SAME, "14 at place 10 of take(0, [4, 4], [14, 14]), and 4 by itself")
 class FirstIntervalOnly(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         start = starts[:1]
-        super()._fill(epoch, start, start + len(out) * len(start), out)
+        super().fill(epoch, start, start + len(out) * len(start), out)
 
 
 @planted(SAME, "29 at place 0 of take(0, [29, 14], [29, 15]), and 14 by itself")
 class EmptyIntervals(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = expand(starts, np.maximum(stops, starts + 1))[: len(out)]
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return indices.copy()
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(indices.copy())
 
 
-@planted(SAME, "1 at place 0 of _fill(1, [0], [30]), and 0 by itself")
+@planted(SAME, "1 at place 0 of fill(1, [0], [30]), and 0 by itself")
 class AnotherTake(Good):
     def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return expand(starts, stops)
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return indices.copy()
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(indices.copy())
 
 
 @planted(SAME, "[30] from offsets(0, [30], [30]), and [0] one by one")
-class AbsoluteOffsets(Good):
+class AbsoluteOffsets(Binned):
     """Offsets in the epoch, instead of in what was asked for."""
-
-    traits = BINS
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return np.append(expand(starts, stops), stops[-1:] if len(stops) else [0])
@@ -296,9 +320,9 @@ class AbsoluteOffsets(Good):
 class Scratch(Good):
     memory: ClassVar[Int64] = np.zeros(10**4, np.int64)
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         mine = self.memory[: len(out)]
-        super()._fill(epoch, starts, stops, mine)
+        super().fill(epoch, starts, stops, mine)
         time.sleep(0.001)  # something that lets other threads run
         out[:] = mine
 
@@ -309,16 +333,14 @@ OFTEN = "read each sample as often as its traits say"
 class Halved(Good):
     """Every other sample, twice."""
 
-    _locate = ip.Order._locate
-
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch, starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch, starts, stops, out)
         out -= out % 2
 
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         both = np.sort((np.stack([indices, indices + 1], 1) - epoch) % self.num_samples, 1)
         even = indices % 2 == 0
-        return both[even].ravel(), np.append(0, np.cumsum(2 * even))
+        return by_offsets(both[even].ravel(), np.append(0, np.cumsum(2 * even)))
 
 
 @planted(OFTEN, "sample 0 more than once in epoch 0")
@@ -336,9 +358,9 @@ class LeavesOut(Good):
     def num_units(self, epoch: int) -> int:
         return self.num_samples - 1
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        found = super()._locate(epoch, indices)
-        return np.where(found < self.num_samples - 1, found, -1)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        found = super().find(epoch, indices)[1]
+        return at(np.where(found < self.num_samples - 1, found, -1))
 
 
 @planted(OFTEN, "9999 reads in epoch 0", n=10**4)
@@ -356,87 +378,78 @@ LOCATE = "locate all reads of a sample, at rising positions"
 
 @planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [29]")
 class ForgetsTheEpoch(Good):
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return super()._locate(0, indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(super().find(0, indices)[1])
 
 
 @planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [9999]", n=10**4)
 class ForgetsTheEpochOfMany(Good):
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return super()._locate(0, indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(super().find(0, indices)[1])
 
 
 @planted(LOCATE, "sample 0 of epoch 0 at [0], but take reads it at [0, 1]")
 class NamesOne(Halved):
     traits = ANY
 
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        positions, offsets = super()._locate_all(epoch, indices)
-        return positions[::2], offsets // 2
-
-
-@planted(LOCATE, "sample 0 of epoch 0 at [1, 0], but take reads it at [0, 1]")
-class Falling(Halved):
-    traits = ANY
-
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        positions, offsets = super()._locate_all(epoch, indices)
-        return positions.reshape(-1, 2)[:, ::-1].ravel(), offsets
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        which, positions = super().find(epoch, indices)
+        return which[::2], positions[::2]
 
 
 @planted(LOCATE, "other positions in epoch 0 for the same samples in another order")
 class NeedsThemSorted(Good):
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return super()._locate(epoch, np.sort(indices))
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(super().find(epoch, np.sort(indices))[1])
 
 
 @planted(LOCATE, "indices in epoch 0 that locate_all changed")
 class ChangesIndices(Good):
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         indices -= epoch + 1
-        return (indices + 1) % self.num_samples
-
-
-@planted(LOCATE, "[] and [] from locate_all(0, [])")
-class NoOffsetsOfNothing(Good):
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        found = self._locate(epoch, indices)
-        return found, np.arange(len(found) + 1)[: len(found) + bool(len(found))]
+        return at((indices + 1) % self.num_samples)
 
 
 @planted(
     LOCATE,
-    "positions [0, 1, 2, 3, 4, 5, 6, 7, ...] with offsets [1, 2, 3, 4, 5, 6, 7, 8, ...] in epoch 0",
-)
-class EndsAlone(Good):
-    def _locate_all(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
-        return self._locate(epoch, indices), np.arange(1, len(indices) + 1)
-
-
-@planted(
-    LOCATE,
-    "IndexPlanError in epoch 0 (NoInverse must write _locate, or _locate_all if it repeats "
-    "samples; got neither; see docs/orders.md)",
+    "IndexPlanError in epoch 0 (find of NoInverse must be written, as the inverse of what the "
+    "order reads; got None; see docs/orders.md)",
 )
 class NoInverse(Good):
-    _locate = ip.Order._locate
+    find = ip.Order.find
 
 
-@planted(
-    "locate the first read of a sample, and -1 if there is none",
-    "25 for sample 24 of epoch 0, and 24 from take",
-)
+FIRST = "locate the first read of a sample, and -1 if there is none"
+
+
+@planted(FIRST, "25 for sample 24 of epoch 0, and 24 from take")
 class Last(Halved):
     traits = ANY
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        positions, offsets = self._locate_all(epoch, indices)
-        return np.where(np.diff(offsets) > 0, np.append(positions, -1)[offsets[1:] - 1], -1)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        which, positions = super().find(epoch, indices)
+        return (which[1::2], positions[1::2]) if most == 1 else (which, positions)
+
+
+@planted(FIRST, "sample 0 of epoch 0 at [0] from find with most=2, and [0, 1] from take")
+class OneOfTwo(Halved):
+    traits = ANY
+
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        which, positions = super().find(epoch, indices)
+        return (which[::2], positions[::2]) if most else (which, positions)
+
+
+@planted(FIRST, "sample 0 of epoch 0 at [0, 0] from find with most=2, and [0] from take")
+class NamesTwice(Good):
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        which, positions = super().find(epoch, indices)
+        return (np.tile(which, 2), np.tile(positions, 2)) if most == 2 else (which, positions)
 
 
 @planted("count the reads of a sample", "1 for sample 15 of epoch 0, and 0 from take")
 class CountsOne(Halved):
     traits = ANY
 
-    def _count(self, epoch: int, indices: Int64) -> Int64:
+    def tally(self, epoch: int, indices: Int64) -> Int64:
         return np.ones(len(indices), np.int64)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from indexplan.orders.sequential import expand
+from indexplan.orders.runs import expand
+from tests.support.found import at
 from tests.support.planted import PLANTED, Good, Int64, N, Planted, planted
 
 PROCESS = "answer the same in a new process"
@@ -46,11 +47,11 @@ class ChangesItsField(Good):
 class TakesAName(ip.Sequential):
     """Reads otherwise than the order whose algorithm it says it is."""
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = N - 1 - expand(starts, stops)
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return N - 1 - indices
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(N - 1 - indices)
 
 
 SAID = "take(0, ...)[0] = 0 from the copy, and 29 from the order"
@@ -65,20 +66,20 @@ class LosesItsShift(Good):
     def __getstate__(self) -> Any:
         return {"num_samples": self.num_samples, "shift": self.shift}
 
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch + getattr(self, "moved", 0), starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch + getattr(self, "moved", 0), starts, stops, out)
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return super()._locate(epoch + getattr(self, "moved", 0), indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(super().find(epoch + getattr(self, "moved", 0), indices)[1])
 
 
 @planted(PROCESS, "", n=2**22 + 1)  # more than there are numbers of processes
 class OfThisProcess(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch + os.getpid(), starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch + os.getpid(), starts, stops, out)
 
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return super()._locate(epoch + os.getpid(), indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(super().find(epoch + os.getpid(), indices)[1])
 
 
 @planted(
@@ -104,8 +105,8 @@ class GoesOnFromAll(Good):
     "take(0, ...)[11] = 12 from the directory, and 11 from the order",
 )
 class WrongInOneChunk(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(
             epoch + (starts.tolist() == [11] and stops.tolist() == [22]), starts, stops, out
         )
 
@@ -115,11 +116,11 @@ PLANS = "make plans that read each unit once, and locate it"
 
 @planted(PLANS, "epoch 0, sub-epoch 0, step 0: rank 0 is not found again (spread)")
 class WrongOfTwo(Good):
-    def _locate(self, epoch: int, indices: Int64) -> Int64:
-        return super()._locate(epoch + (len(indices) == 2), indices)
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return at(super().find(epoch + (len(indices) == 2), indices)[1])
 
 
 @planted(PLANS, "batches of epoch 0 that are not what take reads")
 class WrongInFiveIntervals(Good):
-    def _fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super()._fill(epoch + (len(starts) == 5), starts, stops, out)
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch + (len(starts) == 5), starts, stops, out)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import dask
 import numpy as np
@@ -25,6 +26,7 @@ from indexplan.cli import main
 from indexplan.cli.engines import engine
 from indexplan.files.build import build_chunk
 from indexplan.files.format import Build
+from tests.support.found import at
 from tests.support.trees import tree
 from tests.test_docs import ROOT, blocks, inside
 
@@ -281,11 +283,11 @@ class Deadly(ip.Order):
     def num_units(self, epoch: int) -> int:
         return self.num_samples
 
-    def _fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+    def fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
         os._exit(1)
 
-    def _locate(self, epoch: int, indices: np.ndarray) -> np.ndarray:
-        return indices
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        return at(indices)
 
 
 def fails(tmp_path: Path, order: ip.Order, pool: Executor) -> str:

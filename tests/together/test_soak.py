@@ -99,14 +99,14 @@ def huge_order_repeats_a_sample(patch: Patch) -> None:
 
 
 def _twice(patch: Patch, order: type[ip.Order]) -> None:
-    fill = order._fill
+    fill = order.fill
 
     def twice(self: Any, epoch: int, starts: Any, stops: Any, out: Any) -> None:
         fill(self, epoch, starts, stops, out)
         if order is Stored or self.num_samples > 2**32:
             out[-1:] = out[:1]
 
-    patch.setattr(order, "_fill", twice)
+    patch.setattr(order, "fill", twice)
 
 
 def state_is_one_batch_behind(patch: Patch) -> None:

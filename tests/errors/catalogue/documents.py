@@ -26,6 +26,9 @@ class Cut(ip.Sequential):
     algorithm = "test-cut-v1"
     traits = ip.Traits(deals_bins=True, cuts_samples=True)
 
+    def deal(self, epoch: int, starts: Any, stops: Any) -> ip.Units:
+        return super().deal(epoch, starts, stops)
+
 
 @dataclass(frozen=True, eq=False)
 class Over(Wrapped):

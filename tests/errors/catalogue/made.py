@@ -48,7 +48,7 @@ class Odd(ip.Order):
 
     algorithm = "test-odd-v1"
     num_samples = 10
-    to_dict = _fill = _locate = None  # type: ignore[assignment]
+    to_dict = fill = find = None  # type: ignore[assignment]
 
 
 def spec(**changes: Any) -> Any:

@@ -18,18 +18,22 @@ class Nowhere(ip.Order):
 
     algorithm = "test-nowhere-v1"
 
-    def _fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
+    def fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
         out[:] = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Once(Nowhere):
-    """An order that may repeat samples, and names one place of each."""
+class Unread(ip.Order):
+    """An order that reads nothing."""
 
-    traits = ip.Traits(reads="any")
+    num_samples: int
 
-    def _locate(self, epoch: int, indices: Any) -> Any:
-        return indices
+    algorithm = "test-unread-v1"
+
+
+def of(name: str, **body: Any) -> Any:
+    """Make a class of orders with something of its own."""
+    return type(name, (ip.Sequential,), body)
 
 
 class Plain(ip.Sequential):
@@ -59,7 +63,10 @@ CASES: list[Case] = [
     ("a trait of a number", lambda: ip.Traits(deals_bins=1)),
     ("a trait of another word", lambda: ip.Traits(reads="twice")),
     ("no inverse", lambda: Nowhere(5).locate(0, 1)),
-    ("an inverse of one place", lambda: Once(5).count(0, 1)),
+    ("an order that reads nothing", lambda: Unread(5).take(0, 1)),
+    ("a field named like a hook", lambda: of("Full", __annotations__={"fill": "bool"})),
+    ("a final method written again", lambda: of("Own", take=len)),
+    ("bins without deal", lambda: of("Boxes", traits=ip.Traits(deals_bins=True))),
     ("an order without fields", lambda: Plain(5).to_dict()),
     ("a check of a class", lambda: ip.testing.check_order(ip.Shuffle)),
     ("a check of no epochs", lambda: ip.testing.check_order(ip.Shuffle(5), epochs=[])),

@@ -1,0 +1,77 @@
+"""The arguments of an order's methods, checked: indices, runs of positions, a saved order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from indexplan.errors import counted, integer, wrong
+from indexplan.orders.columns import as_array
+
+Int64 = NDArray[np.int64]
+
+NUM_SAMPLES_STOP = 2**63
+
+
+def as_int64(what: str, values: ArrayLike) -> Int64:
+    """Return integers as an int64 array; refuse booleans, and floats even if they are whole."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int64:
+        return values
+    rule = "an integer below 2**63, or an array of them"
+    cure = "pass integers, such as an int64 array"
+    try:
+        array = as_array(values)
+    except Exception:  # lists of different lengths, or whatever a user's class raises
+        raise wrong(what, rule, values, cure) from None
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.max() >= 2**63):
+        raise wrong(what, rule, values, cure)
+    return array.astype(np.int64)
+
+
+def check_num_samples(value: Any) -> int:
+    """Return `value` as an int in [1, 2**63), or raise `IndexPlanError`."""
+    return integer("num_samples", value, 1, NUM_SAMPLES_STOP, "pass len(dataset)")
+
+
+def check_indices(indices: ArrayLike, num_samples: int) -> Int64:
+    """Return indices of samples as a C-contiguous int64 array of their shape."""
+    array = as_int64("index", indices)
+    if array.size and not 0 <= array.min() <= array.max() < num_samples:
+        bad = array.flat[np.argmax((array < 0) | (array >= num_samples))]
+        cure = f"name one of the order's {counted(num_samples, 'sample')}"
+        raise wrong("index", f"from 0 to {num_samples - 1}", int(bad), cure)
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def check_runs(epoch: int, num_units: int, starts: Any, stops: Any) -> tuple[Int64, Int64]:
+    """Return runs of an epoch's positions as two flat int64 arrays; without stops, single ones."""
+    if type(starts) is int and type(stops) is int and 0 <= starts <= stops <= num_units:
+        return np.array([starts], np.int64), np.array([stops], np.int64)  # 2 us sooner
+    first = np.ascontiguousarray(as_int64("position", starts)).ravel()
+    if stops is None:
+        last = np.minimum(first, num_units) + 1  # no wrap past 2**63
+    else:
+        last = np.ascontiguousarray(as_int64("stop", stops)).ravel()
+    if first.shape != last.shape:
+        rule = f"of the same shape as starts, {first.shape}"
+        raise wrong("stops", rule, last.shape, "give each start a stop")
+    bad = (first < 0) | (last > num_units) | (first > last)
+    if bad.any():
+        i = int(np.argmax(bad))
+        rule = f"an interval inside [0, {num_units}), the positions of epoch {epoch}"
+        cure = f"name some of the epoch's {counted(num_units, 'unit')}"
+        raise wrong("positions", rule, (int(first[i]), int(last[i])), cure)
+    return first, last
+
+
+def check_saved(saved: Any, epoch: Any, position: Any) -> None:
+    """Raise `IndexPlanError` unless `Order.continues` can be called with these arguments."""
+    if not isinstance(saved, Mapping):
+        raise wrong("saved", "the dict form of an order", saved, "pass order.to_dict()")
+    for name, number in (("epoch", epoch), ("position", position)):
+        integer(name, number, 0, 2**63, f"pass the cursor's {name}")

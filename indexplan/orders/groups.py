@@ -1,0 +1,140 @@
+"""Groups of samples, such as classes or sources, whose shares an order controls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from indexplan.errors import IndexPlanError, counted, integer, wrong
+from indexplan.orders.arguments import check_indices
+from indexplan.seeds import check_epoch
+
+if TYPE_CHECKING:
+    from indexplan.orders.units import Units
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+
+class HasGroups:
+    """An order as far as its groups go: their names, who is in them, and their shares."""
+
+    algorithm: str
+    num_samples: int
+
+    if TYPE_CHECKING:  # what an order has besides
+
+        def num_units(self, epoch: int) -> int: ...
+
+        def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units: ...
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The names of the groups, such as classes, whose shares the order controls; or ()."""
+        return ()
+
+    @property
+    def shares_of(self) -> str:
+        """What `group_shares` are shares of: "samples", or "units" where the order counts units.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(20)}
+        >>> bins = {name: ip.TokenBudget([5] * 20, 20, seed=i) for i, name in enumerate(sources)}
+        >>> [ip.Mixture(each, {"a": 1, "b": 1}).shares_of for each in (sources, bins)]
+        ['samples', 'units']
+        """
+        return "samples"
+
+    def group(self, indices: Int64) -> Int64:
+        """Return the group of each valid index, flat; -1 where it belongs to none. A hook."""
+        raise _unwritten(self, "group")
+
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return each group's share of a valid interval of positions, which is not empty. A hook.
+
+        float64, shape (groups,): fractions that sum to 1.
+        """
+        raise _unwritten(self, "aim")
+
+    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
+        """Return the group of each sample of a valid interval; -1 where it belongs to none.
+
+        Of each unit, where `shares_of` counts those. An order that knows the groups without drawing
+        the samples may override this.
+        """
+        units = self.deal(epoch, np.array([start]), np.array([stop]))
+        if self.shares_of == "samples":
+            return self.group(units.samples)
+        groups, offsets = np.full(stop - start, -1), units.offsets
+        filled = units.sizes > 0
+        groups[filled] = self.group(units.samples[offsets[:-1][filled]])
+        return groups
+
+    @property
+    def _no_groups(self) -> IndexPlanError:
+        cure = "ask an order whose group_names are not empty"
+        return wrong("an order", "one with groups, such as a Mixture", self.algorithm, cure)
+
+    def group_of(self, indices: ArrayLike) -> Int64:
+        """Return which group, such as which source of a `Mixture`, each of some samples is in.
+
+        Parameters
+        ----------
+        indices : array_like of int
+            Samples, 0 <= index < num_samples.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, the shape of `indices`: where in `group_names` the sample's group is; -1 if the
+            sample is in none.
+
+        Raises
+        ------
+        IndexPlanError
+            If the order has no groups, or an index is out of range.
+        """
+        if not self.group_names:
+            raise self._no_groups
+        array = check_indices(indices, self.num_samples)
+        return self.group(array.ravel()).reshape(array.shape)
+
+    def group_shares(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return the share of each group at which the order aims over some positions of an epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            0 <= epoch < 2**32.
+        start, stop : int
+            The positions [start, stop), at least one.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, shape (groups,): fractions of the samples, or of the units where `shares_of`
+            says so; they sum to 1.
+
+        Raises
+        ------
+        IndexPlanError
+            If the order has no groups, the epoch is out of range, or the interval is empty or
+            leaves [0, num_units).
+        """
+        epoch = check_epoch(epoch)
+        if not self.group_names:
+            raise self._no_groups
+        num_units = self.num_units(epoch)
+        cure = f"name some of the epoch's {counted(num_units, 'unit')}"
+        start = integer("start", start, 0, num_units, cure)
+        stop = integer("stop", stop, start + 1, num_units + 1, cure)
+        return self.aim(epoch, start, stop)
+
+
+def _unwritten(order: HasGroups, hook: str) -> IndexPlanError:
+    rule = "written, as the order names groups"
+    return wrong(f"{hook} of {type(order).__name__}", rule, None, "see docs/orders.md")
