@@ -12,10 +12,11 @@ import indexplan_torch
 
 WRITTEN = """
     Balance BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset DocumentWindows Epochs
-    Grouped IndexPlanError LengthGrouped LocalShuffle Mixture Order Packed Phase Plan PlanFileError
-    Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget TokenWindows Traits
-    Weighted __version__ curriculum diff draws explain export finish folds load pieces plot reads
-    register repeat_factors save shard_sizes testing traffic types verify worker_seed
+    Grouped IndexPlanError Layer LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
+    PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
+    TokenWindows Traits Units Weighted __version__ curriculum diff draws expand explain export
+    finish folds load pieces plot reads register repeat_factors save shard_sizes testing traffic
+    types verify worker_seed
 """
 RETURNED = """
     Account Batch Bench Check Difference Draws Exported Location Part Pieces Reading Reads Remainder
