@@ -12,7 +12,8 @@ import indexplan as ip
 import indexplan_torch
 
 NAMES = [
-    *(f"indexplan.{name}" for name in ip.__all__ if name not in ("plot", "testing")),
+    *(f"indexplan.{name}" for name in ip.__all__ if name not in ("plot", "testing", "types")),
+    *(f"indexplan.types.{name}" for name in ip.types.__all__),
     *(f"indexplan.plot.{name}" for name in ip.plot.__all__),
     *(f"indexplan.testing.{name}" for name in ip.testing.__all__),
     *(f"indexplan_torch.{name}" for name in indexplan_torch.__all__),
