@@ -47,7 +47,8 @@ def test_records_of_another_build(tmp_path: Path) -> None:
         ip.save(plan, tmp_path / name, part=(1, 2), **TWELVE)
     first, second = "part-00001-of-00002.json", "part-00002-of-00002.json"
     reason = (
-        "a record must belong to the part in its name, and to this build; delete it, and run part"
+        "a record must belong to the part in its name, and to this build; got another part's, or "
+        "build's; delete it, and run part"
     )
     shutil.copy(tmp_path / "b.plan" / first, tmp_path / "b.plan" / second)
     assert f"PLAN/{second}: {reason} 2/2 again" == unfinished(tmp_path / "b.plan")
@@ -61,14 +62,18 @@ def test_records_of_another_build(tmp_path: Path) -> None:
     ("field", "value", "said"),
     [
         ("chunk_bytes", [1152.0] * 6,
-         "a size must be an integer from 128 to 2**63 - 1; got 1152.0"),
+         ": a size must be an integer from 128 to 2**63 - 1; got 1152.0"),
         ("chunk_bytes", [1152, True, 1152, 1056, 1152, 1152],
-         "a size must be an integer from 128 to 2**63 - 1; got True"),
-        ("chunk_bytes", [1152] * 5, "a record must hold its part's chunks and blocks; it does not"),
-        ("chunk_bytes", 6, "'int' object is not iterable"),
-        ("blocks", "00", "buffer size must be a multiple of element size"),
-        ("blocks", None, "fromhex() argument must be str, not None"),
-        ("plan", "run.plan", "the plan of a record must be an object; got 'run.plan'"),
+         ": a size must be an integer from 128 to 2**63 - 1; got True"),
+        ("chunk_bytes", [1152] * 5,
+         ": a record must hold its part's chunks and blocks; got others"),
+        ("chunk_bytes", 6,
+         """ must be the record of a part; got TypeError("'int' object is not iterable")"""),
+        ("blocks", "00", " must be the record of a part; "
+         "got ValueError('buffer size must be a multiple of element size')"),
+        ("blocks", None, " must be the record of a part; "
+         "got TypeError('fromhex() argument must be str, not None')"),
+        ("plan", "run.plan", ": the plan of a record must be an object; got 'run.plan'"),
     ],
 )  # fmt: skip
 def test_forged_records(tmp_path: Path, field: str, value: object, said: str) -> None:
@@ -78,7 +83,7 @@ def test_forged_records(tmp_path: Path, field: str, value: object, said: str) ->
     forged(path / "part-00001-of-00002.json", **{field: value})
     with pytest.raises(ip.PlanFileError) as error:
         build(path, 2, 2)
-    start, cure = f"{path}/part-00001-of-00002.json: ", "; delete it, and run part 1/2 again"
+    start, cure = f"{path}/part-00001-of-00002.json", "; delete it, and run part 1/2 again"
     assert f"{start}{said}{cure}" == str(error.value)
 
 
