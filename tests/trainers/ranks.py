@@ -29,9 +29,14 @@ def run_ranks(
     """
     module = function.partition(":")[0]
     with tempfile.TemporaryDirectory() as folder:
-        shared = {"TIMEOUT": str(timeout), "RANKS": str(world_size), **environment}
+        known = {"NODE_RANK": "0", "RANKS": str(world_size), "TIMEOUT": str(timeout)}
         ranks = _forks_of(module).ranks(
-            f"{__name__}:call", Path(folder), world_size, function, arguments, **shared
+            f"{__name__}:call",
+            Path(folder),
+            world_size,
+            function,
+            arguments,
+            **{**known, **environment},
         )
         wait_for(ranks)
         return [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(world_size)]
