@@ -47,6 +47,8 @@ def engine(options: Any) -> Iterator[Executor | None]:
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",  # None would still take port 8787
             )
+            said = logging.getLogger("distributed")
+            stack.callback(said.setLevel, said.level)  # again, when all has ended
             address = stack.enter_context(cluster)
         else:
             _check_scheduler(address)
@@ -55,6 +57,7 @@ def engine(options: Any) -> Iterator[Executor | None]:
             yield client.get_executor()
             if options.dask == "local":
                 client.run(_say_no_more, on_error="ignore")
+                _say_no_more()
         except KilledWorker as error:
             cure = "give them more memory or time, then run the same build again"
             raise IndexPlanError(
@@ -66,7 +69,11 @@ def engine(options: Any) -> Iterator[Executor | None]:
 
 
 def _say_no_more() -> None:
-    """Let a worker end in silence: one whose heart beats just then logs that its scheduler left."""
+    """Let workers end in silence.
+
+    One whose heart beats just then logs that its scheduler left, and who ends one that is slow to
+    end, in this process, that it did.
+    """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
