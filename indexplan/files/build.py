@@ -30,13 +30,13 @@ from indexplan.files.format import (
 from indexplan.files.parts import UnfinishedError, check_part, chunks_of, missing, record
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
-from indexplan.files.stores.agree import claim, difference
-from indexplan.files.stores.open import store_of
-from indexplan.files.stores.store import Store
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
+from indexplan.stores.agree import claim, difference
+from indexplan.stores.open import store_of
+from indexplan.stores.store import Store
 
 Progress = Callable[[int, int], None]
 

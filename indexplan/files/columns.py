@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from indexplan.errors import PlanFileError
-from indexplan.files.format import BLOCK_BYTES, CURE, HEADER_BYTES, header
-from indexplan.files.stores.cache import fetch
-from indexplan.files.stores.folder import Folder
-from indexplan.files.stores.plain import open_file
-from indexplan.files.stores.publish import explained
-from indexplan.files.stores.store import Store
+from indexplan.files.format import CURE, HEADER_BYTES, header
 from indexplan.orders.columns import Column, check_identity, is_identity
+from indexplan.stores.cache import fetch
+from indexplan.stores.folder import Folder
+from indexplan.stores.plain import open_file
+from indexplan.stores.publish import explained
+from indexplan.stores.store import BLOCK_BYTES, Store
 
 Identity = Mapping[str, Any]
 

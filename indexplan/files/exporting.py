@@ -16,14 +16,14 @@ from indexplan.files.build import Progress, was_there
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
-from indexplan.files.stores.agree import claim, difference
-from indexplan.files.stores.open import store_of
-from indexplan.files.stores.store import Store
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import below
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
+from indexplan.stores.agree import claim, difference
+from indexplan.stores.open import store_of
+from indexplan.stores.store import Store
 
 EXPORT = "export.json"
 Format = Literal["npy", "parquet", "arrow"]

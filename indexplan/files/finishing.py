@@ -15,7 +15,7 @@ import numpy as np
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import identities
-from indexplan.files.format import BLOCK_BYTES, BLOCKS, MANIFEST, Build, Manifest, header
+from indexplan.files.format import BLOCKS, MANIFEST, Build, Manifest, header
 from indexplan.files.parts import (
     Hashes,
     UnfinishedError,
@@ -24,8 +24,8 @@ from indexplan.files.parts import (
     gather,
     sweep,
 )
-from indexplan.files.stores.store import Store
 from indexplan.files.table import other_build, read_blocks, read_manifest
+from indexplan.stores.store import BLOCK_BYTES, Store
 from indexplan.version import __version__
 
 

@@ -22,6 +22,7 @@ from indexplan.orders import BlockShuffle, Sequential, Shuffle
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.traits import READS
 from indexplan.seeds import EPOCH_STOP, SEED_STOP
+from indexplan.stores.store import BLOCK_BYTES
 
 FORMAT = "indexplan"
 FORMAT_VERSION = 1
@@ -34,7 +35,6 @@ PROMISED = ("constant_num_units", "reads", "stream_key")
 PROMISES_KNOWN = (Sequential.algorithm, Shuffle.algorithm, BlockShuffle.algorithm)
 
 UNITS_PER_CHUNK = 2**26
-BLOCK_BYTES = 2**22
 HEADER_BYTES = 128
 SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
 

@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import PlanFileError
-from indexplan.files.format import BLOCK_BYTES, HEADER_BYTES, MANIFEST, Chunk, Manifest, header
-from indexplan.files.stores.cache import cache_folder, checked_chunk, fetch
-from indexplan.files.stores.folder import Folder
-from indexplan.files.stores.open import store_of
-from indexplan.files.stores.plain import open_file
-from indexplan.files.stores.publish import explained
+from indexplan.files.format import HEADER_BYTES, MANIFEST, Chunk, Manifest, header
 from indexplan.files.table import check_digest, read_blocks
 from indexplan.once import once
 from indexplan.orders.base import Int64
+from indexplan.stores.cache import cache_folder, checked_chunk, fetch
+from indexplan.stores.folder import Folder
+from indexplan.stores.open import store_of
+from indexplan.stores.plain import open_file
+from indexplan.stores.publish import explained
+from indexplan.stores.store import BLOCK_BYTES
 
 CURE = "restore it, or delete it and manifest.json and run the same build again"
 

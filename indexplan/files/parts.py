@@ -29,8 +29,8 @@ from indexplan.files.format import (
     Build,
     sha256_of,
 )
-from indexplan.files.stores.store import Store
 from indexplan.partition.steps import part_of, split
+from indexplan.stores.store import Store
 
 Hashes = NDArray[np.uint64]
 

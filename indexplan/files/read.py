@@ -15,7 +15,6 @@ from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
-from indexplan.files.stores.open import store_of
 from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
@@ -26,6 +25,7 @@ from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
 from indexplan.plan.plan import Plan
 from indexplan.seeds import check_seed
+from indexplan.stores.open import store_of
 
 CHECKS = ("opened", "touched")
 VERIFY = "run `indexplan verify` to see what is wrong"

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from indexplan.errors import IndexPlanError
-from indexplan.files.stores.publish import explained
-from indexplan.files.stores.store import Store
 from indexplan.orders.base import Int64
 from indexplan.partition.steps import Span, Steps, split
 from indexplan.plan.batch import num_valid
 from indexplan.plan.bounds import steps_of, world_of
 from indexplan.plan.plan import Plan
+from indexplan.stores.publish import explained
+from indexplan.stores.store import Store
 
 ROWS = 2**18  # of a row group, about: 17 MB; more only if one batch of one rank has more
 

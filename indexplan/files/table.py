@@ -21,7 +21,7 @@ from indexplan.files.format import (
     Manifest,
     header,
 )
-from indexplan.files.stores.store import Store
+from indexplan.stores.store import Store
 
 
 def read_manifest(root: Store) -> Manifest:

@@ -28,13 +28,13 @@ from indexplan.files.format import (
 )
 from indexplan.files.read import Stored
 from indexplan.files.running import run
-from indexplan.files.stores.open import store_of
-from indexplan.files.stores.publish import explained
-from indexplan.files.stores.store import Store
 from indexplan.files.table import other_build, read_blocks
 from indexplan.machine import num_cores
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
 from indexplan.orders.local_shuffle import LocalShuffle
+from indexplan.stores.open import store_of
+from indexplan.stores.publish import explained
+from indexplan.stores.store import Store
 
 if TYPE_CHECKING:
     from indexplan.files.marking import Seen

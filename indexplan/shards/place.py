@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from indexplan.errors import path_text
-from indexplan.files.stores.open import folder_of
-from indexplan.files.stores.publish import explained
-from indexplan.files.stores.remote import Remote
+from indexplan.stores.open import folder_of
+from indexplan.stores.publish import explained
+from indexplan.stores.remote import Remote
 
 WILD = re.compile(r"[*?\[]")
 # what stores say of a file's content, and of the time when it was written

@@ -147,7 +147,7 @@ def test_another_partition_over_stored_plans(path: str) -> None:
 
 def remove(path: str, name: str) -> None:
     """Remove a file of a plan directory."""
-    from indexplan.files.stores.open import store_of
+    from indexplan.stores.open import store_of
 
     store_of(path).remove(name)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.files.stores.publish import publish
+from indexplan.stores.publish import publish
 from tests.errors.refused_calls import refuse
 from tests.support.children import in_child
 from tests.support.trees import PLAN, tree
@@ -323,7 +323,7 @@ def test_errors_of_an_order(tmp_path: Path, place: str, found: bool) -> None:
     path = str(tmp_path / "a.plan") if place == "folder" else f"memory://{tmp_path}/a.plan"
     if found:
         ip.save(ip.Plan(Unreadable(100), batch_size=8), path, part=(2, 2))
-        from indexplan.files.stores.open import store_of
+        from indexplan.stores.open import store_of
 
         store_of(path).publish("epoch-00000/chunk-00000.npy", [b"something"])
     with pytest.raises(FileNotFoundError, match=re.escape("table.bin")):

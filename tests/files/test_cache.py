@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 import indexplan as ip
-from indexplan.files.stores.cache import cache_folder
+from indexplan.stores.cache import cache_folder
 from tests.support.children import NOBODY, become_nobody, in_child
 from tests.support.trees import PLAN
 

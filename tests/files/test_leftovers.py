@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.files.stores.open import store_of
-from indexplan.files.stores.publish import publish
-from indexplan.files.stores.temporary import PATIENCE, sweep
+from indexplan.stores.open import store_of
+from indexplan.stores.publish import publish
+from indexplan.stores.temporary import PATIENCE, sweep
 from tests.errors.refused_calls import refuse
 from tests.support.children import in_child
 from tests.support.trees import PLAN, tree
@@ -33,7 +33,7 @@ ENDS: dict[str, Callable[[Path], Any]] = {
 
 def save_and_die(root: Path, part: tuple[int, int] | None) -> None:
     """Save, and be killed when half of a chunk's temporary file is written."""
-    from indexplan.files.stores import publish as module
+    from indexplan.stores import publish as module
 
     write = module.write_all
 

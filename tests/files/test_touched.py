@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.files.format import BLOCK_BYTES
 from indexplan.kernels.xxh64 import xxh64
+from indexplan.stores.store import BLOCK_BYTES
 from tests.support.bins import Bins
 from tests.support.refusals import refuses
 

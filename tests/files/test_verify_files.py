@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.files import running
-from indexplan.files.format import BLOCK_BYTES, SLAB_UNITS, Build, Chunk
+from indexplan.files.format import SLAB_UNITS, Build, Chunk
 from indexplan.files.marking import Seen
+from indexplan.stores.store import BLOCK_BYTES
 from tests.support.bins import Bins, ChangingBins
 from tests.support.forging import rewritten
 from tests.support.found import at

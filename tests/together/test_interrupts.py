@@ -23,12 +23,12 @@ import pytest
 import indexplan as ip
 from indexplan.files.format import header
 from indexplan.files.mapped import Chunks
-from indexplan.files.stores.cache import checked_chunk, fetch
-from indexplan.files.stores.folder import Folder
-from indexplan.files.stores.plain import open_file, read_small
-from indexplan.files.stores.publish import publish, sync_folder
 from indexplan.files.table import read_blocks, read_manifest
 from indexplan.kernels.xxh64 import xxh64
+from indexplan.stores.cache import checked_chunk, fetch
+from indexplan.stores.folder import Folder
+from indexplan.stores.plain import open_file, read_small
+from indexplan.stores.publish import publish, sync_folder
 
 FILES = str(Path(ip.__file__).parent / "files")
 CODE = (FILES, contextlib.__file__)

@@ -9,7 +9,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.files.stores.open import store_of
+from indexplan.stores.open import store_of
 from tests.support.remote import (
     ROOT,
     SECRET,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.files.stores.cache import cache_folder
+from indexplan.stores.cache import cache_folder
 from tests.support.remote import CHUNK, cache, refused, run, saved, server, store, url
 from tests.support.trees import PLAN, tree
 

@@ -13,7 +13,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.files.stores.cache import cache_folder
+from indexplan.stores.cache import cache_folder
 from tests.support.listed import Listed, Wrapped
 from tests.support.remote import (
     AT_ONCE,

@@ -180,7 +180,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         ]
     },
     (
-        "indexplan/files/stores/publish.py",
+        "indexplan/stores/publish.py",
         "_write",
         "raise _SweptError",
     ): "nobody meets it: the file is made again; tests/files/test_leftovers.py",
@@ -200,32 +200,32 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise IndexPlanError('the workers of the Dask cluster', 'mus",
     ): "takes a Dask cluster whose workers are killed: tests/together/test_executors.py",
     (
-        "indexplan/files/stores/remote.py",
+        "indexplan/stores/remote.py",
         "Remote._size",
         "raise PlanFileError(f'{self.path}/{name}', 'must be served w",
     ): "takes a web server that does not tell how long its files are",
     (
-        "indexplan/files/stores/folder.py",
+        "indexplan/stores/folder.py",
         "Folder.kind",
         "explained('readable', self.root)",
     ): "looking for a file in the folder comes first, and fails",
     (
-        "indexplan/files/stores/folder.py",
+        "indexplan/stores/folder.py",
         "Folder.names",
         "explained('readable', self.root)",
     ): "reading build.json comes first, and fails",
     (
-        "indexplan/files/stores/folder.py",
+        "indexplan/stores/folder.py",
         "Folder.settle",
         "explained('synced', folder)",
     ): "comparing the files of the folder comes first, and fails; takes a disk that breaks",
     (
-        "indexplan/files/stores/remote.py",
+        "indexplan/stores/remote.py",
         "Remote._upload",
         "raise _Collision(_said(f'{self.path}/{name}', 'written', err",
     ): "takes an S3 server that answers 409: tests/together/test_remote_save.py",
     (
-        "indexplan/files/stores/remote.py",
+        "indexplan/stores/remote.py",
         "Remote.sizes",
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import fsspec
 
 import indexplan as ip
-from indexplan.files.stores.open import store_of
+from indexplan.stores.open import store_of
 from tests.errors.catalogue.made import (
     CHUNK,
     Case,

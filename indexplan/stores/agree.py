@@ -7,8 +7,8 @@ from typing import Any
 
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
-from indexplan.files.stores.publish import explained
-from indexplan.files.stores.store import Store
+from indexplan.stores.publish import explained
+from indexplan.stores.store import Store
 
 
 def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
-from indexplan.files.format import BLOCK_BYTES
-from indexplan.files.stores.plain import SMALL_BYTES
-from indexplan.files.stores.publish import explained, write_all
-from indexplan.files.stores.store import shown
+from indexplan.stores.plain import SMALL_BYTES
+from indexplan.stores.publish import explained, write_all
+from indexplan.stores.store import BLOCK_BYTES, shown
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # of a request; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from indexplan.errors import PlanFileError, cure_of
-from indexplan.files.stores.temporary import LOCKS, lock, temporary_name
+from indexplan.stores.temporary import LOCKS, lock, temporary_name
 
 _MISSING = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _NO_LINKS = _MISSING | {errno.EPERM, errno.EMLINK}

@@ -14,7 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from indexplan.errors import PlanFileError
-from indexplan.files.stores.publish import explained
+from indexplan.stores.publish import explained
 
 SMALL_BYTES = 2**30  # no manifest or block table is larger: 2**27 blocks are 512 TiB
 

@@ -12,9 +12,8 @@ from io import BufferedReader
 from pathlib import Path
 
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of
-from indexplan.files.format import BLOCK_BYTES
-from indexplan.files.stores.plain import hold, kind_of, open_inside
-from indexplan.files.stores.store import Store
+from indexplan.stores.plain import hold, kind_of, open_inside
+from indexplan.stores.store import BLOCK_BYTES, Store
 
 CACHE = "INDEXPLAN_CACHE"
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from typing import Protocol
 
+BLOCK_BYTES = 2**22  # what is read, hashed and fetched at a time
+
 
 class Store(Protocol):
     """A plan directory or an export; its files go by their names below it.

@@ -9,10 +9,10 @@ from io import BufferedReader
 from pathlib import Path
 
 from indexplan.errors import PlanFileError
-from indexplan.files.stores.plain import check_kind, open_file, read_small
-from indexplan.files.stores.publish import explained, publish, sync_folder
-from indexplan.files.stores.store import shown
-from indexplan.files.stores.temporary import sweep
+from indexplan.stores.plain import check_kind, open_file, read_small
+from indexplan.stores.publish import explained, publish, sync_folder
+from indexplan.stores.store import shown
+from indexplan.stores.temporary import sweep
 
 
 class Folder:

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from indexplan.errors import path_text
-from indexplan.files.stores.folder import Folder
-from indexplan.files.stores.store import Store
+from indexplan.stores.folder import Folder
+from indexplan.stores.store import Store
 
 
 def store_of(path: str | os.PathLike[str], what: str = "path") -> Store:
@@ -21,7 +21,7 @@ def store_of(path: str | os.PathLike[str], what: str = "path") -> Store:
     """
     folder = folder_of(path, what)
     if folder is None:
-        from indexplan.files.stores.remote import Remote  # imported only if needed
+        from indexplan.stores.remote import Remote  # imported only if needed
 
         return Remote(os.fspath(path))
     return Folder(folder)
