@@ -23,7 +23,6 @@ from indexplan.version import __version__
 
 if TYPE_CHECKING:
     from indexplan import plot, testing, types
-    from indexplan.dataset import Dataset
     from indexplan.files.build import finish, save
     from indexplan.files.exporting import export
     from indexplan.files.read import load
@@ -47,12 +46,13 @@ if TYPE_CHECKING:
     from indexplan.orders.token_budget import TokenBudget
     from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
-    from indexplan.plan.downloads import traffic
-    from indexplan.plan.shard_reads import reads
     from indexplan.plan.shares_drawn import draws
     from indexplan.reports.difference import diff
     from indexplan.reports.explanation import explain
     from indexplan.reports.verification import verify
+    from indexplan.shards.dataset import Dataset
+    from indexplan.shards.downloads import traffic
+    from indexplan.shards.shard_reads import reads
     from indexplan.shards.shards import Shards
     from indexplan.shards.sizes import shard_sizes
 
@@ -123,9 +123,9 @@ _AT_FIRST_USE = {
     "diff": "indexplan.reports.difference",
     "draws": "indexplan.plan.shares_drawn",
     "explain": "indexplan.reports.explanation",
-    "reads": "indexplan.plan.shard_reads",
-    "traffic": "indexplan.plan.downloads",
-    "Dataset": "indexplan.dataset",
+    "reads": "indexplan.shards.shard_reads",
+    "traffic": "indexplan.shards.downloads",
+    "Dataset": "indexplan.shards.dataset",
     "Shards": "indexplan.shards.shards",
     "shard_sizes": "indexplan.shards.sizes",
     "export": "indexplan.files.exporting",

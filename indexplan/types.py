@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from indexplan.partition.locate import Location
     from indexplan.partition.remainders import Remainder
     from indexplan.plan.batch import Batch
-    from indexplan.plan.downloads import Traffic
-    from indexplan.plan.shard_reads import Reads
     from indexplan.plan.shares_drawn import Draws
     from indexplan.reports.benchmark.rows import Bench
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
     from indexplan.reports.verification import Check, Report
     from indexplan.reports.warmth import Warmth
+    from indexplan.shards.downloads import Traffic
+    from indexplan.shards.shard_reads import Reads
 
 __all__ = [
     "Account",
@@ -67,12 +67,12 @@ _AT_FIRST_USE = {
     "Part": "indexplan.orders.split",
     "Pieces": "indexplan.orders.cutting",
     "Reading": "indexplan.reports.explanation",
-    "Reads": "indexplan.plan.shard_reads",
+    "Reads": "indexplan.shards.shard_reads",
     "Remainder": "indexplan.partition.remainders",
     "Report": "indexplan.reports.verification",
     "Saved": "indexplan.files.build",
     "Stored": "indexplan.files.read",
-    "Traffic": "indexplan.plan.downloads",
+    "Traffic": "indexplan.shards.downloads",
     "Warmth": "indexplan.reports.warmth",
 }
 

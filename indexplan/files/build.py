@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from indexplan.answers import Answer
 from indexplan.canonical import parse_json_object
-from indexplan.dataset import Dataset, Identified
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, counted, in_file, wrong
 from indexplan.files import columns
 from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
@@ -34,6 +33,7 @@ from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.seeds import check_epochs
+from indexplan.shards.dataset import Dataset, Identified
 from indexplan.stores.agree import claim, difference
 from indexplan.stores.open import store_of
 from indexplan.stores.store import Store

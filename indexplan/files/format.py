@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.dataset import Dataset, Identified, dataset_of
 from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders import BlockShuffle, Sequential, Shuffle
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.traits import READS
 from indexplan.seeds import EPOCH_STOP, SEED_STOP
+from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.store import BLOCK_BYTES
 
 FORMAT = "indexplan"

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from indexplan.dataset import Dataset, Identified, dataset_of
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
@@ -25,6 +24,7 @@ from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
 from indexplan.plan.plan import Plan
 from indexplan.seeds import check_seed
+from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
 CHECKS = ("opened", "touched")

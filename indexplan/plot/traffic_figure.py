@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.plan.downloads import Traffic
 from indexplan.plot.drawing import short
 from indexplan.plot.style import (
     BLUE,
@@ -20,6 +19,7 @@ from indexplan.plot.style import (
     nothing_here,
     panels,
 )
+from indexplan.shards.downloads import Traffic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 from indexplan.answers import Answer, Shown, table
-from indexplan.dataset import Dataset
 from indexplan.errors import IndexPlanError, counted, printable
 from indexplan.files.format import Manifest
 from indexplan.files.read import computed
@@ -20,11 +19,12 @@ from indexplan.partition.phases import Phase
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.bounds import steps_of
-from indexplan.plan.locality import locality
 from indexplan.plan.plan import Plan
 from indexplan.plan.rank_work import work_of
 from indexplan.plan.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
+from indexplan.shards.dataset import Dataset
+from indexplan.shards.locality import locality
 from indexplan.shards.shards import SHARDS, Shards
 
 SHOWN = 12  # epochs, or ranks, of many

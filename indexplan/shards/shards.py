@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.dataset import Dataset
 from indexplan.errors import PlanFileError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.shard_shuffle import sizes_of
+from indexplan.shards.dataset import Dataset
 from indexplan.shards.place import place_at, place_of
 
 FORMAT, VERSION = "indexplan-shards", 1

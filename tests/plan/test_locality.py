@@ -8,7 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.plan.locality import fitting, locality
+from indexplan.shards.locality import fitting, locality
 
 
 @st.composite

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.plan import shard_reads as module
+from indexplan.shards import shard_reads as module
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
 from tests.support.strategies import balanced_plans, plans, sub_epochs_of
 

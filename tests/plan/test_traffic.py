@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.plan import downloads as module
-from indexplan.plan.caches import RULES
-from indexplan.plan.locality import fits, fitting
+from indexplan.shards import downloads as module
+from indexplan.shards.caches import RULES
+from indexplan.shards.locality import fits, fitting
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
 from tests.support.strategies import balanced_plans, plans, start_of
 

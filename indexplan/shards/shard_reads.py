@@ -16,10 +16,10 @@ from indexplan.plan.bounds import rank_of, steps_of, stretch_of, world_of
 from indexplan.plan.draw import deal, deal_units
 from indexplan.plan.places import runs
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plan.shards import Table, table_of
+from indexplan.shards.guide import Table, table_of
 
 if TYPE_CHECKING:
-    from indexplan.plan.shards import Sized
+    from indexplan.shards.guide import Sized
 
 FIRST_LOOK, LOOK = 2**12, 2**18  # units that are drawn at a time at first, and at most
 

@@ -15,15 +15,15 @@ from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
 from indexplan.plan.bounds import steps_of, world_of
-from indexplan.plan.caches import RULES
-from indexplan.plan.locality import locality
 from indexplan.plan.places import runs
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plan.shards import Table, table_of
 from indexplan.seeds import check_epochs
+from indexplan.shards.caches import RULES
+from indexplan.shards.guide import Table, table_of
+from indexplan.shards.locality import locality
 
 if TYPE_CHECKING:
-    from indexplan.plan.shards import Sized
+    from indexplan.shards.guide import Sized
 
 POINTS = 256  # most points of an epoch at which live shards are counted
 NUMBERS = 2**22  # most such counts, of all nodes
