@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from indexplan.orders.token_budget import TokenBudget
     from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
-    from indexplan.plan.shares_drawn import draws
     from indexplan.reports.difference import diff
     from indexplan.reports.explanation import explain
+    from indexplan.reports.shares_drawn import draws
     from indexplan.reports.verification import verify
     from indexplan.shards.dataset import Dataset
     from indexplan.shards.downloads import traffic
@@ -121,7 +121,7 @@ _AT_FIRST_USE = {
     "save": "indexplan.files.build",
     "load": "indexplan.files.read",
     "diff": "indexplan.reports.difference",
-    "draws": "indexplan.plan.shares_drawn",
+    "draws": "indexplan.reports.shares_drawn",
     "explain": "indexplan.reports.explanation",
     "reads": "indexplan.shards.shard_reads",
     "traffic": "indexplan.shards.downloads",

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from indexplan.partition.locate import Location
     from indexplan.partition.remainders import Remainder
     from indexplan.plan.batch import Batch
-    from indexplan.plan.shares_drawn import Draws
     from indexplan.reports.benchmark.rows import Bench
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
+    from indexplan.reports.shares_drawn import Draws
     from indexplan.reports.verification import Check, Report
     from indexplan.reports.warmth import Warmth
     from indexplan.shards.downloads import Traffic
@@ -61,7 +61,7 @@ _AT_FIRST_USE = {
     "Bench": "indexplan.reports.benchmark.rows",
     "Check": "indexplan.reports.verification",
     "Difference": "indexplan.reports.difference",
-    "Draws": "indexplan.plan.shares_drawn",
+    "Draws": "indexplan.reports.shares_drawn",
     "Exported": "indexplan.files.exporting",
     "Location": "indexplan.partition.locate",
     "Part": "indexplan.orders.split",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from benchmarks.measure.lengths import chats, documents, speech
-from indexplan.plan.rank_work import work_of
+from indexplan.reports.rank_work import work_of
 
 Int64 = NDArray[np.int64]
 

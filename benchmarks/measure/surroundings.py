@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import indexplan
-from indexplan.machine import num_cores
+from indexplan.files.machine import num_cores
 
 
 def surroundings() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.machine import num_cores
+from indexplan.files.machine import num_cores
 
 
 def add_engine(command: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.machine import num_cores
+from indexplan.files.machine import num_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -26,10 +26,10 @@ from indexplan.files.format import (
     Manifest,
     header,
 )
+from indexplan.files.machine import num_cores
 from indexplan.files.read import Stored
 from indexplan.files.running import run
 from indexplan.files.table import other_build, read_blocks
-from indexplan.machine import num_cores
 from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
 from indexplan.orders.local_shuffle import LocalShuffle
 from indexplan.stores.open import store_of

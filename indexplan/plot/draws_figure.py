@@ -9,8 +9,6 @@ import numpy as np
 from indexplan.files.read import computed
 from indexplan.orders.mixture import Mixture
 from indexplan.plan.plan import Plan
-from indexplan.plan.shares_drawn import Draws
-from indexplan.plan.shares_drawn import draws as counted
 from indexplan.plot.style import (
     COLORS,
     DARK,
@@ -21,6 +19,8 @@ from indexplan.plot.style import (
     new_figure,
     panels,
 )
+from indexplan.reports.shares_drawn import Draws
+from indexplan.reports.shares_drawn import draws as counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,6 @@ import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plan.rank_work import work_of
 from indexplan.plot.drawing import first_of, of_many
 from indexplan.plot.style import (
     BLUE,
@@ -22,6 +21,7 @@ from indexplan.plot.style import (
     panel_title,
     panels,
 )
+from indexplan.reports.rank_work import work_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

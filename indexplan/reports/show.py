@@ -20,8 +20,8 @@ from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.bounds import steps_of
 from indexplan.plan.plan import Plan
-from indexplan.plan.rank_work import work_of
-from indexplan.plan.shares_drawn import draws
+from indexplan.reports.rank_work import work_of
+from indexplan.reports.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
 from indexplan.shards.locality import locality

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import indexplan as ip
-from indexplan.machine import num_cores
+from indexplan.files.machine import num_cores
 from tests.soak.history import Counts
 
 TOTALS = (

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan import machine
 from indexplan.cli import main
+from indexplan.files import machine
 from indexplan.reports.benchmark import measuring
 from indexplan.reports.benchmark.measuring import bench
 from indexplan.reports.benchmark.rows import Row

@@ -6,8 +6,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 import pytest
 
 import indexplan as ip
+from indexplan.files.machine import num_cores
 from indexplan.files.running import IN_FLIGHT, run
-from indexplan.machine import num_cores
 
 
 class Counting(ThreadPoolExecutor):

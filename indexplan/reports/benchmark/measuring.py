@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from indexplan import machine
 from indexplan.errors import IndexPlanError, check_callable, counted, wrong
+from indexplan.files import machine
 from indexplan.partition.steps import Int64
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.reports.benchmark.rows import Bench, Row, show_memory, show_time

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import indexplan as ip
-from indexplan.plan import shares_drawn as module
+from indexplan.reports import shares_drawn as module
 from indexplan.reports.show import show_plan
 from tests.orders.test_groups import LAYERS, Leaning, aims
 from tests.support.strategies import plans
