@@ -23,14 +23,15 @@ from tests.support.debian import unpack
 TOP = Path(__file__).parents[1]
 
 ROOMS = ("kernels", "orders", "partition", "plan", "laws")
-SLOW = ("kernels/test_no_jit", "orders/test_layers", "plan/test_traffic", "plan/test_draws")
+SLOW = ("kernels/test_no_jit", "orders/test_layers")
 TESTS = [
     *(f"tests/{room}" for room in ROOMS),
+    *("tests/shards/test_locality.py", "tests/shards/test_reads.py"),
     "tests/together/test_compiling.py",
     *(f"--ignore=tests/{name}.py" for name in SLOW),  # minutes, of arithmetic that others test too
 ]
 FILES = [
-    "tests/files",
+    *("tests/files", "tests/shards/test_dataset.py"),
     "--ignore=tests/files/test_stored_promises.py",
 ]  # it asks torch's loaders too
 BITS = [

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, counted, integer, shown, wrong
 from indexplan.files.format import (
-    BLOCK_BYTES,
     FORMAT,
     FORMAT_VERSION,
     HEADER_BYTES,
@@ -30,7 +29,7 @@ from indexplan.files.format import (
     sha256_of,
 )
 from indexplan.partition.steps import part_of, split
-from indexplan.stores.store import Store
+from indexplan.stores.store import BLOCK_BYTES, Store
 
 Hashes = NDArray[np.uint64]
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from indexplan.files.columns import damage
 from indexplan.files.format import (
-    BLOCK_BYTES,
     HEADER_BYTES,
     INDICES,
     PROMISED,
@@ -34,7 +33,7 @@ from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
 from indexplan.orders.local_shuffle import LocalShuffle
 from indexplan.stores.open import store_of
 from indexplan.stores.publish import explained
-from indexplan.stores.store import Store
+from indexplan.stores.store import BLOCK_BYTES, Store
 
 if TYPE_CHECKING:
     from indexplan.files.marking import Seen

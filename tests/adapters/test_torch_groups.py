@@ -8,7 +8,7 @@ import pytest
 import indexplan as ip
 from indexplan_torch import PlanLoader
 from tests.orders.test_groups import Leaning, aim
-from tests.plan.test_draws import mixed_bins
+from tests.reports.test_draws import mixed_bins
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -11,7 +11,7 @@ import indexplan as ip
 from indexplan import plot
 from indexplan.cli import main
 from tests.orders.test_groups import Leaning
-from tests.plan.test_draws import Many, mixed_bins
+from tests.reports.test_draws import Many, mixed_bins
 from tests.support.figures import heading, legend
 
 
