@@ -31,7 +31,7 @@ from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
 from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, columns_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.dataset import Dataset, Identified
 from indexplan.stores.agree import claim, difference
@@ -165,7 +165,7 @@ def save(
     check_executor(executor)
     build = _claim(root, build)
     check_there(root, plan.to_dict())
-    columns.publish(root, plan._columns)
+    columns.publish(root, columns_of(plan))
     mine = chunks_of(build.num_chunks, number, of)
     results = _build_chunks(root, build, order, mine, executor, progress)
     kept = sum(result.kept for result in results)

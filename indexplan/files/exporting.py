@@ -18,8 +18,7 @@ from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import below
-from indexplan.plan.bounds import steps_of
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of
 from indexplan.seeds import check_epochs
 from indexplan.stores.agree import claim, difference
 from indexplan.stores.open import store_of
@@ -94,7 +93,7 @@ class _Share(NamedTuple):
 
     @property
     def num_units(self) -> int:
-        steps = steps_of(self.plan, self.epoch, self.sub_epoch)
+        steps = layout_of(self.plan).steps(self.epoch, self.sub_epoch)
         if not steps.spans:
             return 0
         ranks, places = self.plan.world_size or 1, (steps.spans[0].start, steps.end)
@@ -268,7 +267,7 @@ def export(
 
 def _columns(plan: Plan) -> Iterator[_File]:
     """Yield the files of the order's columns, for readers of `export.json`."""
-    for digest, column in plan._columns.items():
+    for digest, column in columns_of(plan).items():
         size = num_bytes(column.identity)
         yield _File(f"columns/{digest}.npy", size, partial(content, column))
 

@@ -13,9 +13,7 @@ import numpy as np
 from indexplan.errors import IndexPlanError
 from indexplan.orders.base import Int64
 from indexplan.partition.steps import Span, Steps, split
-from indexplan.plan.batch import num_valid
-from indexplan.plan.bounds import steps_of, world_of
-from indexplan.plan.plan import Plan
+from indexplan.plan.plan import Plan, layout_of
 from indexplan.stores.publish import explained
 from indexplan.stores.store import Store
 
@@ -33,14 +31,14 @@ def rows_of(plan: Plan, epoch: int) -> Iterator[Any]:
     """
     first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
     for sub_epoch in range(first, plan.sub_epochs):
-        steps = steps_of(plan, epoch, sub_epoch)
+        steps = layout_of(plan).steps(epoch, sub_epoch)
         for span in steps.spans:
             yield from _rows_of_span(plan, steps, span)
 
 
 def _rows_of_span(plan: Plan, steps: Steps, span: Span) -> Iterator[Any]:
     """Yield the rows of the steps of one phase: many steps at a time, or some ranks of one step."""
-    order, world_size = plan.order, world_of(plan)
+    order, world_size = plan.order, layout_of(plan).world_size
     in_unit = max(1, order.num_samples // max(1, steps.num_units)) if order.deals_bins else 1
     in_step = in_unit * (span.length // span.num_steps + 1)
     num_steps = max(1, ROWS // in_step)
@@ -61,7 +59,7 @@ def _drawn(plan: Plan, steps: Steps, span: Span, ranks: range, numbers: range) -
     units: list[Int64] = []  # the number in its batch of each sample's unit
     sizes = np.empty((len(ranks), len(numbers)), np.int64)  # samples of each batch
     micro: list[Int64] = []
-    counts = plan._phases[span.phase].inner_counts
+    counts = layout_of(plan).phases[span.phase].inner_counts
     for i, rank in enumerate(ranks):
         stretch = {"rank": rank, "start_step": numbers.start, "stop_step": numbers.stop}
         in_units = plan.batch_sizes(*where, **stretch)
@@ -106,7 +104,7 @@ def _padded(
     last = steps.num_steps - 1
     if not steps.policy.repeats or not len(step) or last not in (step.min(), step.max()):
         return np.zeros(len(step), bool)
-    valid = np.array([num_valid(plan, steps, last, rank) for rank in ranks])
+    valid = np.array([layout_of(plan).num_valid(steps, last, rank) for rank in ranks])
     found: np.ndarray[Any, Any] = (step == last) & (unit >= valid[rank - ranks.start])
     return found
 

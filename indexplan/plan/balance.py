@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, counted, integer, wrong
+from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.columns import Column, Columns, Numbers, find_column, is_identity
-from indexplan.partition.locate import Cells, cells_of
-from indexplan.partition.ranks import grouped
-from indexplan.partition.steps import Int64, Steps
-from indexplan.plan.bounds import world_of
-
-if TYPE_CHECKING:
-    from indexplan.plan.plan import Plan
+from indexplan.partition.locate import Cells
+from indexplan.partition.steps import Int64
 
 ALGORITHM = "balance-v1"  # to get other batches from the same fields takes another version
 FIELDS = ("algorithm", "lengths", "linear", "quadratic")
 KEPT = "_kept"
-AT_ONCE = 2**14  # units whose costs are drawn at a time; at least those of one step
 SUM_STOP = 2**63  # the costs of a step are below this
 
 
@@ -123,6 +116,17 @@ class Balance:
         lengths = find_column("a balance's lengths", data["lengths"], columns)
         return cls(lengths, linear=data["linear"], quadratic=data["quadratic"])
 
+    def kept_for(self, asked: tuple[Any, ...]) -> list[Dealt] | None:
+        """Return the steps that were kept, if they are those of what is asked."""
+        kept: tuple[tuple[Any, ...], list[Dealt]] | None = vars(self).get(KEPT)
+        if kept is None or any(a is not b and a != b for a, b in zip(kept[0], asked, strict=True)):
+            return None
+        return kept[1]
+
+    def keep(self, asked: tuple[Any, ...], answer: list[Dealt]) -> None:
+        """Keep some balanced steps, instead of those that were kept before."""
+        vars(self)[KEPT] = asked, answer
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: the fields."""
         return {name: getattr(self, name) for name in FIELDS[1:]}
@@ -136,81 +140,6 @@ class Dealt(NamedTuple):
 
     cells: Cells
     units: Int64
-
-
-def check_balance(plan: Plan) -> None:
-    """Raise `IndexPlanError` unless a plan's balance fits its samples, and its costs add up."""
-    balance = plan.balance
-    if balance is None:
-        return
-    if not isinstance(balance, Balance):
-        raise wrong("balance", "a Balance", balance, "pass indexplan.Balance(lengths)")
-    if len(balance.lengths) != plan.order.num_samples:
-        rule = f"{plan.order.num_samples} numbers, one for each sample of the order"
-        cure = "pass the length of each sample of the dataset"
-        raise wrong("balance's lengths", rule, len(balance.lengths), cure)
-    for size in plan._partition.sizes:
-        if size * (balance.largest + 1) >= SUM_STOP:
-            raise _too_costly(size, balance.largest)
-
-
-def _too_costly(size: int, largest: int) -> IndexPlanError:
-    rule = f"below 2**63 - {size}, if each cost as much as the costliest"
-    cure = "make linear and quadratic smaller, or count lengths in larger units"
-    return wrong(f"the costs of a step of {counted(size, 'unit')}", rule, size * largest, cure)
-
-
-def step_costs(plan: Plan, steps: Steps, start: int, stop: int) -> list[Int64]:
-    """Return the costs of the units of each of the steps [start, stop), without padding."""
-    balance = plan.balance
-    assert balance is not None  # noqa: S101 (callers have checked)
-    bounds = [steps.interval(step)[0] for step in range(start, stop)]
-    bounds.append(steps.interval(stop - 1)[1])
-    low = bounds[0]
-    high = low + steps.valid(low, bounds[-1])
-    parts = [
-        plan.order._costs(*run, balance.lengths, balance.cost)  # noqa: SLF001 (valid runs)
-        for run in grouped(steps.pieces(low, high))
-    ]
-    costs = np.concatenate([np.empty(0, np.int64), *parts])
-    balance.lengths.check_file(gone=True)  # 4 us; else ranks might balance by different lengths
-    most, size = int(costs.max(initial=0)), max(plan._partition.sizes)
-    if size * (most + 1) >= SUM_STOP:  # of a bin, as there are no such samples
-        raise _too_costly(size, most)
-    return [costs[first - low : min(last, high) - low] for first, last in pairwise(bounds)]
-
-
-def cells_at(plan: Plan, steps: Steps, step: int) -> Cells:
-    """Return the cells of a step among which its units are balanced."""
-    return cells_of(steps, world_of(plan), step, plan._phases[steps.span(step).phase].inner_counts)
-
-
-def dealt(plan: Plan, steps: Steps, start: int, stop: int) -> Iterator[Dealt]:
-    """Yield each of the steps [start, stop), balanced."""
-    while start < stop:
-        low, until = steps.interval(start)[0], start + 1
-        while until < stop and steps.interval(until)[1] - low <= AT_ONCE:
-            until += 1
-        yield from _dealt_at_once(plan, steps, start, until)
-        start = until
-
-
-def _dealt_at_once(plan: Plan, steps: Steps, start: int, stop: int) -> list[Dealt]:
-    """Return a few balanced steps; those that were asked for last are kept.
-
-    Samplers of all ranks ask for the same steps in turn, and so do callers that need a batch, its
-    offsets and where its samples are.
-    """
-    asked = plan.order, plan._partition, plan._phases, steps, start, stop
-    kept: tuple[tuple[Any, ...], list[Dealt]] | None = vars(plan.balance).get(KEPT)
-    if kept is not None and all(a is b or a == b for a, b in zip(kept[0], asked, strict=True)):
-        return kept[1]
-    answer = []
-    for step, costs in enumerate(step_costs(plan, steps, start, stop), start):
-        cells = cells_at(plan, steps, step)
-        answer.append(Dealt(cells, balanced(costs, cells)))
-    vars(plan.balance)[KEPT] = asked, answer
-    return answer
 
 
 def balanced(costs: Int64, cells: Cells) -> Int64:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from indexplan.orders.base import Order
-from indexplan.partition.ranks import Runs, share
+from indexplan.partition.ranks import Runs
 from indexplan.partition.steps import Int64, Steps, split
-from indexplan.plan.bounds import rank_of, step_of, steps_of, world_of
-from indexplan.plan.draw import _stretches, deal, deal_units
-from indexplan.plan.places import runs
-
-if TYPE_CHECKING:
-    from indexplan.plan.plan import Plan
+from indexplan.plan.draw import deal, deal_units, stretches
+from indexplan.plan.layout import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,30 +104,29 @@ class Batch:
         )
 
 
-def units_of(plan: Plan, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Batch:
+def units_of(layout: Layout, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Batch:
     """Return what `Plan.units` does."""
-    rank, steps = rank_of(plan, rank), steps_of(plan, epoch, sub_epoch)
-    step = step_of(plan, steps, step)
-    return _batch(
-        plan, steps, rank, step, *_dealt(plan.order, runs(plan, steps, rank, step, step + 1))
-    )
+    rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
+    step = layout.step(steps, step)
+    walked = _walked(layout.order, layout.runs(steps, rank, step, step + 1))
+    return _batch(layout, steps, rank, step, *walked)
 
 
-def draw_units(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Batch]:
+def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Batch]:
     """Yield the batches of the steps [start, stop), of which many are drawn at a time."""
     step = start
-    for drawn, ends in _stretches(plan, steps, rank, start, stop):
-        samples, offsets, spans = _dealt(plan.order, drawn)
+    for drawn, ends in stretches(layout, steps, rank, start, stop):
+        samples, offsets, spans = _walked(layout.order, drawn)
         begin = 0
         for end in ends.tolist():
             low, high = int(offsets[begin]), int(offsets[end])
             part = None if spans is None else spans[low:high]
             cut = offsets[begin : end + 1] - low
-            yield _batch(plan, steps, rank, step, samples[low:high], cut, part)
+            yield _batch(layout, steps, rank, step, samples[low:high], cut, part)
             begin, step = end, step + 1
 
 
-def _dealt(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
+def _walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
     """Return the samples of some runs, where each unit starts among them, and their parts."""
     if not order.deals_bins:
         samples = deal(order, where)
@@ -142,7 +136,7 @@ def _dealt(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
 
 
 def _batch(
-    plan: Plan,
+    layout: Layout,
     steps: Steps,
     rank: int,
     step: int,
@@ -150,10 +144,5 @@ def _batch(
     offsets: Int64,
     spans: Int64 | None,
 ) -> Batch:
-    counts = plan._phases[steps.span(step).phase].inner_counts
-    return Batch(samples, offsets, spans, num_valid(plan, steps, step, rank), counts)
-
-
-def num_valid(plan: Plan, steps: Steps, step: int, rank: int) -> int:
-    """Return how many units of a batch are not padding."""
-    return steps.valid(*share(steps, world_of(plan), rank, step))
+    counts = layout.phase(steps, step).inner_counts
+    return Batch(samples, offsets, spans, layout.num_valid(steps, step, rank), counts)

@@ -1,12 +1,11 @@
-"""The indices that a rank reads: all at once, in batches, or in inner batches and units."""
+"""The indices that a rank reads: all at once, or in batches."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,21 +13,14 @@ from indexplan.orders.base import Order, spans_of
 from indexplan.orders.runs import cut_runs
 from indexplan.orders.units import Units, joined
 from indexplan.partition.ranks import Runs, shares
-from indexplan.partition.steps import Int64, Steps, split
-from indexplan.plan.bounds import world_of
-from indexplan.plan.places import runs
-
-if TYPE_CHECKING:
-    from indexplan.plan.plan import Plan
+from indexplan.partition.steps import Int64, Steps
+from indexplan.plan.layout import Layout
 
 # About how many samples `draw` takes per kernel call: few at first, as the caller waits for the
 # first batch, and then twice as many each time, up to some 40 microseconds of work; for bins, where
 # each call costs more, up to 1 MiB.
 FIRST_DRAW, DRAW_AHEAD, DRAW_BINS_AHEAD = 2**9, 2**14, 2**17
 PER_THREAD = 2**17  # units that a thread takes at a time: some 200 microseconds of work
-
-MicroBatches: TypeAlias = "list[Int64] | list[MicroBatches]"
-Bins: TypeAlias = "list[Int64] | list[list[Int64]] | list[Bins]"
 
 
 def deal(order: Order, where: Runs) -> Int64:
@@ -107,52 +99,30 @@ def deal_units(order: Order, where: Runs) -> Units:
     return units
 
 
-def draw(plan: Plan, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Int64]:
+def draw(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Int64]:
     """Yield a rank's batches in the steps [start, stop), of which many are drawn at a time."""
-    for drawn, ends in _stretches(plan, steps, rank, start, stop):
-        if plan.order.deals_bins:
-            units = deal_units(plan.order, drawn)
+    for drawn, ends in stretches(layout, steps, rank, start, stop):
+        if layout.order.deals_bins:
+            units = deal_units(layout.order, drawn)
             indices, ends = units.samples, units.offsets[ends]  # noqa: PLW2901
         else:
-            indices = deal(plan.order, drawn)
+            indices = deal(layout.order, drawn)
         begin = 0
         for end in ends.tolist():
             yield indices[begin:end]
             begin = end
 
 
-def draw_bins(
-    plan: Plan, steps: Steps, rank: int, start: int, stop: int, *, nested: bool, spans: bool
-) -> Iterator[Bins]:
-    """Yield the batches that `draw` does, each as a list of its units, or of its inner batches.
-
-    With `spans`, each unit also has the parts of its samples.
-    """
-    step = start
-    for drawn, ends in _stretches(plan, steps, rank, start, stop):
-        dealt = deal_units(plan.order, drawn)
-        indices = dealt.samples
-        if spans:
-            indices = np.column_stack([indices, spans_of(plan.order, dealt)])
-        units = [indices[low:high] for low, high in pairwise(dealt.offsets.tolist())]
-        begin = 0
-        for end in ends.tolist():
-            batch = units[begin:end]
-            counts = plan._phases[steps.span(step).phase].inner_counts or (1,)
-            yield _nest(batch, counts) if nested else batch
-            begin, step = end, step + 1
-
-
-def _stretches(
-    plan: Plan, steps: Steps, rank: int, start: int, stop: int
+def stretches(
+    layout: Layout, steps: Steps, rank: int, start: int, stop: int
 ) -> Iterator[tuple[Runs, Int64]]:
     """Yield the runs to draw at a time, and after how many of their units each batch ends."""
-    world_size, ahead, most, unit = world_of(plan), FIRST_DRAW, DRAW_AHEAD, 1
-    if plan.order.deals_bins and start < stop:  # estimate bin sizes from those of the first step
-        offsets = deal_offsets(plan.order, runs(plan, steps, rank, start, start + 1))
+    world_size, ahead, most, unit = layout.world_size, FIRST_DRAW, DRAW_AHEAD, 1
+    if layout.order.deals_bins and start < stop:  # estimate bin sizes from those of the first step
+        offsets = deal_offsets(layout.order, layout.runs(steps, rank, start, start + 1))
         unit = max(1, int(offsets[-1]) // max(1, len(offsets) - 1))
         most = max(DRAW_AHEAD, min(DRAW_AHEAD * unit, DRAW_BINS_AHEAD))
-    sharing = world_size if plan.balance is None else 1  # balance needs the units of all ranks
+    sharing = world_size if layout.balance is None else 1  # balance needs the units of all ranks
     while start < stop:
         span = steps.span(start)
         each = span.length // span.num_steps // sharing + 1
@@ -160,33 +130,5 @@ def _stretches(
         ahead = min(2 * ahead, most)
         _, starts, stops = shares(steps, world_size, rank, start, until)
         ends = np.cumsum((stops - starts).astype(np.int64))
-        yield runs(plan, steps, rank, start, until), ends
+        yield layout.runs(steps, rank, start, until), ends
         start = until
-
-
-def _nest(units: list[Int64], counts: tuple[int, ...]) -> Bins:
-    """Cut a batch's units into counts[0] lists, each of those into counts[1], and so on."""
-    cuts = [split(len(units), counts[0], part) for part in range(counts[0] + 1)]
-    parts = [units[low:high] for low, high in pairwise(cuts)]
-    return [_nest(part, counts[1:]) for part in parts] if len(counts) > 1 else parts
-
-
-def deal_cut(order: Order, where: Runs, counts: tuple[int, ...]) -> MicroBatches:
-    """Return a batch cut into counts[0] parts, each of those into counts[1], and so on."""
-    if order.deals_bins:
-        units = deal_units(order, where)
-        return _cut(units.samples, units.offsets, 0, len(units.sizes), counts)
-    indices = deal(order, where)
-    return _cut(indices, None, 0, len(indices), counts)
-
-
-def _cut(
-    indices: Int64, offsets: Int64 | None, start: int, stop: int, counts: tuple[int, ...]
-) -> MicroBatches:
-    """Cut the units [start, stop) of a batch into counts[0] parts, and those into counts[1], ..."""
-    cuts = [start + split(stop - start, counts[0], part) for part in range(counts[0] + 1)]
-    if len(counts) > 1:
-        return [_cut(indices, offsets, *bounds, counts[1:]) for bounds in pairwise(cuts)]
-    if offsets is not None:
-        cuts = [int(offsets[cut]) for cut in cuts]
-    return [indices[low:high] for low, high in pairwise(cuts)]

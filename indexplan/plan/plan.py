@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,22 +21,13 @@ from indexplan.partition.locate import Location
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.ranks import shares
 from indexplan.partition.remainders import Remainder
-from indexplan.partition.steps import Int64, Partition, Resume
+from indexplan.partition.steps import Int64, Resume
 from indexplan.plan import spec
-from indexplan.plan.balance import Balance, check_balance
+from indexplan.plan.balance import Balance
 from indexplan.plan.batch import Batch, draw_units, units_of
-from indexplan.plan.bounds import (
-    check_sized,
-    edge_of,
-    rank_of,
-    step_of,
-    steps_of,
-    stretch_of,
-    world_of,
-)
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import deal, deal_in_threads, draw
-from indexplan.plan.places import all_reads, batch_of, first_read, runs
+from indexplan.plan.layout import Layout
 from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
 
@@ -106,26 +97,17 @@ class Plan:
     _resumed: Resume | None = None  # set by resume
 
     def __post_init__(self) -> None:
-        for name, value in spec.check_spec(self).items():
+        for name, value in spec.normal(self._given()).items():
             object.__setattr__(self, name, value)
-        spec.check_phases(self, self._partition)
-        check_balance(self)
+        self._layout  # noqa: B018 (refuses fields that do not fit each other)
+
+    def _given(self) -> spec.Fields:
+        return cast("spec.Fields", {each.name: getattr(self, each.name) for each in fields(self)})
 
     @once
-    def _phases(self) -> tuple[Phase, ...]:
-        """The phases of the schedule; a single one if the batch size is constant."""
-        return spec.phases_of(self)
-
-    @once
-    def _partition(self) -> Partition:
-        """The numbers that decide which rank reads which positions, independent of samples."""
-        return spec.partition_of(self)
-
-    @property
-    def _columns(self) -> dict[str, Column]:
-        """The columns of the order and of balance, by their sha256."""
-        lengths = [] if self.balance is None else [self.balance.lengths]
-        return {**self.order.columns, **{each.identity["sha256"]: each for each in lengths}}
+    def _layout(self) -> Layout:
+        """The numbers that decide which rank reads which positions."""
+        return spec.layout_of(self._given())
 
     def __repr__(self) -> str:
         return repr_of_fields(self)
@@ -148,7 +130,7 @@ class Plan:
         >>> plan.resume(plan.cursor(epoch=2, step=7)).steps(epoch=2)
         range(7, 16)
         """
-        steps = steps_of(self, epoch, sub_epoch)
+        steps = self._layout.steps(epoch, sub_epoch)
         return range(steps.first_step, steps.num_steps)
 
     def batch(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Int64:
@@ -166,7 +148,7 @@ class Plan:
         >>> ip.Plan(ip.Sequential(30), world_size=2, batch_size=4).batch(epoch=0, step=1, rank=1)
         array([12, 13, 14, 15])
         """
-        return deal(self.order, batch_of(self, epoch, sub_epoch, step, rank))
+        return deal(self.order, self._layout.batch(epoch, sub_epoch, step, rank))
 
     def units(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Batch:
         """Return a batch with its units told apart: bins, parts of samples, inner batches.
@@ -186,7 +168,7 @@ class Plan:
         >>> batch.samples, batch.offsets, batch.spans.tolist()
         (array([2, 1, 3]), array([0, 3]), [[5, 9], [0, 3], [0, 4]])
         """
-        return units_of(self, epoch, sub_epoch, step, rank)
+        return units_of(self._layout, epoch, sub_epoch, step, rank)
 
     def indices(
         self,
@@ -219,8 +201,9 @@ class Plan:
         >>> plan.indices(epoch=0, rank=1, start_step=0, stop_step=3)
         array([ 2,  3,  8,  9, 14, 15])
         """
-        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
-        where = runs(self, steps, rank, *stretch_of(self, steps, start_step, stop_step))
+        layout = self._layout
+        rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
+        where = layout.runs(steps, rank, *layout.stretch(steps, start_step, stop_step))
         if integer("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
             return deal(self.order, where)
         return deal_in_threads(self.order, where, num_threads)
@@ -247,9 +230,10 @@ class Plan:
         >>> ip.Plan(ip.Shuffle(11), world_size=2, batch_size=2).batch_sizes(epoch=0, rank=0)
         array([2, 2, 2])
         """
-        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
-        start, stop = stretch_of(self, steps, start_step, stop_step)
-        _, starts, stops = shares(steps, world_of(self), rank, start, stop)
+        layout = self._layout
+        rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
+        start, stop = layout.stretch(steps, start_step, stop_step)
+        _, starts, stops = shares(steps, layout.world_size, rank, start, stop)
         return (stops - starts).astype(np.int64)
 
     @overload
@@ -303,9 +287,10 @@ class Plan:
         >>> [batch.tolist() for batch in plan.batches(epoch=0, rank=1)]
         [[2, 3], [6, 7], [10]]
         """
-        rank, steps = rank_of(self, rank), steps_of(self, epoch, sub_epoch)
+        layout = self._layout
+        rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
         drawing = draw_units if units else draw
-        return drawing(self, steps, rank, *stretch_of(self, steps, start_step, stop_step))
+        return drawing(layout, steps, rank, *layout.stretch(steps, start_step, stop_step))
 
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
         """Return how many units all ranks together read in a step, without padding.
@@ -319,8 +304,8 @@ class Plan:
         >>> [plan.step_size(epoch=0, step=step) for step in range(3)]
         [4, 4, 3]
         """
-        steps = steps_of(self, epoch, sub_epoch)
-        return steps.valid(*steps.interval(step_of(self, steps, step)))
+        steps = self._layout.steps(epoch, sub_epoch)
+        return steps.valid(*steps.interval(self._layout.step(steps, step)))
 
     def step_total(
         self, column: Any, epoch: int, sub_epoch: int | None = None, *, step: int
@@ -353,7 +338,7 @@ class Plan:
         >>> [plan.step_total(order.lengths, epoch=0, step=step) for step in range(3)]
         [9, 12, 9]
         """
-        return step_total(self, column, epoch, sub_epoch, step)
+        return step_total(self._layout, column, epoch, sub_epoch, step)
 
     def phase(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Phase:
         """Return the phase of the schedule that is in force at a step.
@@ -366,8 +351,8 @@ class Plan:
         >>> plan.phase(epoch=1, step=3)["mask"]
         0.75
         """
-        steps = steps_of(self, epoch, sub_epoch)
-        return self._phases[steps.span(step_of(self, steps, step)).phase]
+        steps = self._layout.steps(epoch, sub_epoch)
+        return self._layout.phase(steps, self._layout.step(steps, step))
 
     @overload
     def locate(self, index: int | np.integer[Any], epoch: int) -> Location[int]: ...
@@ -400,7 +385,7 @@ class Plan:
         >>> int(plan.batch(where.epoch, step=where.step, rank=where.rank)[where.slot])
         123
         """
-        return first_read(self, index, check_epoch(epoch))
+        return self._layout.first_read(index, check_epoch(epoch))
 
     def locate_all(self, index: ArrayLike, epoch: int) -> tuple[Location[Int64], Int64]:
         """Return every place at which a sample is read in an epoch, for orders that repeat samples.
@@ -429,7 +414,7 @@ class Plan:
         >>> places.step, places.rank, offsets
         (array([2, 0]), array([0, 1]), array([0, 1, 2]))
         """
-        return all_reads(self, index, check_epoch(epoch))
+        return self._layout.all_reads(index, check_epoch(epoch))
 
     def account(self, epoch: int, sub_epoch: int | None = None) -> Account:
         """Count how many units of an epoch or sub-epoch are read, dropped or padded.
@@ -442,13 +427,13 @@ class Plan:
         3
         """
         epoch = check_epoch(epoch)
-        check_sized(self)
+        self._layout.check_sized()
         chosen = range(self.sub_epochs)
         if sub_epoch is not None:
             cure = "leave it out for the whole epoch"
             sub_epoch = integer("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
             chosen = range(sub_epoch, sub_epoch + 1)
-        return account(self._partition, self.order.num_units(epoch), epoch, chosen)
+        return account(self._layout.partition, self.order.num_units(epoch), epoch, chosen)
 
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
         """Return where a run stands after `step` finished steps of a sub-epoch: save it, to resume.
@@ -468,9 +453,9 @@ class Plan:
         >>> cursor.position, plan.resume(cursor).steps(epoch=0).start
         (385, 5)
         """
-        steps = steps_of(self, epoch, sub_epoch)
-        step = edge_of(self, steps, "step", step)
-        place = self._partition.resume_after(steps, step)
+        steps = self._layout.steps(epoch, sub_epoch)
+        step = self._layout.edge(steps, "step", step)
+        place = self._layout.partition.resume_after(steps, step)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
     @property
@@ -534,7 +519,7 @@ class Plan:
         """
         if not changes:
             return self
-        return Plan(**spec.changed(self, changes))
+        return Plan(**spec.changed(self._given(), changes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types.
@@ -545,7 +530,7 @@ class Plan:
         >>> ip.Plan(ip.Sequential(9), batch_size=2).to_dict()["order"]
         {'algorithm': 'sequential-v1', 'num_samples': 9}
         """
-        return spec.to_json_types(self)
+        return spec.to_json_types(self._given())
 
     @classmethod
     def from_dict(
@@ -576,8 +561,7 @@ class Plan:
         >>> ip.Plan.from_dict(plan.to_dict()) == plan
         True
         """
-        names = [field.name.lstrip("_") for field in fields(cls)]
-        return cls(**spec.from_json_types(data, names, order, columns))
+        return cls(**spec.from_json_types(data, order, columns))
 
     def to_json(self) -> str:
         """Return the plan as canonical JSON text, from which the fingerprint is computed.
@@ -617,6 +601,17 @@ class Plan:
         '648eb67880a0635d'
         """
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def layout_of(plan: Plan) -> Layout:
+    """Return the numbers behind a plan: for reports, pictures and files, which ask of positions."""
+    return plan._layout  # noqa: SLF001 (for the other rooms, as no user needs it)
+
+
+def columns_of(plan: Plan) -> dict[str, Column]:
+    """Return the columns of a plan's order and balance, by their sha256."""
+    lengths = [] if plan.balance is None else [plan.balance.lengths]
+    return {**plan.order.columns, **{each.identity["sha256"]: each for each in lengths}}
 
 
 def check_plan(what: str, plan: Any) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
@@ -18,13 +16,14 @@ from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
-
-if TYPE_CHECKING:
-    from indexplan.plan.plan import Plan
+from indexplan.plan.layout import Layout
 
 WORLD_STOP = 2**31
 PARTITION_VERSION = "partition-v1"  # other batches from the same fields need another version
-SIZES = ("batch_size", "global_batch_size")
+SIZES: tuple[Literal["batch_size"], Literal["global_batch_size"]] = (
+    "batch_size",
+    "global_batch_size",
+)
 
 
 class Changes(TypedDict, total=False):
@@ -39,7 +38,13 @@ class Changes(TypedDict, total=False):
     balance: Balance | None
 
 
-def check_spec(plan: Plan) -> dict[str, Any]:
+class Fields(Changes):
+    """The fields of a plan."""
+
+    _resumed: Resume | None
+
+
+def normal(given: Fields) -> Fields:
     """Check the fields of a plan, and return them in their normal form, the same for equal plans.
 
     Raises
@@ -47,120 +52,112 @@ def check_spec(plan: Plan) -> dict[str, Any]:
     IndexPlanError
         If a field breaks its rule.
     """
-    if not isinstance(plan.order, Order):
-        raise wrong("order", "an Order", plan.order, "pass indexplan.Shuffle(len(dataset))")
-    check_parts_known(plan.order)
-    written: dict[str, Any] = {}
-    if plan.world_size is not None:
+    order, resumed = given["order"], given["_resumed"]
+    if not isinstance(order, Order):
+        raise wrong("order", "an Order", order, "pass indexplan.Shuffle(len(dataset))")
+    check_parts_known(order)
+    written = given.copy()
+    if given["world_size"] is not None:
         cure = "leave it out to keep it open"
-        written["world_size"] = integer("world_size", plan.world_size, 1, WORLD_STOP, cure)
+        written["world_size"] = integer("world_size", given["world_size"], 1, WORLD_STOP, cure)
     cure = "leave it out for one sub-epoch an epoch"
-    written["sub_epochs"] = integer("sub_epochs", plan.sub_epochs, 1, 2**63, cure)
-    if not isinstance(plan.remainder, str) or plan.remainder not in REMAINDERS:
+    written["sub_epochs"] = integer("sub_epochs", given["sub_epochs"], 1, 2**63, cure)
+    remainder = given["remainder"]
+    if not isinstance(remainder, str) or remainder not in REMAINDERS:
         rule = f"one of {', '.join(REMAINDERS)}"
-        cure = did_you_mean(plan.remainder, REMAINDERS) + "leave it out for spread"
-        raise wrong("remainder", rule, plan.remainder, cure)
+        cure = did_you_mean(remainder, REMAINDERS) + "leave it out for spread"
+        raise wrong("remainder", rule, remainder, cure)
     for name in SIZES:
-        if getattr(plan, name) is not None:
-            plain = len(plan._phases) == 1 and not plan._phases[0].parameters
-            written[name] = plan._phases[0].size if plain else plan._phases
-    if plan._resumed is not None:
-        if not isinstance(plan._resumed, Resume):
-            raise wrong("resumed", "a Resume", plan._resumed, "use plan.resume(cursor)")
-        written["_resumed"] = check_place(plan._resumed, plan.order, written["sub_epochs"])
+        if given[name] is not None:
+            phases = _phases_of(given)
+            plain = len(phases) == 1 and not phases[0].parameters
+            written[name] = phases[0].size if plain else phases
+    if resumed is not None:
+        if not isinstance(resumed, Resume):
+            raise wrong("resumed", "a Resume", resumed, "use plan.resume(cursor)")
+        written["_resumed"] = check_place(resumed, order, written["sub_epochs"])
     return written
 
 
-def phases_of(plan: Plan) -> tuple[Phase, ...]:
-    """Return the phases of a plan's schedule; a single one if the batch size is constant."""
-    given = [name for name in SIZES if getattr(plan, name) is not None]
-    if len(given) != 1:
-        got = "both" if given else "neither"
+def _phases_of(given: Fields) -> tuple[Phase, ...]:
+    """Return the phases of a schedule; a single one if the batch size is constant."""
+    sizes = {name: given[name] for name in SIZES if given[name] is not None}
+    if len(sizes) != 1:
+        got = "both" if sizes else "neither"
         cure = "pass batch_size for the units of one rank, or global_batch_size for those of all"
         raise IndexPlanError(
             "exactly one of batch_size and global_batch_size", "must be given", got, cure
         )
-    phases = as_phases(given[0], getattr(plan, given[0]))
+    ((name, size),) = sizes.items()
+    if isinstance(size, tuple) and isinstance(size[0], Phase):  # the normal form
+        return cast("tuple[Phase, ...]", size)
+    phases = as_phases(name, size)
     if len(phases) == 1 and not phases[0].parameters:
         return (Phase(size=phases[0].size),)  # the same value for what means the same
     return phases
 
 
-def partition_of(plan: Plan) -> Partition:
-    """Return the numbers that the partition needs; without sizes while they are open."""
-    ranks = plan.world_size if plan.global_batch_size is None else 1
-    sizes = tuple(phase.num_units * ranks for phase in plan._phases) if ranks else ()
-    for size in sizes:
+def layout_of(given: Fields) -> Layout:
+    """Return what the fields of a plan, in their normal form, say of positions, steps and ranks.
+
+    Raises
+    ------
+    IndexPlanError
+        If a global batch has too many units, the order does not allow the schedule or the
+        remainder, or balance does not fit the order.
+    """
+    phases = _phases_of(given)
+    ranks = given["world_size"] if given["global_batch_size"] is None else 1
+    sizes = tuple(phase.num_units * ranks for phase in phases) if ranks else ()
+    for size in sizes:  # without sizes while they are open
         integer("batch_size * world_size", size, 1, SIZE_STOP, "use smaller batches")
-    return Partition(
-        world_size=plan.world_size,
-        ats=tuple(phase.at for phase in plan._phases),
+    partition = Partition(
+        world_size=given["world_size"],
+        ats=tuple(phase.at for phase in phases),
         sizes=sizes,
-        sub_epochs=plan.sub_epochs,
-        remainder=plan.remainder,
-        resume=plan._resumed,
+        sub_epochs=given["sub_epochs"],
+        remainder=given["remainder"],
+        resume=given["_resumed"],
     )
+    return Layout(given["order"], partition, phases, given["balance"])
 
 
-def check_phases(plan: Plan, partition: Partition) -> None:
-    """Raise `IndexPlanError` unless the phases rise, and the order's epochs allow them."""
-    ats = [phase.at for phase in plan._phases]
-    for at in ats:
-        if not isinstance(at, int) and at[1] >= plan.sub_epochs:
-            cure = f"name one of the plan's {plan.sub_epochs} sub-epochs"
-            raise wrong("at's sub_epoch", f"below {plan.sub_epochs}", at[1], cure)
-    if partition.by_place and not plan.order.constant_num_units:
-        user = plan.remainder if partition.policy.crosses else "a phase at a stream place"
-        cure = "use another remainder, and phases at (epoch, sub_epoch)"
-        rule = "needs an order with the same number of units in every epoch"
-        raise IndexPlanError(user, rule, plan.order.algorithm, cure)
-    for before, after in pairwise(ats):
-        if isinstance(before, int) == isinstance(after, int):
-            ordered = before < after  # type: ignore[operator]  # both of one kind
-        else:
-            units = plan.order.num_units(0)
-            ordered = partition.place(before, units) < partition.place(after, units)
-        if not ordered:
-            rule = "rising from phase to phase"
-            cure = "sort the phases by their place, and keep one at each"
-            raise wrong("at", rule, (before, after), cure)
-
-
-def changed(plan: Plan, changes: Mapping[str, Any]) -> dict[str, Any]:
+def changed(given: Fields, changes: Changes) -> Fields:
     """Return the fields of a plan with some of them changed, and not resumed."""
-    known = {field.name: getattr(plan, field.name) for field in fields(plan)}
+    known = [name for name in given if name != "_resumed"]
     for name in changes:
-        if name not in known or name == "_resumed":
-            names = ", ".join(name for name in known if name != "_resumed")
+        if name not in known:
             cure = "check the spelling, or use plan.resume(cursor)"
-            raise wrong("a changed field", f"one of {names}", name, cure)
+            raise wrong("a changed field", f"one of {', '.join(known)}", name, cure)
+    written = given.copy()
     if ("batch_size" in changes) != ("global_batch_size" in changes):
-        known["batch_size"] = known["global_batch_size"] = None
-    return {**known, "_resumed": None, **changes}
+        written["batch_size"] = written["global_batch_size"] = None
+    written["_resumed"] = None
+    return cast("Fields", {**written, **changes})
 
 
-def to_json_types(plan: Plan) -> dict[str, Any]:
+def to_json_types(given: Fields) -> dict[str, Any]:
     """Return a plan as JSON types."""
+    balance, resumed = given["balance"], given["_resumed"]
     return {
         "partition": PARTITION_VERSION,
-        "order": plan.order.to_dict(),
-        "world_size": plan.world_size,
-        "batch_size": _batch_size_to_json(plan.batch_size),
-        "global_batch_size": _batch_size_to_json(plan.global_batch_size),
-        "sub_epochs": plan.sub_epochs,
-        "remainder": plan.remainder,
-        # left out if there is none, as in plans from before there was balance
-        **({} if plan.balance is None else {"balance": plan.balance.to_dict()}),
-        "resumed": plan._resumed._asdict() if plan._resumed else None,
+        "order": given["order"].to_dict(),
+        "world_size": given["world_size"],
+        "batch_size": _batch_size_to_json(given["batch_size"]),
+        "global_batch_size": _batch_size_to_json(given["global_batch_size"]),
+        "sub_epochs": given["sub_epochs"],
+        "remainder": given["remainder"],
+        # left out if there is none: most plans have none, and their fingerprints need no word of it
+        **({} if balance is None else {"balance": balance.to_dict()}),
+        "resumed": resumed._asdict() if resumed else None,
     }
 
 
-def from_json_types(
-    data: Any, names: list[str], order: Order | None, columns: Columns
-) -> dict[str, Any]:
+def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[str, Any]:
     """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`."""
     if not isinstance(data, Mapping):
         raise wrong("a plan", "an object", data, "pass what to_dict returned")
+    names = [name.lstrip("_") for name in Fields.__annotations__]
     names = [name for name in names if name != "balance" or name in data]
     check_fields("a plan", data, ["partition", *names])
     if not isinstance(data["partition"], str) or data["partition"] != PARTITION_VERSION:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,30 +10,27 @@ from numpy.typing import NDArray
 from indexplan.errors import wrong
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.partition.steps import Int64, Steps
-from indexplan.plan.bounds import step_of, steps_of
-
-if TYPE_CHECKING:
-    from indexplan.plan.plan import Plan
+from indexplan.plan.layout import Layout
 
 AT_ONCE = 2**16  # units that are drawn at a time
 
 
-def step_total(plan: Plan, column: Any, epoch: int, sub_epoch: int | None, step: int) -> int:
+def step_total(layout: Layout, column: Any, epoch: int, sub_epoch: int | None, step: int) -> int:
     """Return what `Plan.step_total` does."""
-    if column is not None and plan.order.traits.cuts_samples:
+    if column is not None and layout.order.traits.cuts_samples:
         rule = "None, as the order cuts samples and a step reads parts of them"
         cure = (
             "multiply step_size by the order's length for tokens, or add up the spans of plan.units"
         )
         raise wrong("a column to sum", rule, column, cure)
-    kept, numbers = (None, None) if column is None else _numbers(column, plan.order.num_samples)
-    steps = steps_of(plan, epoch, sub_epoch)
+    kept, numbers = (None, None) if column is None else _numbers(column, layout.order.num_samples)
+    steps = layout.steps(epoch, sub_epoch)
     total = 0
-    for where in valid_positions(steps, step_of(plan, steps, step)):
+    for where in valid_positions(steps, layout.step(steps, step)):
         if numbers is not None:
-            total += _sum(numbers[plan.order._take(*where)])  # noqa: SLF001 (runs of the plan's own)
+            total += _sum(numbers[layout.order._take(*where)])  # noqa: SLF001 (runs of the plan's own)
         else:
-            total += int(plan.order._offsets(*where)[-1])  # noqa: SLF001
+            total += int(layout.order._offsets(*where)[-1])  # noqa: SLF001
     if kept is not None:
         kept.check_file(gone=True)
     if not -(2**63) <= total < 2**63:

@@ -11,18 +11,18 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, did_you_mean, path_text
 from indexplan.partition.steps import Int64
+from indexplan.plan.plan import Plan, layout_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from indexplan.plan.plan import Plan
 
 FORMATS = (".png", ".svg", ".pdf")
 
 
 def first_of(plan: Plan, epoch: int | None, sub_epoch: int | None = None) -> tuple[int, int]:
     """Return which sub-epoch to draw: by default the first that is left to read."""
-    begins = (0, 0) if plan._resumed is None else (plan._resumed.epoch, plan._resumed.sub_epoch)
+    resume = layout_of(plan).partition.resume
+    begins = (0, 0) if resume is None else resume[:2]
     epoch = begins[0] if epoch is None else epoch
     first = begins[1] if epoch == begins[0] else 0
     return epoch, first if sub_epoch is None else sub_epoch

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from indexplan.errors import IndexPlanError, integer
 from indexplan.orders.base import Order
 from indexplan.partition.steps import Steps
-from indexplan.plan.bounds import steps_of
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot.chance import counts_between
 from indexplan.plot.drawing import first_of, of_many, sample, short
 from indexplan.plot.style import (
@@ -87,7 +86,7 @@ def mixing(
             "plot the reading instead",
         )
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
-    steps = steps_of(plan, epoch, sub_epoch)
+    steps = layout_of(plan).steps(epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     if window is None:
         window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))

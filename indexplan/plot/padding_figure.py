@@ -8,8 +8,7 @@ import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.orders.strata import lengths_of
-from indexplan.plan.bounds import steps_of
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plan.totals import valid_positions
 from indexplan.plot.drawing import evenly, first_of, of_many, short
 from indexplan.plot.style import (
@@ -71,6 +70,7 @@ def padding(
     >>> figure = ip.plot.padding(ip.Plan(order, global_batch_size=8))
     """
     check_plan("plan", plan)
+    layout = layout_of(plan)
     order: Any = plan.order
     inside = getattr(order, "known", (order,))[0]  # the order in a plan directory, or None
     if not order.deals_bins:
@@ -85,12 +85,12 @@ def padding(
         rule = f"of {order.num_samples} samples"
         raise wrong("lengths", rule, len(column), "pass the length of each sample")
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
-    steps = steps_of(plan, epoch, sub_epoch)
+    steps = layout.steps(epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     if not num_steps:
         cure = "pass a sub_epoch with steps"
         raise wrong("a picture of padding", "of at least one step", 0, cure)
-    most = max(1, min(STEPS, BINS // max(plan._partition.sizes)))
+    most = max(1, min(STEPS, BINS // max(layout.partition.sizes)))
     shown = evenly(steps.first_step, steps.num_steps, most)
     limit = next((getattr(inside, name) for name in LIMITS if hasattr(inside, name)), None)
     rows = np.array([_of_step(plan, column, steps, step) for step in shown], float)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Steps
-from indexplan.plan.bounds import steps_of, world_of
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot.drawing import (
     evenly,
     first_of,
@@ -70,10 +69,11 @@ def reading(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) 
     >>> figure = ip.plot.reading(ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=8))
     """
     check_plan("plan", plan)
+    layout = layout_of(plan)
     figure = new_figure(8, 3.7)
-    world_size = world_of(plan)
+    world_size = layout.world_size
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
-    steps = steps_of(plan, epoch, sub_epoch)
+    steps = layout.steps(epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
     title = f"Who reads what, when: epoch {epoch}{part}"
@@ -128,7 +128,7 @@ def _cells(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Ce
     The first two have shape (ranks, steps, slots); an index is nan if there is no such slot. Only
     the indices shown are computed, however large the batches are.
     """
-    world_size = world_of(plan)
+    world_size = layout_of(plan).world_size
     places = [[share(steps, world_size, rank, step) for step in numbers] for rank in ranks]
     widest = max(stop - start for row in places for start, stop in row)
     slots = evenly(0, widest, SLOTS)

@@ -12,8 +12,7 @@ import numpy as np
 from indexplan.errors import wrong
 from indexplan.partition.phases import Phase
 from indexplan.partition.steps import part_of
-from indexplan.plan.bounds import steps_of
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot.drawing import evenly, of_many
 from indexplan.plot.style import (
     BLUE,
@@ -68,12 +67,14 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     >>> figure = ip.plot.schedule(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=phases))
     """
     check_plan("plan", plan)
+    layout = layout_of(plan)
     chosen = _default(plan) if epochs is None else _sorted(epochs)
     if not chosen:
         raise wrong("epochs", "at least one epoch", chosen, "leave it out")
-    steps_of(plan, chosen[-1], plan.sub_epochs - 1)
+    layout.steps(chosen[-1], plan.sub_epochs - 1)
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
-    names = list(dict.fromkeys(name for phase in plan._phases for name in dict(phase.parameters)))
+    parameters = [name for phase in layout.phases for name in dict(phase.parameters)]
+    names = list(dict.fromkeys(parameters))
     shown = names[:PARAMETERS]
     figure = new_figure(8, 2.4 + 1.3 * len(shown))
     heights = [2, *[1] * len(shown)]
@@ -126,7 +127,7 @@ def _sorted(epochs: Iterable[int]) -> Sequence[int]:
 
 
 def _default(plan: Plan) -> range:
-    last, _ = _place(plan, plan._phases[-1])
+    last, _ = _place(plan, layout_of(plan).phases[-1])
     start = plan.start.epoch
     return range(start, min(max(last, start) + 2, EPOCH_STOP))
 
@@ -142,11 +143,12 @@ def _place(plan: Plan, phase: Phase) -> tuple[int, int]:
 
 def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:
     """Return which of the epochs' sub-epochs are looked at, by number, and how many there are."""
+    layout = layout_of(plan)
     each, total = plan.sub_epochs, len(epochs) * plan.sub_epochs
     first = plan.start.sub_epoch if epochs[0] == plan.start.epoch else 0
     numbers = set(evenly(first, total, SUB_EPOCHS))
-    for i in evenly(0, len(plan._phases), PHASES):
-        epoch, sub_epoch = _place(plan, plan._phases[i])
+    for i in evenly(0, len(layout.phases), PHASES):
+        epoch, sub_epoch = _place(plan, layout.phases[i])
         at = bisect_left(epochs, epoch)
         number = at * each
         if at < len(epochs) and epochs[at] == epoch:
@@ -157,14 +159,16 @@ def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:
 
 
 def _rows(plan: Plan, epochs: Sequence[int], numbers: list[int]) -> list[Row]:
+    layout = layout_of(plan)
     rows = []
     for number in numbers:
         epoch, sub_epoch = epochs[number // plan.sub_epochs], number % plan.sub_epochs
-        steps = steps_of(plan, epoch, sub_epoch)
+        steps = layout.steps(epoch, sub_epoch)
         for span in steps.spans:
             start = epoch + span.start / steps.num_units
             stop = start + span.length / steps.num_units
-            rows.append(Row(start, stop, span.length / span.num_steps, plan._phases[span.phase]))
+            phase = layout.phases[span.phase]
+            rows.append(Row(start, stop, span.length / span.num_steps, phase))
     return rows
 
 

@@ -12,8 +12,7 @@ from indexplan.partition.locate import find_place
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.steps import Steps
-from indexplan.plan.bounds import steps_of, world_of
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot.drawing import evenly, first_of, of_many, short, ticks
 from indexplan.plot.style import (
     BLUE,
@@ -68,10 +67,11 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
     >>> figure = ip.plot.batch_sizes(ip.Plan(ip.Shuffle(103), world_size=4, batch_size=8))
     """
     check_plan("plan", plan)
+    layout = layout_of(plan)
     figure = new_figure(8, 5.4)
-    world_size = world_of(plan)
+    world_size = layout.world_size
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
-    steps_of(plan, epoch, sub_epoch)
+    layout.steps(epoch, sub_epoch)
     four = panels(figure, 2, 2, sharey=True)
     ranks = evenly(0, world_size, RANKS)
     highest = [1.0]
@@ -84,7 +84,7 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
             nothing_here(axes, "not for this order")
             axes.set_xlabel(textwrap.fill(str(error).partition(";")[0], LINE), fontsize=SMALL)
             continue
-        highest.append(_panel(axes, steps_of(changed, epoch, sub_epoch), world_size, ranks))
+        highest.append(_panel(axes, layout_of(changed).steps(epoch, sub_epoch), world_size, ranks))
     four[0, 0].set_ylim(0, 1.4 * max(highest))  # room for the words above the bars
     for axes in four[:, 0]:
         axes.set_ylabel("units of a rank's batch")
@@ -121,7 +121,7 @@ def _under(plan: Plan, remainder: Remainder) -> Plan:
     if remainder == plan.remainder:
         return plan
     changed = plan.replace(remainder=remainder)
-    return changed if plan._resumed is None else changed.resume(plan.start)
+    return changed if layout_of(plan).partition.resume is None else changed.resume(plan.start)
 
 
 def _panel(axes: Any, steps: Steps, world_size: int, ranks: list[int]) -> float:

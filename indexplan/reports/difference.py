@@ -11,9 +11,7 @@ from indexplan.answers import Answer
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
 from indexplan.partition.phases import Phase
-from indexplan.partition.steps import steps_in
-from indexplan.plan.bounds import check_sized
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 Step = tuple[int, int, int]
@@ -120,7 +118,7 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     check_plan("a", a)
     check_plan("b", b)
     for plan in (a, b):
-        check_sized(plan)
+        layout_of(plan).check_sized()
     started = max(plan.start.epoch for plan in (a, b))
     compared = _changing(a, b, started) if epochs is None else sorted(set(check_epochs(epochs)))
     if not compared or compared[-1] < started:
@@ -164,7 +162,7 @@ def _changing(a: Plan, b: Plan, started: int) -> list[int]:
     """Return the epochs where plans can begin to differ: the first ones, and around each phase."""
     epochs = {started, started + 1, started + 2}
     for plan in (a, b):
-        for phase in plan._phases:
+        for phase in layout_of(plan).phases:
             at = phase.at
             epoch = at // plan.order.num_units(0) if isinstance(at, int) else at[0]
             epochs |= {epoch - 1, epoch, epoch + 1}
@@ -203,11 +201,11 @@ class _Row(NamedTuple):
 
 def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
     """Yield the steps of an epoch that start at or past a position, as rows of equal steps."""
-    num_units = plan.order.num_units(epoch)
+    layout = layout_of(plan)
     for sub_epoch in range(plan.sub_epochs):
-        if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
+        if layout.is_finished(epoch, sub_epoch):
             continue
-        steps = steps_in(plan._partition, num_units, epoch, sub_epoch)
+        steps = layout.steps_in(epoch, sub_epoch)
         padded = steps.policy.repeats and steps.end > steps.stop
         for span in steps.spans:
             size, large = divmod(span.length, span.num_steps)
@@ -219,7 +217,7 @@ def _rows(plan: Plan, epoch: int, begin: int) -> Iterator[_Row]:
                 where = (epoch, sub_epoch, span.step + low)
                 wraps = (steps.first, steps.stop) if low == span.num_steps - last else None
                 start = span.bound(span.step + low) if low < high else 0
-                phase = plan._phases[span.phase]
+                phase = layout.phases[span.phase]
                 row = _Row(where, high - low, start, each, wraps, steps.origin, phase)
                 row = row.rest(max(0, -((start - begin) // each)))
                 if row.num > 0:

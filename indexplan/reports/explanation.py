@@ -12,10 +12,8 @@ from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.steps import Steps, part_of, steps_in
-from indexplan.plan.bounds import world_of
-from indexplan.plan.places import found
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.partition.steps import Steps, part_of
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 MOST_READINGS = 2**16
@@ -111,7 +109,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
         epochs = plan.order.manifest.build.epochs
     elif epochs is None:
         epochs = range(plan.start.epoch, min(plan.start.epoch + 3, EPOCH_STOP))
-    world_of(plan)
+    layout_of(plan).world_size  # noqa: B018 (raises if it is open)
     return tuple(
         reading for epoch in check_epochs(epochs) for reading in _readings(plan, index, epoch)
     )
@@ -156,14 +154,16 @@ def _group(plan: Plan, index: int) -> int:
 
 
 def _reading(plan: Plan, epoch: int, position: int) -> Reading:
+    layout = layout_of(plan)
     num_units = plan.order.num_units(epoch)
     asked = np.array([position])
-    location = Location(*(int(part[0]) for part in found(plan, epoch, asked)))
+    location = Location(*(int(part[0]) for part in layout.found(epoch, asked)))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
     words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
     if where is not None and plan.balance is not None:
-        *_, rank, slot = (int(part[0]) for part in find(plan._partition, num_units, epoch, asked))
+        before = find(layout.partition, num_units, epoch, asked)
+        rank, slot = int(before.rank[0]), int(before.slot[0])
         if (rank, slot) != (where.rank, where.slot):
             words += f", by balance instead of rank {rank}, slot {slot}"
     if where is not None and where.epoch != epoch:
@@ -183,7 +183,7 @@ def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
     if not REMAINDERS[plan.remainder].repeats or position < 0:
         return
     sub_epoch = _sub_epoch(plan, epoch, position)
-    if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
+    if layout_of(plan).is_finished(epoch, sub_epoch):
         return
     steps = _steps(plan, epoch, sub_epoch)
     period = steps.stop - steps.first
@@ -194,7 +194,7 @@ def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
 def _why_not(plan: Plan, epoch: int, position: int) -> str:
     if position < 0:
         return "not in this epoch: no unit of its order holds the sample"
-    resume = plan._resumed
+    resume = layout_of(plan).partition.resume
     if resume is not None and (epoch, position) < (resume.epoch, resume.position):
         at = f"epoch {resume.epoch}, sub-epoch {resume.sub_epoch}, step {resume.step}"
         return f"finished: it comes before {at}, where the plan was resumed"
@@ -214,4 +214,4 @@ def _sub_epoch(plan: Plan, epoch: int, position: int) -> int:
 
 
 def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Steps:
-    return steps_in(plan._partition, plan.order.num_units(epoch), epoch, sub_epoch)
+    return layout_of(plan).steps_in(epoch, sub_epoch)

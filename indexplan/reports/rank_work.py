@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from indexplan.errors import counted
 from indexplan.partition.steps import Int64
-from indexplan.plan.balance import balanced, cells_at, step_costs
-from indexplan.plan.bounds import steps_of, world_of
-
-if TYPE_CHECKING:
-    from indexplan.plan.plan import Plan
+from indexplan.plan.balance import balanced
+from indexplan.plan.plan import Plan, layout_of
 
 STEPS = 32  # most steps that are computed
 UNITS = 2**21  # and most units, or ranks, in all of these steps, unless it is a single step
@@ -87,17 +84,18 @@ class Work:
 
 def work_of(plan: Plan, epoch: int, sub_epoch: int | None) -> Work | None:
     """Return the work of a sub-epoch's steps under a plan with balance; None if it has none."""
-    steps, world_size = steps_of(plan, epoch, sub_epoch), world_of(plan)
+    layout = layout_of(plan)
+    steps, world_size = layout.steps(epoch, sub_epoch), layout.world_size
     first, num_steps = steps.first_step, steps.num_steps - steps.first_step
-    each = max(world_size, *plan._partition.sizes)
+    each = max(world_size, *layout.partition.sizes)
     if not num_steps or world_size > UNITS:
         return None
     most = max(1, min(STEPS, num_steps, UNITS // each))
     chosen = sorted({first + (num_steps - 1) * i // max(1, most - 1) for i in range(most)})
     rows, in_turn, largest = [], [], []
     for step in chosen:
-        (costs,) = step_costs(plan, steps, step, step + 1)
-        cells = cells_at(plan, steps, step)
+        (costs,) = layout.costs(steps, step, step + 1)
+        cells = layout.cells(steps, step)
         sums = [
             np.add.reduceat(each, cells.starts) for each in (costs, costs[balanced(costs, cells)])
         ]

@@ -11,8 +11,7 @@ from indexplan.answers import Answer, table
 from indexplan.errors import counted, wrong
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.partition.steps import Steps
-from indexplan.plan.bounds import steps_of
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import check_epoch
 
 POINTS = 128  # most steps at which counts are taken
@@ -153,7 +152,7 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
     if plan.sub_epochs - first > SUB_EPOCHS:
         rule, cure = f"at most {SUB_EPOCHS}, to be counted one by one", "use fewer sub_epochs"
         raise wrong("sub_epochs that are left", rule, plan.sub_epochs - first, cure)
-    parts = [steps_of(plan, epoch, part) for part in range(first, plan.sub_epochs)]
+    parts = [layout_of(plan).steps(epoch, part) for part in range(first, plan.sub_epochs)]
     return _counted(order, epoch, parts)
 
 

@@ -18,8 +18,7 @@ from indexplan.partition.account import between
 from indexplan.partition.phases import Phase
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.plan.bounds import steps_of
-from indexplan.plan.plan import Plan
+from indexplan.plan.plan import Plan, layout_of
 from indexplan.reports.rank_work import work_of
 from indexplan.reports.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
@@ -205,8 +204,9 @@ def _locality_of(plan: Plan, epochs: tuple[int, ...]) -> list[str]:
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:
     """Return the first indices of the first ranks' first batches of a sub-epoch, if any."""
-    if plan._resumed is not None:
-        epoch, sub_epoch = plan._resumed[:2]
+    resume = layout_of(plan).partition.resume
+    if resume is not None:
+        epoch, sub_epoch = resume[:2]
     sub_epoch = sub_epoch or 0
     if plan.world_size is None or not plan.steps(epoch, sub_epoch):
         return []
@@ -229,7 +229,7 @@ def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]
     """Return the first samples of a batch, which may be far too large to be drawn whole."""
     if plan.balance is not None:
         return [int(i) for i in plan.batch(**where, step=step, rank=rank)[:FIRST_INDICES]]
-    steps = steps_of(plan, **where)
+    steps = layout_of(plan).steps(**where)
     start, stop = share(steps, plan.world_size or 1, rank, step)
     if start == stop:
         return []
@@ -271,16 +271,16 @@ def _in_words(value: Any) -> str:
 
 
 def _partition_in_words(plan: Plan) -> str:
+    layout = layout_of(plan)
     name = "over all ranks" if plan.batch_size is None else "per rank"
-    sizes = "  ".join(_phase_in_words(phase) for phase in plan._phases)
+    sizes = "  ".join(_phase_in_words(phase) for phase in layout.phases)
     ranks = (
         "an open number of ranks" if plan.world_size is None else counted(plan.world_size, "rank")
     )
     parts = f"{counted(plan.sub_epochs, 'sub-epoch')} an epoch"
     units = "unit" if sizes == "1" else "units"
     text = f"{ranks}, {sizes} {units} {name} and step, {parts}"
-    if plan._resumed is not None:
-        at = plan._resumed
+    if (at := layout.partition.resume) is not None:
         text += f", resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
     return text
 

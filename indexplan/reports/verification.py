@@ -22,11 +22,8 @@ from indexplan.files.verifying import Findings, check_files
 from indexplan.orders.base import Order, not_located
 from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
-from indexplan.partition.steps import Int64, Partition, Steps, steps_in
-from indexplan.plan.balance import dealt
-from indexplan.plan.batch import num_valid
-from indexplan.plan.places import runs
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.partition.steps import Int64, Partition, Steps
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import check_epochs
 
 T = TypeVar("T")
@@ -186,8 +183,9 @@ def verify(
     source, unknown = stored.known if stored is not None else (plan.order, "")
     if source is not None:
         plan = dataclasses.replace(plan, order=source)  # the files come last
-    if plan._resumed is not None and checked:
-        checked = [epoch for epoch in checked if epoch >= plan._resumed.epoch]
+    resume = layout_of(plan).partition.resume
+    if resume is not None and checked:
+        checked = [epoch for epoch in checked if epoch >= resume.epoch]
         if not checked:
             why = "they were read before the plan was resumed"
             unchecked.append(Check("laws of these epochs", 0, skipped=why))
@@ -230,8 +228,9 @@ _Found = tuple[str, int, list[str]]
 
 def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
     """Yield (law, how many times it was looked at, problems) of the sub-epochs of one epoch."""
+    layout = layout_of(plan)
     num_units = plan.order.num_units(epoch)
-    partition = plan._partition
+    partition = layout.partition
     chosen = _sampled_sub_epochs(partition, num_units, epoch)
     gaps = []
     for sub_epoch in chosen:
@@ -243,14 +242,14 @@ def _laws(plan: Plan, epoch: int, located: bool) -> Iterator[_Found]:
     yield TILE, len(chosen), gaps
     sampled: list[tuple[Steps, int]] = []
     for sub_epoch in chosen:
-        if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
+        if layout.is_finished(epoch, sub_epoch):
             continue
-        steps = steps_in(partition, num_units, epoch, sub_epoch)
+        steps = layout.steps_in(epoch, sub_epoch)
         yield "steps tile their sub-epoch", steps.num_steps - steps.first_step, _tiling(plan, steps)
         sampled += [(steps, step) for step in _sampled_steps(steps)]
     most = MOST_STEPS
     if plan.balance is not None:  # which draws the whole step for any question about it
-        most = max(2, min(most, MOST_BALANCED // max(plan._partition.sizes)))
+        most = max(2, min(most, MOST_BALANCED // max(partition.sizes)))
     for steps, step in _thinned(sampled, most):
         yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
         if plan.balance is not None:
@@ -326,19 +325,20 @@ def _where(steps: Steps) -> str:
 
 def _tiling(plan: Plan, steps: Steps) -> list[str]:
     """Return what is wrong with how steps cover [start, stop), the unread part of a sub-epoch."""
+    partition = layout_of(plan).partition
     place, step, problems = steps.start, steps.first_step, []
     if steps.policy.crosses and steps.spans:
         place = steps.spans[0].start  # the units in between belong to the steps before
     for span in steps.spans:
         if (span.start, span.step) != (place, step):
             problems.append(f"{_where(steps)}: {span} must start at {place}, step {step}")
-        size = plan._partition.sizes[span.phase]
+        size = partition.sizes[span.phase]
         least, most = span.length // span.num_steps, -(-span.length // span.num_steps)
         if not 0 < least <= most <= size or (least < size and span != steps.spans[-1]):
             problems.append(f"{_where(steps)}: {span} must have steps of {counted(size, 'unit')}")
         place, step = span.start + span.length, span.step + span.num_steps
     left = steps.stop - place
-    size = plan._partition.sizes[_last_phase(plan._partition, steps, place)] if steps.spans else 0
+    size = partition.sizes[_last_phase(partition, steps, place)] if steps.spans else 0
     least = 1 - size if steps.policy.repeats or steps.policy.crosses else 0
     most = size - 1 if steps.policy.leaves else 0
     if steps.spans and not least <= left <= most:
@@ -409,7 +409,7 @@ def _slots_of(plan: Plan, steps: Steps, step: int, rank: int, valid: int) -> tup
         start, _ = share(steps, plan.world_size or 1, rank, step)
         slots = _slots(max(0, min(valid, steps.num_units - start)))
         return slots, start + slots
-    where = runs(plan, steps, rank, step, step + 1)
+    where = layout_of(plan).runs(steps, rank, step, step + 1)
     epochs = np.repeat([epoch for epoch, _, _ in where], [len(starts) for _, starts, _ in where])
     positions = np.concatenate([np.empty(0, np.int64), *(starts for _, starts, _ in where)])
     here = np.flatnonzero(epochs[:valid] == steps.epoch)
@@ -419,7 +419,7 @@ def _slots_of(plan: Plan, steps: Steps, step: int, rank: int, valid: int) -> tup
 
 def _balanced(plan: Plan, steps: Steps, step: int) -> list[str]:
     """Return what is wrong with which units of a step balance deals to its ranks."""
-    ((cells, units),) = dealt(plan, steps, step, step + 1)
+    ((cells, units),) = layout_of(plan).dealt(steps, step, step + 1)
     once = np.array_equal(np.sort(units), np.arange(steps.valid(*steps.interval(step))))
     if once and cells.sizes.sum() == len(units):
         return []
@@ -445,7 +445,7 @@ def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
     sub_epoch = steps.sub_epoch
     for rank in _sampled_ranks(plan.world_size or 1):
         where = {"step": step, "rank": rank}
-        valid = num_valid(plan, steps, step, rank)
+        valid = layout_of(plan).num_valid(steps, step, rank)
         slots, positions = _slots_of(plan, steps, step, rank, valid)
         if not len(slots):  # empty, or all in the next epoch
             continue

@@ -14,9 +14,7 @@ from indexplan.errors import counted, integer, wrong
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
-from indexplan.plan.bounds import steps_of, world_of
-from indexplan.plan.places import runs
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.caches import RULES
 from indexplan.shards.guide import Table, table_of
@@ -188,7 +186,7 @@ def traffic(
     (1.0,)
     """
     check_plan("plan", plan)
-    world_size = world_of(plan)
+    world_size = layout_of(plan).world_size
     cure = "leave it out for 8"
     ranks_per_node = integer("ranks_per_node", ranks_per_node, 1, 2**31, cure)
     if cache is not None:
@@ -246,11 +244,12 @@ class _Epoch(NamedTuple):
 
 
 def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) -> _Epoch:
+    layout = layout_of(plan)
     from indexplan.kernels.shard_reads import note_nodes
 
-    edges = [*range(ranks, world_of(plan), ranks), world_of(plan)]
+    edges = [*range(ranks, layout.world_size, ranks), layout.world_size]
     start = plan.start.sub_epoch if epoch == plan.start.epoch else 0
-    parts = [steps_of(plan, epoch, part) for part in range(start, plan.sub_epochs)]
+    parts = [layout.steps(epoch, part) for part in range(start, plan.sub_epochs)]
     num_steps = sum(steps.num_steps - steps.first_step for steps in parts)
     noted = [np.zeros(len(edges) * table.num_shards, np.int32) for _ in range(2)]
     stamps, mixed = np.zeros(table.num_shards, np.int32), np.zeros(num_steps, np.int64)
@@ -304,13 +303,14 @@ def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, In
 
     A step with more samples than are drawn at a time comes in several pieces.
     """
+    layout = layout_of(plan)
     order, block = plan.order, BLOCK // 256 if plan.order.deals_bins else BLOCK
     step = steps.first_step
     while step < steps.num_steps:
         span = steps.span(step)
         each = span.length // span.num_steps + 1
         until = min(span.step + span.num_steps, step + max(1, block // each))
-        anchor, starts = cuts(steps, world_of(plan), edges, step, until)
+        anchor, starts = cuts(steps, layout.world_size, edges, step, until)
         ends = np.stack(starts, axis=1).ravel().astype(np.int64)
         done = 0
         where = [
@@ -320,7 +320,7 @@ def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, In
         ]
         each = 1  # run at a time
         if plan.balance is not None:  # runs of single units
-            where, each = runs(plan, steps, 0, step, until, world_of(plan)), block
+            where, each = layout.runs(steps, 0, step, until, layout.world_size), block
         for epoch, begins, stops in where:
             for first in range(0, len(begins), each):
                 part = begins[first : first + each], stops[first : first + each]

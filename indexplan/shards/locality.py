@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from indexplan.partition.steps import Steps
-from indexplan.plan.bounds import steps_of, world_of
-from indexplan.plan.plan import Plan
+from indexplan.plan.plan import Plan, layout_of
 
 SUB_EPOCHS = 4096  # of each epoch, whose steps are checked
 TRIED = 256  # numbers of lanes to try, and of stripes for each, when looking for some that fit
@@ -25,7 +24,7 @@ def locality(plan: Plan, ranks_per_node: int, epochs: Iterable[int]) -> tuple[st
     order = plan.order.to_dict()
     if order["algorithm"] != "shard-shuffle-v1":
         return ()
-    world_size = world_of(plan)
+    world_size = layout_of(plan).world_size
     ranks = min(ranks_per_node, world_size)
     if world_size % ranks:
         rest = f"{world_size} ranks in nodes of {ranks} leave a node of fewer"
@@ -35,10 +34,11 @@ def locality(plan: Plan, ranks_per_node: int, epochs: Iterable[int]) -> tuple[st
 
 def _of_sizes(plan: Plan, order: dict[str, Any], nodes: int) -> tuple[str, ...]:
     """Return what is wrong with the sizes of batches, stripe and lanes."""
-    lanes, stripe, sizes = order["lanes"], order["stripe"], sorted(set(plan._partition.sizes))
-    uneven = [size for size in sizes if size % world_of(plan)]
+    layout = layout_of(plan)
+    lanes, stripe, sizes = order["lanes"], order["stripe"], sorted(set(layout.partition.sizes))
+    uneven = [size for size in sizes if size % layout.world_size]
     if uneven:
-        words = f"the global batch of {uneven[0]:,} is no multiple of {world_of(plan)} ranks"
+        words = f"the global batch of {uneven[0]:,} is no multiple of {layout.world_size} ranks"
         return (f"{words}, so that shares move from step to step; choose one that is",)
     for size in sizes:
         if stripe % size:
@@ -79,12 +79,13 @@ def fitting(lanes: int, stripe: int, sizes: list[int], nodes: int) -> tuple[int,
 
 def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple[str, ...]:
     """Return why steps do not start where the grid of stripes needs them to."""
-    stream, crosses = order["grid"] == "stream", plan._partition.policy.crosses
+    layout = layout_of(plan)
+    stream, crosses = order["grid"] == "stream", layout.partition.policy.crosses
     for epoch in epochs:
         shift = epoch * plan.order.num_samples if stream else 0
         first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
         for part in range(first, min(plan.sub_epochs, first + SUB_EPOCHS)):
-            steps = steps_of(plan, epoch, part)
+            steps = layout.steps(epoch, part)
             if _aligned(plan, steps, shift):
                 continue
             if crosses and not stream:
@@ -99,7 +100,7 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
             elif plan.sub_epochs > 1 and not crosses:
                 why = f"{plan.sub_epochs} sub-epochs begin in the middle of steps"
                 cure = 'use remainder="carry" and grid="stream"'
-            elif plan._partition.policy.shrinks:
+            elif layout.partition.policy.shrinks:
                 why = "spread's steps are smaller than the global batch, and drift"
                 cure = 'use remainder="drop" or "pad", or "carry" and grid="stream"'
                 cure += _fewer(plan)
@@ -112,8 +113,9 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
 
 def _fewer(plan: Plan) -> str:
     """Return how many samples would fill all steps of an epoch."""
-    num, size = plan.order.num_samples, plan._partition.sizes[0]
-    if len(plan._partition.sizes) > 1 or num < size:
+    layout = layout_of(plan)
+    num, size = plan.order.num_samples, layout.partition.sizes[0]
+    if len(layout.partition.sizes) > 1 or num < size:
         return ""
     rest = num % size
     return f", or {num - rest:,} samples, {rest:,} fewer, whose steps are full"
@@ -122,7 +124,7 @@ def _fewer(plan: Plan) -> str:
 def _aligned(plan: Plan, steps: Steps, shift: int) -> bool:
     """Return whether all steps of a sub-epoch are full and start at multiples of their size."""
     for span in steps.spans:
-        size = plan._partition.sizes[span.phase]
+        size = layout_of(plan).partition.sizes[span.phase]
         if (span.start + shift) % size or span.length != span.num_steps * size:
             return False
     return True

@@ -12,10 +12,8 @@ from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
-from indexplan.plan.bounds import rank_of, steps_of, stretch_of, world_of
 from indexplan.plan.draw import deal, deal_units
-from indexplan.plan.places import runs
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.shards.guide import Table, table_of
 
 if TYPE_CHECKING:
@@ -112,9 +110,10 @@ def reads(
     (24, 0, 2)
     """
     check_plan("plan", plan)
-    steps = steps_of(plan, epoch, sub_epoch)
+    layout = layout_of(plan)
+    steps = layout.steps(epoch, sub_epoch)
     groups = _groups(plan, ranks)
-    start, stop = stretch_of(plan, steps, start_step, stop_step)
+    start, stop = layout.stretch(steps, start_step, stop_step)
     table = table_of(plan.order, shards)
     cure = "leave it out to look at all steps"
     most = table.num_shards + 1 if most is None else integer("most", most, 1, 2**63, cure)
@@ -139,12 +138,13 @@ def _noted(table: Table, drawn: Iterator[tuple[Int64, Int64]], start: int, most:
 
 def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
     """Return some ranks as intervals [first, stop) of consecutive ranks."""
+    layout = layout_of(plan)
     if ranks is None:
-        return [(0, world_of(plan))]
+        return [(0, layout.world_size)]
     if isinstance(ranks, range) and ranks.step == 1 and ranks:  # without listing them
-        return [(rank_of(plan, ranks[0]), rank_of(plan, ranks[-1]) + 1)]
+        return [(layout.rank(ranks[0]), layout.rank(ranks[-1]) + 1)]
     try:
-        each = sorted({rank_of(plan, rank) for rank in ranks})
+        each = sorted({layout.rank(rank) for rank in ranks})
     except IndexPlanError:
         raise
     except Exception:  # TypeError, or whatever a user's class raises
@@ -162,7 +162,8 @@ def _drawn(
     plan: Plan, steps: Steps, groups: list[tuple[int, int]], start: int, stop: int
 ) -> Iterator[tuple[Int64, Int64]]:
     """Yield the samples of some steps, a few steps at a time, and where each step ends."""
-    world_size, ahead = world_of(plan), FIRST_LOOK
+    layout = layout_of(plan)
+    world_size, ahead = layout.world_size, FIRST_LOOK
     num_ranks = sum(high - low for low, high in groups)
     while start < stop:
         span = steps.span(start)
@@ -172,7 +173,7 @@ def _drawn(
         ahead = min(2 * ahead, LOOK)
         where, num_units = [], np.zeros(until - start, np.int64)
         for low, high in groups:
-            where += runs(plan, steps, low, start, until, high)
+            where += layout.runs(steps, low, start, until, high)
             _, (begins, ends) = cuts(steps, world_size, (low, high), start, until)
             num_units += (ends - begins).astype(np.int64)
         stops = np.cumsum(num_units)

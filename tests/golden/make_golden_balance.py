@@ -57,7 +57,7 @@ def batches_of(plan: ip.Plan, lengths: list[int]) -> list[list[list[int]]]:
                 for place, slot in places
                 if not slot.padded
             }
-            held = balance_oracle.balanced(step, plan._phases[0].inner_counts, cost_of)
+            held = balance_oracle.balanced(step, plan._layout.phases[0].inner_counts, cost_of)
             found.append([[step.slots[place].position for place in rank] for rank in held])
     return found
 

@@ -60,7 +60,7 @@ def test_a_plan_is_the_order_after_the_model(plan: ip.Plan) -> None:
         assert first_step + len(steps) == plan.steps(epoch, sub_epoch).stop
         drawn = [list(plan.batches(epoch, sub_epoch, rank=r)) for r in range(plan.world_size)]
         for i, step in enumerate(steps):
-            assert plan._phases[step.phase] == plan.phase(epoch, sub_epoch, step=step.number)
+            assert plan._layout.phases[step.phase] == plan.phase(epoch, sub_epoch, step=step.number)
             num_valid = sum(not slot.padded for slot in step.slots)
             assert num_valid == plan.step_size(epoch, sub_epoch, step=step.number)
             for rank, slots in enumerate(step.ranks):
@@ -158,7 +158,7 @@ def test_sizes_of_steps_and_ranks_stay_within_one(plan: ip.Plan) -> None:
     the same of each full step. Slots count, padded or not.
     """
     stream = np.zeros(plan.world_size, np.int64)
-    even = all(phase.num_units % plan.world_size == 0 for phase in plan._phases)
+    even = all(phase.num_units % plan.world_size == 0 for phase in plan._layout.phases)
     fixed = plan.global_batch_size is None or even
     for epoch in range(EPOCHS):
         total = np.zeros(plan.world_size, np.int64)
@@ -202,7 +202,7 @@ def test_only_the_last_steps_of_a_sub_epoch_are_not_full(plan: ip.Plan) -> None:
 @given(fresh_plans(remainder="carry"))
 def test_carry_without_a_schedule_has_even_sub_epochs(plan: ip.Plan) -> None:
     """Without a schedule, sub-epochs under "carry" differ by at most one step."""
-    plan = plan.replace(batch_size=plan._phases[0].size)
+    plan = plan.replace(batch_size=plan._layout.phases[0].size)
     assert range_of([plan.steps(*pair).stop for pair in sub_epochs_of(plan)]) <= 1
 
 

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.plan import balance as module
+from indexplan.plan import layout as module
+from indexplan.plan.plan import columns_of
 from tests.golden.make_golden_balance import numbers
 from tests.support import balance_oracle, model
 from tests.support.bins import Bins, ChangingBins, Drawn
@@ -79,7 +80,7 @@ def test_every_batch_is_what_plain_integers_say(plan: ip.Plan) -> None:
                 for place, slot in enumerate(step.slots)
                 if not slot.padded
             }
-            counts = plan._phases[step.phase].inner_counts
+            counts = plan._layout.phases[step.phase].inner_counts
             held = balance_oracle.balanced(step, counts, cost_of)
             for rank in ranks:
                 batch = [units[place] for place in held[rank]]
@@ -234,7 +235,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
 def test_a_plan_is_itself_again_from_json_and_pickles(plan: ip.Plan) -> None:
     """JSON has the lengths by their sha256; another balance is another plan."""
     plan = plan.replace(remainder=plan.remainder)  # not resumed
-    again = ip.Plan.from_json(plan.to_json(), columns=plan._columns.values())
+    again = ip.Plan.from_json(plan.to_json(), columns=columns_of(plan).values())
     for each in (again, pickle.loads(pickle.dumps(plan))):  # noqa: S301 (our own)
         assert (plan, plan.fingerprint) == (each, each.fingerprint)
         assert hash(plan) == hash(each)

@@ -47,7 +47,7 @@ def test_a_plan_gives_its_known_answers(name: str) -> None:
         assert answers["first_step"] == plan.steps(*pair).start
         assert answers["num_steps"] == plan.steps(*pair).stop
         steps = range(answers["first_step"], answers["num_steps"])
-        phases = [plan._phases.index(plan.phase(*pair, step=step)) for step in steps]
+        phases = [plan._layout.phases.index(plan.phase(*pair, step=step)) for step in steps]
         assert answers["phases"] == phases
         large = isinstance(answers["batches"], int)
         stops = range(answers["first_step"], answers["num_steps"] + 1)[:: 9 if large else 1]

@@ -38,7 +38,7 @@ VALUES = [
     PLAN,
     PLAN.resume(PLAN.cursor(0, 1, step=1)),
     PLAN.cursor(0, 1, step=1),
-    PLAN._phases[0],
+    PLAN._layout.phases[0],
     PLAN.account(0),
     PLAN.order,
     ip.Shuffle(9, seed=1),
@@ -86,7 +86,7 @@ def test_fingerprints_are_equal_iff_plans_are() -> None:
     for plan in plans:
         same = first.setdefault(plan, plan)
         assert (plan.to_json(), plan.fingerprint) == (same.to_json(), same.fingerprint)
-        assert repr(plan._phases) == repr(same._phases)  # repr tells 1 from True
+        assert repr(plan._layout.phases) == repr(same._layout.phases)  # repr tells 1 from True
     assert len({plan.to_json() for plan in plans}) == len(first)
     assert len({plan.fingerprint for plan in plans}) == len(first)
     assert len({order.fingerprint for order in orders}) == len(set(orders)) == len(orders)

@@ -63,7 +63,7 @@ def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
             (where, one), (_, other) = rows[0][i], rows[1][i]
             if one.ranks != other.ranks:
                 first.setdefault("ranks_from", where)
-            phases = [plan._phases[step.phase] for plan, step in ((a, one), (b, other))]
+            phases = [plan._layout.phases[step.phase] for plan, step in ((a, one), (b, other))]
             if phases[0].inner_counts != phases[1].inner_counts or repr(
                 phases[0].parameters
             ) != repr(phases[1].parameters):

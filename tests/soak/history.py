@@ -225,7 +225,7 @@ class History:
         account = plan.account(part.epoch, part.sub_epoch)
         dropped, padded = account.num_dropped, account.num_padded
         ranks = plan.world_size if plan.global_batch_size is None else 1
-        full = max(phase.num_units for phase in plan._phases) * (ranks or 1)
+        full = max(phase.num_units for phase in plan._layout.phases) * (ranks or 1)
         for number, remainder in ((dropped, "drop"), (padded, "pad")):
             if number and (plan.remainder != remainder or number >= full):
                 raise WrongError(f"{told(plan)}, of {full} units a step, at {part}: {account}")
@@ -237,7 +237,7 @@ class History:
 def told(plan: ip.Plan) -> str:
     """Return the partition of a plan in words."""
     name = "batch_size" if plan.global_batch_size is None else "global_batch_size"
-    phases = "; ".join(f"{phase.size} from {phase.at}" for phase in plan._phases)
+    phases = "; ".join(f"{phase.size} from {phase.at}" for phase in plan._layout.phases)
     return f"{plan.world_size} ranks, {name} {phases}, {plan.remainder}"
 
 
@@ -253,10 +253,13 @@ def where(parts: list[Part]) -> str:
 def features(plan: ip.Plan) -> list[tuple[str, bool]]:
     """Return what a leg's plan has, and what not."""
     return [
-        ("a schedule", len(plan._phases) > 1),
-        ("phases by place", any(isinstance(phase.at, int) for phase in plan._phases[1:])),
-        ("phases by sub-epoch", any(isinstance(phase.at, tuple) for phase in plan._phases[1:])),
-        ("nested batches", any(isinstance(phase.size, tuple) for phase in plan._phases)),
+        ("a schedule", len(plan._layout.phases) > 1),
+        ("phases by place", any(isinstance(phase.at, int) for phase in plan._layout.phases[1:])),
+        (
+            "phases by sub-epoch",
+            any(isinstance(phase.at, tuple) for phase in plan._layout.phases[1:]),
+        ),
+        ("nested batches", any(isinstance(phase.size, tuple) for phase in plan._layout.phases)),
         ("global_batch_size", plan.global_batch_size is not None),
         ("sub-epochs", plan.sub_epochs > 1),
     ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import indexplan as ip
-from indexplan.plan import batch as batches
-from indexplan.plan.bounds import steps_of
+from indexplan.plan.plan import layout_of
 
 
 def micro_batches(batch: ip.types.Batch) -> list[Any]:
@@ -23,4 +22,5 @@ def nested_bins(batch: ip.types.Batch) -> list[Any]:
 
 def num_valid(plan: ip.Plan, epoch: int, sub_epoch: int | None, *, step: int, rank: int) -> int:
     """How many units of a batch are not padding, also of one that memory cannot hold."""
-    return batches.num_valid(plan, steps_of(plan, epoch, sub_epoch), step, rank)
+    layout = layout_of(plan)
+    return layout.num_valid(layout.steps(epoch, sub_epoch), step, rank)

@@ -63,7 +63,7 @@ def run_of(plan: Any) -> Run:
     return Run(
         num_units=plan.order.num_units,
         world_size=plan.world_size,
-        phases=[(phase.at, phase.num_units * ranks) for phase in plan._phases],
+        phases=[(phase.at, phase.num_units * ranks) for phase in plan._layout.phases],
         sub_epochs=plan.sub_epochs,
         remainder=plan.remainder,
         resume=None if plan._resumed is None else tuple(plan._resumed),

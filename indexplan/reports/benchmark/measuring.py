@@ -19,7 +19,7 @@ import numpy as np
 from indexplan.errors import IndexPlanError, check_callable, counted, wrong
 from indexplan.files import machine
 from indexplan.partition.steps import Int64
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, columns_of
 from indexplan.reports.benchmark.rows import Bench, Row, show_memory, show_time
 
 SHARE = 2**22  # indices of a rank's share that are drawn: 10 ms of work
@@ -127,7 +127,7 @@ def _firsts(plan: Plan) -> list[Row]:
 def _paths(plan: Plan, folder: str) -> list[str]:
     """Return the paths of a plan's columns; those without a file are written to a folder."""
     paths = []
-    for digest, column in plan._columns.items():
+    for digest, column in columns_of(plan).items():
         path = column.path
         if path is None:
             path = str(Path(folder, f"{digest}.npy"))
