@@ -162,7 +162,7 @@ FIGURES = (
         1.10,
         "times the dataset",
         downloads("spread, worst n", who=NARROW),
-        loss="1.103: as with a window of 2, but with fewer live shards that two nodes then read.",
+        loss="As with a window of 2, but with fewer live shards that two nodes then read.",
     ),
     Figure("window 1: live shards of a node", 30, "shards", of("live", max, NARROW)),
     Figure(
