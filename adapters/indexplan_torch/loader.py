@@ -219,10 +219,10 @@ class PlanLoader(DataLoader[Any]):
         random = torch.get_rng_state() if begun.step else None
         dataset = sharded(self.dataset)
         if dataset is not None:
-            dataset.expect(self.feed, self.num_workers)
+            dataset.expect_feed(self.feed, self.num_workers)
         batches = super().__iter__()
         if dataset is not None:
-            dataset.follow(self.feed)  # in a thread: after workers are forked
+            dataset.follow_feed(self.feed)  # in a thread: after workers are forked
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here
             torch.set_rng_state(random)
         step = begun.first  # the count of this loader, whose wrapper may look ahead of the loop

@@ -203,7 +203,7 @@ def test_nodes_of_different_sizes(
         monkeypatch.setenv(name, str(value))
     data = dataset_of(write(tmp_path / "data"))
     plan = ip.Plan(ip.Shuffle(len(data)), world_size=12, batch_size=5)
-    assert ranks == data._ranks(plan, rank)
+    assert ranks == data.ranks(plan, rank)
 
 
 def read_in_a_fork(path: str, cache: str) -> int:

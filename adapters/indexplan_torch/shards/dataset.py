@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import sys
-import time
-import warnings
-import weakref
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
-from indexplan import IndexPlanError, Plan, Shards
-from indexplan.errors import printable, shown, wrong
+from indexplan import Shards
 from indexplan_torch.feed import Feed
-from indexplan_torch.shards.checks import check_shards, count, path_of, seconds
-from indexplan_torch.shards.columns import columns_of
-from indexplan_torch.shards.fetch import Clock, Settings
-from indexplan_torch.shards.fetcher import ALL, Fetcher
-from indexplan_torch.shards.folder import Failure, Folder
-from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
-from indexplan_torch.shards.locks import is_held
-from indexplan_torch.shards.metrics import HITS, STALLS, WAITED, Fetched, Metrics, Tally, shared
-from indexplan_torch.shards.opening import ShardFile, by_row
-from indexplan_torch.shards.source import Source
-from indexplan_torch.shards.stalls import warning
-from indexplan_torch.shards.sums import DamagedError
-
-POLL = 0.005  # seconds between checks whether a shard is there
-PATIENCE = 0.05  # seconds of waiting before the process that fetches is told of it
-ALONE = 1.0  # seconds of waiting before a worker starts fetching itself, if no process fetches
+from indexplan_torch.shards.following import Loop
+from indexplan_torch.shards.metrics import Fetched
+from indexplan_torch.shards.opening import ShardFile
+from indexplan_torch.shards.samples import Samples
 
 
-class ShardedDataset(Dataset[Any]):
+class ShardedDataset(Samples, Dataset[Any]):
     """A dataset in shards that are downloaded while it is read, into a folder of bounded size.
 
     For datasets in an object store that are larger than a node's disk, or that should not be
@@ -138,263 +119,58 @@ class ShardedDataset(Dataset[Any]):
         keep_open: int | None = None,
         on_metrics: Callable[[Fetched], Any] | None = None,
     ) -> None:
-        check_shards(shards)
-        if not callable(open_shard):
-            raise wrong(
-                "open_shard",
-                "a function of a ShardFile",
-                open_shard,
-                "pass open_parquet, or one that returns the rows of a file",
-            )
-        self.shards, self.open_shard = shards, open_shard
-        columns = columns_of(open_shard, shards)
-        self.folder = Folder(path_of(cache_dir), shards, columns)
-        if columns is not None:
-            Source(shards, self.folder.place, columns).check_columns()
-        self.settings = Settings(
-            cache_bytes=None if cache_bytes is None else count("cache_bytes", cache_bytes),
-            ahead=count("ahead", ahead),
-            num_threads=count("num_threads", num_threads),
-            tries=count("tries", tries),
-            num_epochs=None if num_epochs is None else count("num_epochs", num_epochs),
-            leave_after=seconds("stall_timeout", stall_timeout),
+        self._loop: tuple[Feed, Loop] | None = None
+        super().__init__(
+            shards,
+            open_shard,
+            cache_dir=cache_dir,
+            cache_bytes=cache_bytes,
+            ranks_per_node=ranks_per_node,
+            ahead=ahead,
+            num_epochs=num_epochs,
+            num_threads=num_threads,
+            tries=tries,
+            stall_timeout=stall_timeout,
+            keep_open=keep_open,
+            on_metrics=on_metrics,
         )
-        if ranks_per_node is not None:
-            ranks_per_node = count("ranks_per_node", ranks_per_node)
-        self.ranks_per_node = ranks_per_node
-        self.keep_open = None if keep_open is None else count("keep_open", keep_open)
-        self._limits = shared(limits_of(0, 1), torch.int64)
-        if on_metrics is not None and not callable(on_metrics):
-            raise wrong(
-                "on_metrics",
-                "a function of a report",
-                on_metrics,
-                "pass one that logs report.num_bytes and the like",
-            )
-        self._metrics = None if on_metrics is None else Metrics(on_metrics)
-        self._tally = Tally()
-        self._forget()
 
-    def _forget(self) -> None:
-        """Reset what belongs to one process."""
-        self._fetcher: Fetcher | None = None
-        self._rows = Held(self._limits, self.keep_open)
+    def _shared(self, numbers: np.ndarray[Any, Any]) -> torch.Tensor:
+        made = torch.tensor(numbers)
+        made.share_memory_()  # type: ignore[no-untyped-call]  # torch's own
+        return made
+
+    def _worker(self) -> int | None:
+        worker = get_worker_info()
+        return None if worker is None else worker.id
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process."""
-        state = {name: each for name, each in vars(self).items() if name != "_rows"}
-        return {**state, "_fetcher": None, "_metrics": None}
+        return {**super().__getstate__(), "_loop": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._forget()
-
-    def __len__(self) -> int:
-        return self.shards.num_samples
-
-    def __getitem__(self, index: int) -> Any:
-        """Return a sample."""
-        return self.__getitems__([index])[0]
-
-    def __getitems__(self, indices: Any) -> list[Any]:
-        """Return the samples of a batch, shard by shard."""
-        which, rows = self.shards.locate(indices)
-        self._close_dropped()
-        samples: list[Any] = [None] * len(which)
-        for shard in dict.fromkeys(which.tolist()):
-            at = np.flatnonzero(which == shard).tolist()
-            held, asked = self._open(shard), rows[at].tolist()
-            some = getattr(held, "__getitems__", None)
-            found = some(asked) if some is not None else [held[row] for row in asked]
-            for place, sample in zip(at, found, strict=True):
-                samples[place] = sample
-        return samples
-
-    def report(self) -> Fetched:
-        """Return what this process has fetched, and how its batches have got their shards.
-
-        Examples
-        --------
-        >>> import indexplan as ip, numpy as np
-        >>> from indexplan_torch import ShardedDataset
-        >>> np.save("rows.npy", np.arange(100))
-        >>> shards = ip.shard_sizes("rows.npy")
-        >>> rows_of = lambda file: np.load(file.path)
-        >>> dataset = ShardedDataset(shards, rows_of, cache_dir="cache", cache_bytes=10**6)
-        >>> int(dataset[7]), dataset.report().num_bytes
-        (7, 928)
-        """
-        fetcher, sums = self._fetcher, self._tally.sums()
-        if fetcher is None:
-            return Fetched(0, 0, 0, *sums, 0)
-        counts = fetcher.num_fetches, fetcher.num_samples, fetcher.num_bytes
-        return Fetched(*counts, *sums, fetcher.num_retries)
-
-    def heard(self, *, ended: bool = False) -> None:
-        """Tell what there is to tell, as the loop has received a batch; `PlanLoader` calls it."""
-        fetcher = self._fetcher
-        if fetcher is not None and fetcher.room.warning is not None:
-            message, fetcher.room.warning = fetcher.room.warning, None
-            warnings.warn(message, stacklevel=3)
-        if self._metrics is not None:
-            self._metrics.tell(self.report, ended=ended)
-
-    def expect(self, feed: Feed, num_workers: int) -> None:
+    def expect_feed(self, feed: Feed, num_workers: int) -> None:
         """Count the shards that each worker of a loader will read at a time; before they start."""
         plan, rank = feed.running()
-        if get_worker_info() is not None or plan.order.num_samples != len(self):
-            return
-        ranks, workers = self._ranks(plan, rank), max(1, num_workers)
-        live = read_at_a_time(plan, self.shards, feed.where, rank, workers)
-        if self.keep_open is not None and self.keep_open < live:
-            message = (
-                f"keep_open must be at least {live}, the shards that each worker reads at a time; "
-                f"got {self.keep_open}; pass {2 * live}, or leave it out: now shards are opened "
-                "again and again"
-            )
-            warnings.warn(printable(message), stacklevel=3)
-        live = max(live, int(self._limits[0]))  # another loader may read it, too
-        self._limits[:] = torch.tensor(limits_of(live, len(ranks) * workers))
+        if get_worker_info() is None and plan.order.num_samples == len(self):
+            self.expect(plan, feed.where, rank, max(1, num_workers))
 
-    def follow(self, feed: Feed) -> None:
+    def follow_feed(self, feed: Feed) -> None:
         """Fetch for a loader that begins a pass; `PlanLoader` calls it."""
-        if get_worker_info() is None:
-            plan, rank = feed.running()
-            if plan.order.num_samples != len(self):  # it reads a part, such as a torch Subset
-                self._fetching()
-                return
-            ranks = self._ranks(plan, rank)
-            self._fetching().follow(feed, ranks)
-
-    def _ranks(self, plan: Plan, rank: int) -> range:
-        """Return the ranks of this node."""
-        world_size = plan.world_size or 1
-        each = self.ranks_per_node
-        if each is None:
-            said = os.environ.get("LOCAL_WORLD_SIZE") if world_size > 1 else "1"
-            if said is None or world_size not in {1, int(os.environ.get("WORLD_SIZE", "0"))}:
-                raise IndexPlanError(
-                    "ranks_per_node",
-                    "must be given where torchrun does not tell which ranks share a node",
-                    f"{world_size} ranks of the plan",
-                    "pass how many of them share cache_dir",
-                )
-            each = int(said)
-            if os.environ.get("RANK") == str(rank) and "LOCAL_RANK" in os.environ:
-                first = rank - int(os.environ["LOCAL_RANK"])  # of nodes of different sizes
-                return range(first, min(first + each, world_size))
-        first = rank // each * each
-        return range(first, min(first + each, world_size))
-
-    def _fetching(self) -> Fetcher:
-        """Return the fetcher of this process; it is idle while another process fetches."""
-        if self._fetcher is None or not self._fetcher.alive:
-            self.folder.make()
-            self._fetcher = Fetcher(self.folder, self.shards, self.settings)
-            weakref.finalize(self, self._fetcher.stop)
-        return self._fetcher
-
-    def _has_fetcher(self) -> bool:
-        """Return whether a thread of this process fetches, or waits for its turn."""
-        return self._fetcher is not None and self._fetcher.alive
-
-    def _open(self, shard: int) -> Any:
-        """Return the rows of a shard, after waiting for it."""
-        if (held := self._rows.get(shard)) is not None:
-            return held
-        name, number = self.shards.part(shard)
-        path = self.folder.shard(shard, name)
-        part = None if self.shards.whole_files else number
-        self.folder.check()
-        dropped = False  # a file that could not be read
-        with ExitStack() as stack:  # it counts as waiting until it has the rows
-            while True:
-                self._wait(shard, path, stack)
-                try:
-                    found = path.lstat()
-                    self.folder.sums.check(path, self.folder.stamp(shard))
-                    rows = by_row(self.open_shard(ShardFile(str(path), shard, part)))
-                    break
-                except (IndexPlanError, ImportError, MemoryError):
-                    raise
-                except Exception as error:
-                    if not path.exists():  # it was dropped just now
-                        continue
-                    if dropped:
-                        raise self._unreadable(shard, path, error) from error
-                    dropped = True
-                    self.folder.drop(path, found)  # unless somebody else has done so
-        expected = int(self.shards.sizes.array[shard])
-        if len(rows) != expected:
-            raise IndexPlanError(
-                "open_shard",
-                f"must return the {expected} rows of shard {shard}, {name}",
-                len(rows),
-                "return a row for each sample",
-            )
-        self._rows.add(shard, rows, path)
-        return rows
-
-    def _unreadable(self, shard: int, path: Path, error: Exception) -> IndexPlanError:
-        """Return the error about a shard that cannot be read, though it was fetched twice."""
-        what = f"shard {shard}, {self.shards.path}/{self.shards.part(shard)[0]},"
-        if isinstance(error, DamagedError):
-            cure = "check the disk and the memory of this machine, or pass another cache_dir"
-            got = f"other bytes in {path}, twice"
-            return IndexPlanError(what, "must be as it was fetched", got, cure)
-        cure = "check the file in its place, and what open_shard does with it"
-        got = f"{shown(error)} of {path}, twice"
-        return IndexPlanError(what, "must be a file that open_shard opens", got, cure)
-
-    def _close_dropped(self) -> None:
-        """Close shards that were dropped: their space is free once no process has them open."""
-        for shard in self._rows:
-            if not self.folder.shard(shard, self.shards.part(shard)[0]).exists():
-                self._rows.close(shard)
-
-    def _wait(self, shard: int, path: Path, stack: ExitStack) -> None:
-        """Wait until a shard is there, or raise why it will not be."""
-        if path.exists():
-            self._tally.add(HITS)
+        if get_worker_info() is not None:
             return
-        self.folder.make()
-        begun, told, worker = time.monotonic(), False, get_worker_info()
-        clock, waited, warn_at = Clock(), 0.0, self.settings.warn_after
-        before = self.folder.failures()
-        while not path.exists():
-            self._raise_failures(shard, begun, before)
-            if waited > PATIENCE and not told:
-                stack.enter_context(self.folder.waiting(shard))
-                told = True
-            # usually the main process fetches, or that of another rank
-            alone = (worker is None or waited > ALONE) and not self._has_fetcher()
-            if alone and not is_held(self.folder.fetcher):
-                self._fetching()
-            parent = multiprocessing.parent_process()
-            if worker is not None and parent is not None and not parent.is_alive():
-                sys.exit(1)
-            time.sleep(POLL)
-            waited += clock.lived()
-            if waited >= warn_at:
-                warnings.warn(warning(self.folder, self.shards, shard, waited), stacklevel=2)
-                warn_at *= 2
-        self._tally.add(WAITED, time.monotonic() - begun)
-        self._tally.add(STALLS)
+        plan, rank = feed.running()
+        if plan.order.num_samples != len(self):  # it reads a part, such as a torch Subset
+            self._fetching()
+            return
+        if self._loop is None or self._loop[0] is not feed or self._loop[1].plan is not plan:
+            self._loop = feed, Loop(plan, rank, self.ranks(plan, rank), partial(_place, feed))
+        self.follow(self._loop[1])
 
-    def _raise_failures(self, shard: int, since: float, before: list[Failure]) -> None:
-        """Raise an error if a shard could not be fetched since this process waits for it.
 
-        `before` has older failures, as the clock starts again when the machine is restarted.
-        """
-        here = self._fetcher if self._has_fetcher() else None
-        found = [None if here is None else here.broken]
-        for failure in self.folder.failures():
-            new = failure.time >= since and failure not in before
-            if failure.shard in {shard, ALL} and new:
-                found.append(failure.message)
-        for message in found:
-            if message:
-                raise IndexPlanError(message)
+def _place(feed: Feed) -> tuple[int, int, int] | None:
+    """Return the epoch, the sub-epoch and the step that a loop receives next."""
+    begun = feed.current
+    return None if begun is None else (*divmod(begun.number, feed.plan.sub_epochs), begun.step)
 
 
 def sharded(dataset: Any) -> ShardedDataset | None:

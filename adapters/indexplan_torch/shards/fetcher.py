@@ -16,10 +16,10 @@ import numpy as np
 
 from indexplan import IndexPlanError, Shards
 from indexplan.errors import shown
-from indexplan_torch.feed import Feed
 from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
-from indexplan_torch.shards.folder import FAILURES, Failure, Folder, RankNote, disk_error
-from indexplan_torch.shards.future import NEVER, Epoch, Future, offsets
+from indexplan_torch.shards.folder import FAILURES, Failure, Folder, disk_error
+from indexplan_torch.shards.following import Loop, Reader
+from indexplan_torch.shards.future import NEVER, Epoch, Future
 from indexplan_torch.shards.locks import hold, make_room_for_notes, write_note
 from indexplan_torch.shards.room import Room
 from indexplan_torch.shards.source import Source
@@ -32,37 +32,11 @@ GRACE = 5.0  # seconds that a process waits at its end for fetches to end
 ALL = -1  # the shard of a failure of the thread itself
 
 
-class _Reader:
-    """The rank of this process, and the note in which it writes how far its loop is."""
-
-    def __init__(self, folder: Folder, feed: Feed, ranks: range) -> None:
-        self.feed, self.ranks = feed, ranks
-        self.plan, self.rank = feed.running()
-        self.name = self.plan.fingerprint.rpartition(":")[2][:16]
-        self.note = RankNote(folder, self.name, self.rank)
-        self._offsets: tuple[int, list[int]] = (-1, [])
-        self.said = (0, 0)
-
-    def tell(self) -> None:
-        """Write the epoch and the step in it that the loop receives next; or the epoch's end.
-
-        There may be no next epoch: its first shards are fetched only if the run is known to have
-        it.
-        """
-        begun = self.feed.current
-        if begun is None:
-            return
-        epoch, sub_epoch = divmod(begun.number, self.plan.sub_epochs)
-        if self._offsets[0] != epoch:
-            self._offsets = epoch, offsets(self.plan, epoch)
-        self.note.say((epoch, self._offsets[1][sub_epoch] + begun.step))
-
-
 class Fetcher:
     """A thread of this process. Only one such thread of a node fetches and drops at a time.
 
-    It knows what will be read from `follow`, which the loader of a rank calls; without that, it
-    fetches the shards that processes wait for.
+    It knows what will be read from `follow`; without that, it fetches the shards that processes
+    wait for.
     """
 
     def __init__(self, folder: Folder, shards: Shards, settings: Settings) -> None:
@@ -70,8 +44,8 @@ class Fetcher:
         self.num_fetches = self.num_samples = self.num_bytes = self.num_retries = 0
         self._pid = os.getpid()
         self._stop, self._wake = threading.Event(), threading.Event()
-        self._reader: _Reader | None = None
-        self._left: list[_Reader] = []  # those before it, for the thread to close
+        self._reader: Reader | None = None
+        self._left: list[Reader] = []  # those before it, for the thread to close
         self._position: tuple[int, int] | None = None
         self._moved = 0.0  # when that last changed, or something was being fetched
         self._still = False  # whether a process waits while the loops make no progress
@@ -98,12 +72,11 @@ class Fetcher:
         """Whether its thread runs in this process, which is not a forked child."""
         return self._pid == os.getpid() and self._thread.is_alive()
 
-    def follow(self, feed: Feed, ranks: range) -> None:
+    def follow(self, loop: Loop) -> None:
         """Fetch what the ranks of this node read, from where this rank's loop is."""
         reader = self._reader
-        plan, _ = feed.running()
-        if reader is None or reader.feed is not feed or reader.plan is not plan:
-            reader = _Reader(self.folder, feed, ranks)
+        if reader is None or reader.loop is not loop:
+            reader = Reader(self.folder, loop)
             reader.tell()
             if self._reader is not None:
                 self._left.append(self._reader)

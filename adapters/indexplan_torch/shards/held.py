@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from indexplan import Plan, Shards
 from indexplan.errors import printable
@@ -46,13 +45,13 @@ class Held:
 
     Parameters
     ----------
-    limits : torch.Tensor
-        int64, shape (3,): a `Limits`, in memory that all workers share.
+    limits : numpy.ndarray
+        int64, shape (3,): a `Limits`; or a tensor of them, in memory that all workers share.
     keep_open : int or None
         The most shards, if the user says.
     """
 
-    def __init__(self, limits: torch.Tensor, keep_open: int | None) -> None:
+    def __init__(self, limits: Any, keep_open: int | None) -> None:
         self.limits, self.keep_open = limits, keep_open
         self._rows: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._num_bytes = 0
@@ -71,6 +70,11 @@ class Held:
     def close(self, shard: int) -> None:
         """Close a shard."""
         self._num_bytes -= self._rows.pop(shard)[1]
+
+    def close_all(self) -> None:
+        """Close all shards."""
+        self._rows.clear()
+        self._num_bytes = 0
 
     def add(self, shard: int, rows: Any, path: Path) -> None:
         """Keep the rows of a shard, which were read from a file; close others for it."""

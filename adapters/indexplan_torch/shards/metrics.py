@@ -7,9 +7,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import torch
-from torch.utils.data import get_worker_info
-
 from indexplan.errors import printable, shown
 
 EVERY = 10.0  # seconds between two calls of on_metrics
@@ -55,23 +52,21 @@ class Fetched(NamedTuple):
     num_retries: int
 
 
-def shared(numbers: Any, dtype: torch.dtype) -> torch.Tensor:
-    """Return numbers that a process and its workers share."""
-    made = torch.tensor(numbers, dtype=dtype)
-    made.share_memory_()  # type: ignore[no-untyped-call]  # torch's own
-    return made
-
-
 class Tally:
-    """Counts of a process and its workers, in memory that they share; each writes its own row."""
+    """Counts of a process and its workers; each writes its own row.
 
-    def __init__(self) -> None:
-        self._numbers = shared([[0.0] * 3] * (WORKERS + 1), torch.float64)
+    Parameters
+    ----------
+    numbers : numpy.ndarray
+        float64, shape (WORKERS + 1, 3), zeros; or a tensor of them, in memory that workers share.
+    """
 
-    def add(self, what: int, number: float = 1) -> None:
-        """Add to one of WAITED, STALLS and HITS."""
-        worker = get_worker_info()
-        self._numbers[WORKERS if worker is None else worker.id % WORKERS, what] += number
+    def __init__(self, numbers: Any) -> None:
+        self._numbers = numbers
+
+    def add(self, what: int, number: float = 1, *, worker: int | None = None) -> None:
+        """Add to one of WAITED, STALLS and HITS, in a worker or in the process itself."""
+        self._numbers[WORKERS if worker is None else worker % WORKERS, what] += number
 
     def sums(self) -> tuple[float, int, int]:
         """Return the seconds waited, the stalls and the hits of all."""

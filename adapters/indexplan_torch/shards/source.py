@@ -17,7 +17,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from indexplan import IndexPlanError, Shards, shard_sizes
-from indexplan_torch.arguments import number_of
+from indexplan.errors import counted
 from indexplan_torch.shards.answers import AnswerError, watch
 from indexplan_torch.shards.columns import Spans, merged, missing, spans_of
 from indexplan_torch.shards.sums import same_stamp
@@ -277,8 +277,8 @@ class Source:
         first = shard - self.shards.part(shard)[1]
         expected = self.shards.sizes.array[first : first + self.shards.parts[number]].tolist()
         if (sizes := found.sizes.array.tolist()) != expected:
-            held = f"{number_of(sum(expected), 'sample')} in {number_of(len(expected), 'shard')}"
-            got = f"{sum(sizes)} in {len(sizes)}"
+            held = f"{counted(sum(expected), 'sample')} in {counted(len(expected), 'shard')}"
+            got = f"{sum(sizes):,} in {len(sizes):,}"
             return f"{where} must hold {held}, as shards says; got {got}; {RESTORE}"
         if found.digests[0] != self.shards.digests[number]:
             return _other_footer(where)
