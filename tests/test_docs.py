@@ -20,6 +20,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import indexplan as ip
+import indexplan_fetch
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
@@ -254,6 +255,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     public = {f"indexplan.{name}" for name in ip.__all__} - {"indexplan.testing", "indexplan.types"}
     public |= {f"indexplan.types.{name}" for name in ip.types.__all__}
     public |= {f"indexplan.testing.{name}" for name in ip.testing.__all__}
+    public |= {f"indexplan_fetch.{name}" for name in indexplan_fetch.__all__}
     public |= {f"indexplan_torch.{name}" for name in indexplan_torch.__all__}
     of_trainers = {name for name in entries if name.count(".") == 2} - public
     assert sorted(public | of_trainers) == sorted(entries)

@@ -13,10 +13,11 @@ import pytest
 import indexplan
 import indexplan.plot
 import indexplan.types
+import indexplan_fetch
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 
-PACKAGES = (indexplan, indexplan_torch)
+PACKAGES = (indexplan, indexplan_fetch, indexplan_torch)
 EXPORTING = (*PACKAGES, indexplan.plot, indexplan.types)
 # Lightning's import warns, and Composer has an environment of its own; their tests import these
 OF_A_TRAINER = {"indexplan_torch.lightning", "indexplan_torch.composer"}

@@ -10,6 +10,7 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
+from indexplan_fetch import open_parquet
 from indexplan_torch.all_ranks import GlobalPlanBatchSampler
 from indexplan_torch.attention import varlen
 from indexplan_torch.bins import Bins, join
@@ -17,8 +18,7 @@ from indexplan_torch.items import Piece
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
 from indexplan_torch.seeding import Seeded, seed_rank
-from indexplan_torch.shards.dataset import ShardedDataset
-from indexplan_torch.shards.opening import open_parquet
+from indexplan_torch.sharded import ShardedDataset
 
 __all__ = [
     "Bins",

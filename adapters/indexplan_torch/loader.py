@@ -27,7 +27,7 @@ from indexplan_torch.layout import check_sources
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
-from indexplan_torch.shards.dataset import sharded
+from indexplan_torch.sharded import sharded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -28,8 +28,8 @@ import torch
 from torch.utils.data import Dataset
 
 import indexplan as ip
+from indexplan_fetch import ShardFile
 from indexplan_torch import PlanLoader, ShardedDataset
-from indexplan_torch.shards.opening import ShardFile
 
 PIECE = 2**15
 LATENCY = 0.03  # seconds before an answer

@@ -10,8 +10,8 @@ import pytest
 from torch.utils.data import DataLoader
 
 import indexplan as ip
+from indexplan_fetch import ShardFile
 from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, ShardedDataset
-from indexplan_torch.shards.opening import ShardFile
 from tests.adapters.small import Identity
 from tests.support.bins import Bins as BinsOf
 

@@ -9,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 import indexplan as ip
+import indexplan_fetch
 import indexplan_torch
 
 NAMES = [
@@ -16,6 +17,7 @@ NAMES = [
     *(f"indexplan.types.{name}" for name in ip.types.__all__),
     *(f"indexplan.plot.{name}" for name in ip.plot.__all__),
     *(f"indexplan.testing.{name}" for name in ip.testing.__all__),
+    *(f"indexplan_fetch.{name}" for name in indexplan_fetch.__all__),
     *(f"indexplan_torch.{name}" for name in indexplan_torch.__all__),
     *(f"indexplan.Plan.{name}" for name, _ in inspect.getmembers(ip.Plan, inspect.isfunction)),
 ]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import indexplan as ip
-from indexplan_torch.shards.answers import AnswerError
-from indexplan_torch.shards.source import Source
+from indexplan_fetch.answers import AnswerError
+from indexplan_fetch.source import Source
 from tests.storm.__main__ import ENVIRONMENT
 from tests.storm.store import BESIDE, CUT, RELABELLED, REPLICA, WHOLE, Mood, Store
 from tests.storm.truth import REVERSED, Truth

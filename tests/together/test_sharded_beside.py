@@ -15,9 +15,8 @@ import pytest
 import torch
 
 import indexplan as ip
+from indexplan_fetch import ShardFile, fetcher
 from indexplan_torch import PlanLoader, ShardedDataset
-from indexplan_torch.shards import fetcher
-from indexplan_torch.shards.opening import ShardFile
 from tests.support.forked import results
 from tests.together.sharded_runs import forks
 

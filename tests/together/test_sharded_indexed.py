@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import indexplan as ip
-from indexplan_torch.shards.opening import ShardFile
+from indexplan_fetch import ShardFile
 from tests.together.test_sharded_replaced import RESTORE, Made, refused
 
 ROWS = 100

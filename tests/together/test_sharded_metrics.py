@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan_fetch import Fetched, ShardFile
 from indexplan_torch import PlanLoader, ShardedDataset
-from indexplan_torch.shards.metrics import Fetched
-from indexplan_torch.shards.opening import ShardFile
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan_fetch import ShardFile, held
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
-from indexplan_torch.shards import held
-from indexplan_torch.shards.opening import ShardFile
 from tests.together.sharded_runs import write_shards
 
 

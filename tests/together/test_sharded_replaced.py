@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
+from indexplan_fetch import ShardFile
 from indexplan_torch import ShardedDataset, open_parquet
-from indexplan_torch.shards.opening import ShardFile
 from tests.support.remote import server, store
 from tests.together.sharded_runs import at
 

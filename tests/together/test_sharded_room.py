@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan_fetch import ShardFile
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
-from indexplan_torch.shards.opening import ShardFile
 from tests.together.sharded_runs import live_bytes, on_disk, write_shards
 
 

@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 
 import indexplan as ip
+from indexplan_fetch import stalls
+from indexplan_fetch.fetch import Attempt, Clock, Fetch, Settings
+from indexplan_fetch.folder import Folder, RankNote
+from indexplan_fetch.locks import hold, hold_new, write_note
+from indexplan_fetch.source import Source
+from indexplan_fetch.sums import Sums
 from indexplan_torch import ShardedDataset, open_parquet
-from indexplan_torch.shards import stalls
-from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
-from indexplan_torch.shards.folder import Folder, RankNote
-from indexplan_torch.shards.locks import hold, hold_new, write_note
-from indexplan_torch.shards.source import Source
-from indexplan_torch.shards.sums import Sums
 from tests.support.forked import results
 from tests.together.sharded_runs import at, expected, plan_of, start_alone, until, write_shards
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan_fetch import ShardFile
 from indexplan_torch import ShardedDataset
-from indexplan_torch.shards.opening import ShardFile
 from tests.support.children import NOBODY, become_nobody, in_child
 
 ROWS = 500  # in each of two files
@@ -119,7 +119,7 @@ def test_damaged_shard(
 
 def test_read_once(dataset: ShardedDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes of a shard are read for their digest once in a process, however often it opens."""
-    from indexplan_torch.shards import sums
+    from indexplan_fetch import sums
 
     asked: list[Any] = []
 

@@ -127,13 +127,13 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise lacking('accelerate', 'a prepare that leaves prepared ",
     ): "takes a release of Accelerate that prepares again what is prepared",
     **{
-        (f"adapters/indexplan_torch/shards/{file}.py", where, "raise LeftError"): (
+        (f"adapters/indexplan_fetch/{file}.py", where, "raise LeftError"): (
             "ends a fetch, which says why: tests/together/test_sharded.py"
         )
         for file, where in [("fetch", "Attempt._hear"), ("source", "_Watch.relative_update")]
     },
     **{
-        (f"adapters/indexplan_torch/shards/{file}.py", where, text): (
+        (f"adapters/indexplan_fetch/{file}.py", where, text): (
             "ends an attempt, which says why: tests/together/test_sharded_answers.py and "
             "tests/together/test_sharded_replaced.py"
         )
@@ -161,7 +161,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         ]
     },
     **{
-        ("adapters/indexplan_torch/shards/source.py", "Source._unzip", text): (
+        ("adapters/indexplan_fetch/source.py", "Source._unzip", text): (
             "ends an attempt, which says why: tests/together/test_sharded_indexed.py"
         )
         for text in [

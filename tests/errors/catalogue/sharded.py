@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import indexplan as ip
+from indexplan_fetch import ShardFile
+from indexplan_fetch.sums import Sum, Sums
+from indexplan_fetch.unzip import unzip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
-from indexplan_torch.shards.opening import ShardFile
-from indexplan_torch.shards.sums import Sum, Sums
-from indexplan_torch.shards.unzip import unzip
 from tests.errors.catalogue.made import Case, without, written
 
 

@@ -12,11 +12,10 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from indexplan import Shards
+from indexplan_fetch import Fetched, ShardFile
+from indexplan_fetch.following import Loop
+from indexplan_fetch.samples import Samples
 from indexplan_torch.feed import Feed
-from indexplan_torch.shards.following import Loop
-from indexplan_torch.shards.metrics import Fetched
-from indexplan_torch.shards.opening import ShardFile
-from indexplan_torch.shards.samples import Samples
 
 
 class ShardedDataset(Samples, Dataset[Any]):

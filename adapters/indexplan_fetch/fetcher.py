@@ -16,14 +16,14 @@ import numpy as np
 
 from indexplan import IndexPlanError, Shards
 from indexplan.errors import shown
-from indexplan_torch.shards.fetch import Attempt, Clock, Fetch, Settings
-from indexplan_torch.shards.folder import FAILURES, Failure, Folder, disk_error
-from indexplan_torch.shards.following import Loop, Reader
-from indexplan_torch.shards.future import NEVER, Epoch, Future
-from indexplan_torch.shards.locks import hold, make_room_for_notes, write_note
-from indexplan_torch.shards.room import Room
-from indexplan_torch.shards.source import Source
-from indexplan_torch.shards.stalls import BEAT, NOTE, TOLD, Beat, Coming
+from indexplan_fetch.fetch import Attempt, Clock, Fetch, Settings
+from indexplan_fetch.folder import FAILURES, Failure, Folder, disk_error
+from indexplan_fetch.following import Loop, Reader
+from indexplan_fetch.future import NEVER, Epoch, Future
+from indexplan_fetch.locks import hold, make_room_for_notes, write_note
+from indexplan_fetch.room import Room
+from indexplan_fetch.source import Source
+from indexplan_fetch.stalls import BEAT, NOTE, TOLD, Beat, Coming
 
 TICK = 0.01  # seconds between looks at how far the ranks are
 TURN = 0.2  # seconds between attempts to become the process that fetches

@@ -7,7 +7,7 @@ from typing import Any
 
 from indexplan import IndexPlanError, Shards
 from indexplan.errors import shown, wrong
-from indexplan_torch.shards.opening import open_parquet
+from indexplan_fetch.opening import open_parquet
 
 Spans = list[tuple[int, int]]
 

@@ -9,8 +9,8 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from indexplan_torch.shards.locks import read_note, write_note
-from indexplan_torch.shards.owned import check_own, open_own
+from indexplan_fetch.locks import read_note, write_note
+from indexplan_fetch.owned import check_own, open_own
 
 PIECE = 2**20  # bytes that are hashed at a time
 

@@ -17,15 +17,15 @@ import numpy as np
 
 from indexplan import IndexPlanError, Plan, Shards
 from indexplan.errors import printable, shown, wrong
-from indexplan_torch.shards.checks import check_shards, count, path_of, seconds
-from indexplan_torch.shards.columns import columns_of
-from indexplan_torch.shards.fetch import Clock, Settings
-from indexplan_torch.shards.fetcher import ALL, Fetcher
-from indexplan_torch.shards.folder import Failure, Folder
-from indexplan_torch.shards.following import Loop
-from indexplan_torch.shards.held import Held, limits_of, read_at_a_time
-from indexplan_torch.shards.locks import is_held
-from indexplan_torch.shards.metrics import (
+from indexplan_fetch.checks import check_shards, count, path_of, seconds
+from indexplan_fetch.columns import columns_of
+from indexplan_fetch.fetch import Clock, Settings
+from indexplan_fetch.fetcher import ALL, Fetcher
+from indexplan_fetch.folder import Failure, Folder
+from indexplan_fetch.following import Loop
+from indexplan_fetch.held import Held, limits_of, read_at_a_time
+from indexplan_fetch.locks import is_held
+from indexplan_fetch.metrics import (
     HITS,
     STALLS,
     WAITED,
@@ -34,10 +34,10 @@ from indexplan_torch.shards.metrics import (
     Metrics,
     Tally,
 )
-from indexplan_torch.shards.opening import ShardFile, by_row
-from indexplan_torch.shards.source import Source
-from indexplan_torch.shards.stalls import warning
-from indexplan_torch.shards.sums import DamagedError
+from indexplan_fetch.opening import ShardFile, by_row
+from indexplan_fetch.source import Source
+from indexplan_fetch.stalls import warning
+from indexplan_fetch.sums import DamagedError
 
 POLL = 0.005  # seconds between checks whether a shard is there
 PATIENCE = 0.05  # seconds of waiting before the process that fetches is told of it

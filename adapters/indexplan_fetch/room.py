@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from indexplan import Shards
 from indexplan.errors import printable
-from indexplan_torch.shards.folder import Folder
-from indexplan_torch.shards.future import Epoch
-from indexplan_torch.shards.source import BLOCK, Source
+from indexplan_fetch.folder import Folder
+from indexplan_fetch.future import Epoch
+from indexplan_fetch.source import BLOCK, Source
 
 FREE = (
     0.9  # of what is free on the disk and taken by shards, which they may take without being told

@@ -37,7 +37,7 @@ class Fetched(NamedTuple):
 
     Examples
     --------
-    >>> from indexplan_torch.shards.metrics import Fetched
+    >>> from indexplan_fetch import Fetched
     >>> found = Fetched(2, 200, 8192, waited_seconds=0.5, num_stalls=1, num_hits=6, num_retries=0)
     >>> {name: number for name, number in found._asdict().items() if "stall" in name}  # to a logger
     {'num_stalls': 1}

@@ -18,10 +18,10 @@ from fsspec.implementations.local import LocalFileSystem
 
 from indexplan import IndexPlanError, Shards, shard_sizes
 from indexplan.errors import counted
-from indexplan_torch.shards.answers import AnswerError, watch
-from indexplan_torch.shards.columns import Spans, merged, missing, spans_of
-from indexplan_torch.shards.sums import same_stamp
-from indexplan_torch.shards.unzip import has_hash, unzip
+from indexplan_fetch.answers import AnswerError, watch
+from indexplan_fetch.columns import Spans, merged, missing, spans_of
+from indexplan_fetch.sums import same_stamp
+from indexplan_fetch.unzip import has_hash, unzip
 
 BLOCK = 4096  # bytes that file systems give a file at a time
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from indexplan import IndexPlanError, PlanFileError
-from indexplan_torch.shards.answers import AnswerError
-from indexplan_torch.shards.folder import LOCAL, disk_error
-from indexplan_torch.shards.owned import open_own
-from indexplan_torch.shards.source import LeftError, Source, StalledError
-from indexplan_torch.shards.sums import Sums, sum_of
+from indexplan_fetch.answers import AnswerError
+from indexplan_fetch.folder import LOCAL, disk_error
+from indexplan_fetch.owned import open_own
+from indexplan_fetch.source import LeftError, Source, StalledError
+from indexplan_fetch.sums import Sums, sum_of
 
 
 class Settings(NamedTuple):

@@ -26,7 +26,7 @@ class ShardFile:
     Examples
     --------
     >>> import numpy as np
-    >>> from indexplan_torch.shards.opening import ShardFile
+    >>> from indexplan_fetch import ShardFile
     >>> np.save("rows.npy", np.arange(3))
     >>> file = ShardFile("rows.npy", number=0, part=None)
     >>> np.load(file.path, mmap_mode="r").tolist()
@@ -99,7 +99,7 @@ def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows
     --------
     >>> import pyarrow as pa, pyarrow.parquet as pq
     >>> from indexplan_torch import open_parquet
-    >>> from indexplan_torch.shards.opening import ShardFile
+    >>> from indexplan_fetch import ShardFile
     >>> pq.write_table(pa.table({"id": [7, 8, 9]}), "a.parquet", row_group_size=2)
     >>> list(open_parquet(ShardFile("a.parquet", number=1, part=1)))
     [{'id': 9}]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from indexplan import Shards
 from indexplan.errors import printable
-from indexplan_torch.shards.folder import Folder
-from indexplan_torch.shards.locks import is_held, read_note
+from indexplan_fetch.folder import Folder
+from indexplan_fetch.locks import is_held, read_note
 
 BEAT = 1.0  # seconds between notes of the process that fetches
 GONE = 10.0  # seconds without a note after which the process counts as not running

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from indexplan_torch.shards.owned import open_own
+from indexplan_fetch.owned import open_own
 
 _HEAD = struct.Struct("<II")  # bytes of JSON that follow, and their CRC
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indexplan import IndexPlanError, Shards
-from indexplan_torch.shards.locks import (
+from indexplan_fetch.locks import (
     hold_new,
     is_at,
     make_room_for_notes,
@@ -34,8 +34,8 @@ from indexplan_torch.shards.locks import (
     sweep,
     write_note,
 )
-from indexplan_torch.shards.owned import check_own, make_base, make_own, open_own
-from indexplan_torch.shards.sums import Sums, version
+from indexplan_fetch.owned import check_own, make_base, make_own, open_own
+from indexplan_fetch.sums import Sums, version
 
 NOTE = 512  # bytes of a rank's note
 FAILURES, FAILURE = 8, 1500  # that are told, and characters of each

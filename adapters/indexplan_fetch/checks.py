@@ -7,7 +7,7 @@ from typing import Any
 
 from indexplan import IndexPlanError, Shards
 from indexplan.errors import as_integer, wrong
-from indexplan_torch.shards.source import FETCHED
+from indexplan_fetch.source import FETCHED
 
 
 def check_shards(shards: Any) -> None:

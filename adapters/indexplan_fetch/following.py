@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from indexplan import Plan
-from indexplan_torch.shards.folder import Folder, RankNote
-from indexplan_torch.shards.future import offsets
+from indexplan_fetch.folder import Folder, RankNote
+from indexplan_fetch.future import offsets
 
 
 @dataclass(frozen=True, eq=False)

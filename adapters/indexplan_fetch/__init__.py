@@ -1,0 +1,16 @@
+"""Fetch a dataset's shards before a plan reads them, into a folder that a node's ranks share."""
+
+try:
+    import fsspec  # noqa: F401 (checked first, to say what is missing)
+except ModuleNotFoundError as error:
+    if error.name != "fsspec":  # a broken fsspec explains itself best
+        raise
+    raise ModuleNotFoundError(
+        'indexplan_fetch needs fsspec, which is not installed; pip install "indexplan[remote]"',
+        name="fsspec",
+    ) from error
+
+from indexplan_fetch.metrics import Fetched
+from indexplan_fetch.opening import ShardFile, open_parquet
+
+__all__ = ["Fetched", "ShardFile", "open_parquet"]
