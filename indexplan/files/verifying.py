@@ -29,8 +29,8 @@ from indexplan.files.machine import num_cores
 from indexplan.files.read import Stored
 from indexplan.files.running import run
 from indexplan.files.table import other_build, read_blocks
-from indexplan.orders import BlockShuffle, Order, Sequential, Shuffle
-from indexplan.orders.local_shuffle import LocalShuffle
+from indexplan.orders.base import Order
+from indexplan.orders.registry import is_one_to_one
 from indexplan.stores.open import store_of
 from indexplan.stores.publish import explained
 from indexplan.stores.store import BLOCK_BYTES, Store
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 Octets = NDArray[np.uint8]
 
-# One-to-one by construction, as their tests show: right bytes prove that no sample is missing.
-PROVEN = (Sequential, Shuffle, BlockShuffle, LocalShuffle)
 TASK_BLOCKS = 8  # blocks that a thread takes at a time, at most: some 20 ms of work
 
 
@@ -102,7 +100,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     if source is not None and (said := _disagreements(build, source)):
         findings.problems.extend(said)
         findings.not_generated, source = "its order is not that of the manifest", None
-    counts = type(source) not in PROVEN
+    counts = source is None or not is_one_to_one(source)
     unsure = build.reads is None and source is None
     if stored.traits.reads != "once" and not unsure:
         counts = False

@@ -14,7 +14,7 @@ from indexplan.orders.registry import register
 from indexplan.seeds import BLOCKS, WINDOWS, check_seed
 
 
-@register
+@register(one_to_one=True)
 @dataclass(frozen=True, eq=False)
 class BlockShuffle(Order):
     """Every epoch reads all samples once, shuffled by blocks and then within windows of blocks.

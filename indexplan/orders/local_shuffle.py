@@ -13,7 +13,7 @@ from indexplan.orders.registry import register
 from indexplan.seeds import LOCAL, check_seed
 
 
-@register
+@register(one_to_one=True)
 @dataclass(frozen=True, eq=False)
 class LocalShuffle(Order):
     """Every epoch reads the dataset from start to end, shuffled only within windows of neighbours.

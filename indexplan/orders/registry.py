@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from indexplan.errors import wrong
 from indexplan.orders.base import Order
@@ -18,21 +18,39 @@ WRITTEN = "write specs with to_json"
 OURS = "indexplan.orders."  # where the orders of this library are
 
 _REGISTRY: dict[str, type[Order]] = {}
+_ONE_TO_ONE: set[type[Order]] = set()  # not what is derived from these, which may fill otherwise
 
 OrderType = TypeVar("OrderType", bound=Order)
 
 
-def register(order: type[OrderType]) -> type[OrderType]:
+@overload
+def register(order: type[OrderType], *, one_to_one: bool = False) -> type[OrderType]: ...
+
+
+@overload
+def register(*, one_to_one: bool) -> Callable[[type[OrderType]], type[OrderType]]: ...
+
+
+def register(order: Any = None, *, one_to_one: Any = False) -> Any:
     """Register an order of your own, so that plans in JSON and files can hold it; a decorator.
 
     A class of the same module and name replaces the one that was registered before, as when a cell
     of a notebook runs again. If the new one reads other indices, change its `algorithm`: a
     fingerprint knows an order by that and by its fields only.
 
+    Parameters
+    ----------
+    order : type
+        The class.
+    one_to_one : bool, default False
+        Whether it is proven, for any fields, that each epoch reads every sample once, as of a
+        permutation by its construction. Then `verify` takes the right bytes of a plan directory as
+        proof that no sample is missing; otherwise it counts the samples, in one bit each.
+
     Raises
     ------
     IndexPlanError
-        If another class has registered the same `algorithm`.
+        If another class has registered the same `algorithm`, or one_to_one is not a boolean.
 
     Examples
     --------
@@ -52,6 +70,11 @@ def register(order: type[OrderType]) -> type[OrderType]:
     >>> Backwards(10).take(0, 0, 3)
     array([9, 8, 7])
     """
+    if not isinstance(one_to_one, bool):
+        cure = "leave it out, and verify counts the samples"
+        raise wrong("one_to_one", "a boolean", one_to_one, cure)
+    if order is None:
+        return functools.partial(register, one_to_one=one_to_one)
     if not order.__module__.startswith(OURS):
         _import_ours()  # to know their names
     known = _REGISTRY.setdefault(order.algorithm, order)
@@ -60,7 +83,14 @@ def register(order: type[OrderType]) -> type[OrderType]:
     elif known is not order:
         rule = "a name that no other class has registered"
         raise wrong("algorithm", rule, order.algorithm, "give it another name")
+    if one_to_one:
+        _ONE_TO_ONE.add(order)
     return order
+
+
+def is_one_to_one(order: Order) -> bool:
+    """Return whether an order is of a kind that was registered as one-to-one."""
+    return type(order) in _ONE_TO_ONE
 
 
 @functools.cache

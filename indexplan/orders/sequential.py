@@ -12,7 +12,7 @@ from indexplan.orders.registry import register
 from indexplan.orders.runs import expand
 
 
-@register
+@register(one_to_one=True)
 @dataclass(frozen=True, eq=False)
 class Sequential(Order):
     """Every epoch reads samples 0, 1, 2, ... in turn.

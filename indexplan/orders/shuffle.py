@@ -17,7 +17,7 @@ from indexplan.seeds import SHUFFLE, check_seed
 UInt32 = NDArray[np.uint32]
 
 
-@register
+@register(one_to_one=True)
 @dataclass(frozen=True, eq=False)
 class Shuffle(Order):
     """Every epoch reads all samples once, in a new random order that the seed determines.

@@ -69,6 +69,22 @@ class Weighted(Known):
     traits = ip.Traits(reads="any")
 
 
+@ip.register(one_to_one=True)
+@dataclass(frozen=True, eq=False)
+class Claimed(Listed):
+    """The same, registered as one-to-one, which is a claim."""
+
+    algorithm = "test-claimed-v1"
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Derived(Claimed):
+    """The same, derived from what was registered as one-to-one."""
+
+    algorithm = "test-derived-v1"
+
+
 def checks(plan: ip.Plan, root: Path, **options: Any) -> dict[str, ip.types.Check]:
     """Save a plan, verify it, and return the checks by name."""
     ip.save(plan, root, **options)
@@ -181,6 +197,18 @@ def test_registered_orders_are_counted(tmp_path: Path) -> None:
     assert found[BYTES].ok
     assert "epoch 3, sub-epoch 0, step 10: rank 0 reads 1000, which is no sample" in (
         found["locate is the inverse of batch"].problems
+    )
+
+
+def test_one_to_one_is_said_of_a_class_alone(tmp_path: Path) -> None:
+    """Right bytes are the proof where `register` was told so; not for a class derived from it."""
+    twice = (0, 1, 1)
+    plan = ip.Plan(Claimed(3, twice), world_size=1, batch_size=1)
+    assert checks(plan, tmp_path / "a")[COUNTED] == ip.types.Check(COUNTED, 3)
+    plan = ip.Plan(Derived(3, twice), world_size=1, batch_size=1)
+    assert checks(plan, tmp_path / "b")[COUNTED].problems == (
+        "epoch 0: 1 sample is never read, first 2",
+        "epoch 0: 1 reads are of a sample that was read before, the first such sample 1",
     )
 
 
