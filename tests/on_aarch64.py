@@ -34,8 +34,6 @@ GOLDENS = {  # which tests compare what a file holds
         "tests/orders/test_classes.py::test_known_answers_of_batches",
     ],
     "document_windows_v1": ["tests/orders/test_document_windows.py::test_known_answers"],
-    "format_1": ["tests/files/test_format_1.py::test_an_old_build_goes_on_as_it_was_begun"],
-    "format_3": ["tests/files/test_spans.py::test_bytes_are_frozen"],
     "local_shuffle_v1": ["tests/orders/test_local_shuffle.py::test_known_answers"],
     "mixture_v1": [
         "tests/orders/test_mixture_pattern.py::test_known_answers",

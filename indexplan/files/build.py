@@ -163,7 +163,7 @@ def save(
     number, of = (1, 1) if part is None else check_part(part)
     root = store_of(path)
     check_executor(executor)
-    build = _claim(root, build)
+    _claim(root, build)
     check_there(root, plan.to_dict())
     columns.publish(root, columns_of(plan))
     mine = chunks_of(build.num_chunks, number, of)
@@ -261,16 +261,11 @@ def _check_num_chunks(build: Build) -> None:
         raise wrong("the number of chunk files", "at most 2**26", build.num_chunks, cure)
 
 
-def _claim(root: Store, build: Build) -> Build:
-    """Make the directory, and write to `build.json` what it is a build of; return what is there.
-
-    A build that was begun in format version 1 goes on in that version.
-    """
-    there = claim(root, BUILD, "a plan directory", build.to_dict())
-    if there == build.of_version_1.to_dict():
-        return build.of_version_1
-    if there != build.to_dict():
-        mine = build.to_dict()
+def _claim(root: Store, build: Build) -> None:
+    """Make the directory, and write to `build.json` what it is a build of."""
+    mine = build.to_dict()
+    there = claim(root, BUILD, "a plan directory", mine)
+    if there != mine:
         differ = [name for name in mine if there.get(name) != mine[name]]
         said = "; ".join(f"{name} {there.get(name)!r}, not {mine[name]!r}" for name in differ)
         raise PlanFileError(
@@ -279,7 +274,6 @@ def _claim(root: Store, build: Build) -> Build:
             f"one with {said[:1000]}",
             "choose another path",
         )
-    return build
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,22 +17,14 @@ from numpy.typing import NDArray
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
-from indexplan.orders import BlockShuffle, Sequential, Shuffle
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.traits import READS
+from indexplan.orders.traits import Traits
 from indexplan.seeds import EPOCH_STOP, SEED_STOP
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.store import BLOCK_BYTES
 
 FORMAT = "indexplan"
 FORMAT_VERSION = 1
-# Version 2 remembers what the order promises. Every reader of version 1 knows the promises of the
-# orders below, whose directories stay in it, with the bytes that they have always had. Version 3 is
-# for orders that cut samples, as a reader that knows nothing of spans would read these whole.
-# Version 4 is for plans with balance, as a reader that knows nothing of that deals other batches.
-PROMISING_VERSION, CUTTING_VERSION, BALANCED_VERSION = 2, 3, 4
-PROMISED = ("constant_num_units", "reads", "stream_key")
-PROMISES_KNOWN = (Sequential.algorithm, Shuffle.algorithm, BlockShuffle.algorithm)
 
 UNITS_PER_CHUNK = 2**26
 HEADER_BYTES = 128
@@ -74,22 +66,19 @@ class Chunk(NamedTuple):
 class Build:
     """What a plan directory is a build of: the content of `build.json`.
 
-    The order's promises (`PROMISED`) are None in format version 1; `balance` is a dict form in
-    version 4, and None before.
+    It says what the order promises, so that a stored order keeps its promises where nobody knows
+    its class.
     """
 
     order: dict[str, Any]
     num_samples: int
-    deals_bins: bool
+    traits: Traits
+    stream_key: int
+    balance: dict[str, Any] | None
     epochs: tuple[int, ...]
     num_units: tuple[int, ...]
     units_per_chunk: int
     dataset: Dataset | None
-    constant_num_units: bool | None = None
-    reads: str | None = None
-    stream_key: int | None = None
-    cuts_samples: bool = False
-    balance: dict[str, Any] | None = None
 
     @classmethod
     def of(
@@ -106,33 +95,22 @@ class Build:
             rule = f"{known.num_samples}, the dataset's number of samples"
             cure = f"use an order of {counted(known.num_samples, 'sample')}"
             raise wrong("the order's num_samples", rule, order.num_samples, cure)
-        described, traits = order.to_dict(), order.traits
-        promised: dict[str, Any] = {}
-        if balance is not None or described.get("algorithm") not in PROMISES_KNOWN:
-            values = traits.constant_num_units, traits.reads, order.stream_key
-            promised = dict(zip(PROMISED, values, strict=True))
         return cls(
-            **promised,
-            order=described,
+            order=order.to_dict(),
             num_samples=order.num_samples,
-            deals_bins=traits.deals_bins,
-            cuts_samples=traits.cuts_samples,
+            traits=order.traits,
+            stream_key=order.stream_key,
+            balance=balance,
             epochs=tuple(epochs),
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
             units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
             dataset=known,
-            balance=balance,
         )
 
     @property
     def spec(self) -> list[dict[str, Any] | None]:
         """The dict forms that may name columns: those of the order and of the balance."""
         return [self.order, self.balance]
-
-    @property
-    def of_version_1(self) -> Build:
-        """The same build, as format version 1 describes it."""
-        return replace(self, constant_num_units=None, reads=None, stream_key=None)
 
     @property
     def dtype(self) -> str:
@@ -147,7 +125,7 @@ class Build:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of files that each chunk has."""
-        return KINDS[: 3 if self.cuts_samples else 2 if self.deals_bins else 1]
+        return KINDS[: 3 if self.traits.cuts_samples else 2 if self.traits.deals_bins else 1]
 
     def type_of(self, kind: str) -> tuple[str, int]:
         """Return the type of the numbers in files of a kind, and how many of them a sample has."""
@@ -172,7 +150,7 @@ class Build:
         units = chunk.stop - chunk.start
         if chunk.kind == OFFSETS:
             return HEADER_BYTES + 8 * (units + 1)
-        return None if self.deals_bins else HEADER_BYTES + self.itemsize * units
+        return None if self.traits.deals_bins else HEADER_BYTES + self.itemsize * units
 
     def content(self, order: Order, chunk: Chunk) -> Iterator[memoryview]:
         """Yield the bytes of a chunk file as its blocks, of 4 MiB each but for the last.
@@ -180,7 +158,7 @@ class Build:
         A block is overwritten when the next is drawn.
         """
         block = np.empty(BLOCK_BYTES, np.uint8)
-        if self.deals_bins:
+        if self.traits.deals_bins:
             yield from self._bins(order, chunk, block)
             return
         for number in range(-(-(self.num_bytes(chunk) or 0) // BLOCK_BYTES)):
@@ -234,20 +212,14 @@ class Build:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `build.json`, as JSON types."""
-        promised = {name: getattr(self, name) for name in PROMISED if self.reads is not None}
-        version = PROMISING_VERSION if promised else FORMAT_VERSION
-        if self.cuts_samples:
-            promised["cuts_samples"], version = True, CUTTING_VERSION
-        if self.balance is not None:
-            promised |= {"cuts_samples": self.cuts_samples, "balance": self.balance}
-            version = BALANCED_VERSION
         return {
-            **promised,
             "format": FORMAT,
-            "format_version": version,
+            "format_version": FORMAT_VERSION,
             "order": self.order,
             "num_samples": self.num_samples,
-            "deals_bins": self.deals_bins,
+            "traits": asdict(self.traits),
+            "stream_key": self.stream_key,
+            "balance": self.balance,
             "epochs": list(self.epochs),
             "num_units": list(self.num_units),
             "units_per_chunk": self.units_per_chunk,
@@ -255,26 +227,15 @@ class Build:
         }
 
     @classmethod
-    def names(cls, data: dict[str, Any]) -> list[str]:
-        """Return the names of the fields that `build.json` has in the format version of `data`."""
-        version = data.get("format_version")
-        later = [*PROMISED] if version == FORMAT_VERSION else []
-        later += ["cuts_samples"] if version in (FORMAT_VERSION, PROMISING_VERSION) else []
-        later += [] if version == BALANCED_VERSION else ["balance"]
-        own = (name for name in cls.__dataclass_fields__ if name not in later)
-        return ["format", "format_version", *own]
-
-    @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
         if data.get("format") != FORMAT:
             raise wrong("format", repr(FORMAT), data.get("format"), CURE)
         version = data.get("format_version")
-        if version not in range(FORMAT_VERSION, BALANCED_VERSION + 1):
-            cure = "read it with a newer indexplan"
-            rule = f"from {FORMAT_VERSION} to {BALANCED_VERSION}"
-            raise wrong("format_version", rule, version, cure)
-        check_fields("a build", data, cls.names(data), CURE)
+        if type(version) is not int or version != FORMAT_VERSION:  # nor true, which equals 1
+            cure = "read it with the indexplan that wrote it, or with a newer one"
+            raise wrong("format_version", f"{FORMAT_VERSION}", version, cure)
+        check_fields("a build", data, BUILD_FIELDS, CURE)
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
                 raise wrong(name, "a list of integers", data[name], CURE)
@@ -284,26 +245,18 @@ class Build:
         )
         if not epochs or list(epochs) != sorted(set(epochs)) or len(epochs) != len(num_units):
             raise wrong("epochs", "rising, with one num_units each", list(epochs)[:8], CURE)
-        if not isinstance(data["order"], dict) or not isinstance(data["deals_bins"], bool):
-            got = data["order"], data["deals_bins"]
-            raise wrong("order and deals_bins", "an object and a boolean", got, CURE)
-        cuts, balance = data.get("cuts_samples", False), data.get("balance")
-        must = [True] if version == CUTTING_VERSION else [True, False]
-        if cuts not in must or not (data["deals_bins"] or not cuts):
-            got = cuts, data["deals_bins"]
-            rule = f"true in format version {CUTTING_VERSION}"
-            raise wrong("cuts_samples and deals_bins", rule, got, CURE)
-        if version == BALANCED_VERSION and not isinstance(balance, dict):
-            raise wrong("a build's balance", "an object", balance, CURE)
+        if not isinstance(data["order"], dict):
+            raise wrong("a build's order", "an object", data["order"], CURE)
         if not isinstance(data["order"].get("algorithm"), str):
             raise wrong("an order's algorithm", "a string", data["order"].get("algorithm"), CURE)
+        if not isinstance(data["balance"], dict | None):
+            raise wrong("a build's balance", "an object or null", data["balance"], CURE)
         return cls(
-            balance=balance,
-            **_promised(data),
             order=data["order"],
             num_samples=integer("num_samples", data["num_samples"], 1, 2**63, CURE),
-            deals_bins=data["deals_bins"],
-            cuts_samples=cuts,
+            traits=_traits(data["traits"]),
+            stream_key=integer("stream_key", data["stream_key"], 0, SEED_STOP, CURE),
+            balance=data["balance"],
             epochs=epochs,
             num_units=num_units,
             units_per_chunk=integer("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
@@ -311,16 +264,18 @@ class Build:
         )
 
 
-def _promised(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what a build says of its order's promises, if its format version has them."""
-    if data["format_version"] == FORMAT_VERSION:
-        return {}
-    constant, reads, key = values = [data[name] for name in PROMISED]
-    if not isinstance(constant, bool) or reads not in READS:
-        rule = f"a boolean and one of {', '.join(READS)}"
-        raise wrong("constant_num_units and reads", rule, (constant, reads), CURE)
-    integer("stream_key", key, 0, SEED_STOP, CURE)
-    return dict(zip(PROMISED, values, strict=True))
+BUILD_FIELDS = ("format", "format_version", *(field.name for field in fields(Build)))
+
+
+def _traits(data: Any) -> Traits:
+    """Return what a build says that its order promises, or raise `IndexPlanError`."""
+    if not isinstance(data, dict):
+        raise wrong("a build's traits", "an object", data, CURE)
+    check_fields("a build's traits", data, [field.name for field in fields(Traits)], CURE)
+    try:
+        return Traits(**data)
+    except IndexPlanError as error:
+        raise IndexPlanError(error.what, error.rule, error.got, CURE) from None
 
 
 def _slabs(chunk: Chunk) -> list[tuple[int, int]]:
@@ -388,11 +343,10 @@ class Manifest:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Manifest:
         """Return the manifest that `to_dict` described, or raise `IndexPlanError`."""
-        build_names = Build.names(data)
-        build = Build.from_dict({name: data[name] for name in build_names if name in data})
+        build = Build.from_dict({name: data[name] for name in BUILD_FIELDS if name in data})
         own = ("plan", "chunk_bytes", "blocks_sha256", "library_version")
         derived = ("order_fingerprint", "plan_fingerprint", "manifest_sha256")
-        check_fields("a manifest", data, [*build_names, *own, *derived], CURE)
+        check_fields("a manifest", data, [*BUILD_FIELDS, *own, *derived], CURE)
         content = {name: data[name] for name in data if name != "manifest_sha256"}
         if data["manifest_sha256"] != sha256_of(content):
             raise IndexPlanError(

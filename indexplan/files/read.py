@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, in_file, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
@@ -23,7 +23,6 @@ from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
 from indexplan.plan.plan import Plan
-from indexplan.seeds import check_seed
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
@@ -110,33 +109,13 @@ class Stored(Order):
 
     @once
     def traits(self) -> Traits:
-        """What the order that is stored promises.
-
-        A directory of format version 1 does not say. If its order is not known here, nothing is
-        promised.
-        """
-        build, source = self.manifest.build, None
-        if build.constant_num_units is None or build.reads is None:
-            source, _ = self.known
-            constant, reads = False, "any"
-            if source is not None:
-                constant, reads = source.traits.constant_num_units, source.traits.reads
-        else:
-            constant, reads = build.constant_num_units, build.reads
-        return Traits(
-            deals_bins=build.deals_bins,
-            constant_num_units=constant,
-            reads=reads,
-            cuts_samples=build.cuts_samples,
-        )
+        """What the order that is stored promises."""
+        return self.manifest.build.traits
 
     @property
     def stream_key(self) -> int:
         """The number that seeds of augmentation are made from: that of the order that is stored."""
-        build, (source, _) = self.manifest.build, self.known
-        if build.stream_key is not None:
-            return build.stream_key
-        return check_seed(build.order.get("seed", 0)) if source is None else source.stream_key
+        return self.manifest.build.stream_key
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -444,10 +423,7 @@ def load(
     try:
         return Plan.from_dict(order.manifest.plan, order=order, columns=order.find_column)
     except IndexPlanError as error:
-        why = order.known[1] if order.manifest.build.reads is None else ""
-        unsure = f"; format version 1 does not say what its order promises, and {why}" * bool(why)
-        cure = f"{error.cure}{unsure}"
-        raise PlanFileError(f"{path}: {error.what}", error.rule, error.got, cure) from error
+        raise in_file(path, error) from error
 
 
 def computed(order: Order) -> Order | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,6 @@ from indexplan.files.columns import damage
 from indexplan.files.format import (
     HEADER_BYTES,
     INDICES,
-    PROMISED,
     Build,
     Chunk,
     Manifest,
@@ -31,6 +30,7 @@ from indexplan.files.running import run
 from indexplan.files.table import other_build, read_blocks
 from indexplan.orders.base import Order
 from indexplan.orders.registry import is_one_to_one
+from indexplan.orders.traits import Traits
 from indexplan.stores.open import store_of
 from indexplan.stores.publish import explained
 from indexplan.stores.store import BLOCK_BYTES, Store
@@ -101,8 +101,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
         findings.problems.extend(said)
         findings.not_generated, source = "its order is not that of the manifest", None
     counts = source is None or not is_one_to_one(source)
-    unsure = build.reads is None and source is None
-    if stored.traits.reads != "once" and not unsure:
+    if build.traits.reads != "once":
         counts = False
         findings.not_counted = "the order need not read every sample once"
     looking = _Looking(root, build, source)
@@ -131,10 +130,6 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
             findings.not_counted = "blocks are wrong, as said above"
         else:  # right bytes prove it
             findings.num_counted = build.num_samples * len(build.epochs)
-    if unsure and findings.miscounts:  # the order may be meant to
-        rule = "format version 1 does not say whether the order reads every sample once"
-        findings.not_counted = f"{rule}; {findings.miscounts[0]}"
-        findings.miscounts.clear()
     findings.problems.extend(problem.said for problem in sorted(set(found)))
     return findings
 
@@ -143,14 +138,11 @@ def _disagreements(build: Build, source: Order) -> list[str]:
     """Return messages about numbers of the manifest that are not those of its order."""
     facts: dict[str, tuple[object, object]] = {
         "num_samples": (build.num_samples, source.num_samples),
-        "deals_bins": (build.deals_bins, source.deals_bins),
-        "cuts_samples": (build.cuts_samples, source.traits.cuts_samples),
         "num_units": (list(build.num_units), [source.num_units(epoch) for epoch in build.epochs]),
+        "stream_key": (build.stream_key, source.stream_key),
     }
-    if build.reads is not None:
-        promises = source.traits.constant_num_units, source.traits.reads, source.stream_key
-        for name, right in zip(PROMISED, promises, strict=True):
-            facts[name] = getattr(build, name), right
+    for name in (each.name for each in fields(Traits)):
+        facts[name] = getattr(build.traits, name), getattr(source.traits, name)
     return [
         f"manifest.json: {name} is {said!r}; its order has {right!r}"
         for name, (said, right) in facts.items()
@@ -167,7 +159,7 @@ def _tasks(stored: Stored, source: Order | None) -> Iterator[Task]:
     for chunk, size in zip(build.chunks(), sizes, strict=True):
         num_blocks = -(-size // BLOCK_BYTES)
         # the place of a bin in a file is known only after all bins before it
-        step = num_blocks if build.deals_bins and source is not None else each
+        step = num_blocks if build.traits.deals_bins and source is not None else each
         for first in range(0, num_blocks, step):
             stop = min(num_blocks, first + step)
             yield Task(chunk, size, first, stop, table[begin + first : begin + stop])
@@ -250,7 +242,7 @@ class _Looking:
     def _expected(self, task: Task, data: Octets) -> Iterator[Octets]:
         """Yield what the blocks of a task must hold; if that is not known, what they do hold."""
         chunk, (_, block) = task.chunk, self._buffers()
-        if self.source is not None and self.build.deals_bins:
+        if self.source is not None and self.build.traits.deals_bins:
             for content in self.build.content(self.source, chunk):
                 yield np.frombuffer(content, np.uint8)
             return
@@ -285,6 +277,6 @@ def _first_difference(build: Build, chunk: Chunk, block: int, got: Octets, must:
         return f"it holds {len(there)} numbers, not {len(right)}"
     i = int(np.argmax(there != right))
     store = (block * BLOCK_BYTES + skip - HEADER_BYTES) // dtype.itemsize + i
-    what = "number" if build.deals_bins else "position"
-    first = store if build.deals_bins else chunk.start + store
+    what = "number" if build.traits.deals_bins else "position"
+    first = store if build.traits.deals_bins else chunk.start + store
     return f"{what} {first} of epoch {chunk.epoch} holds {there[i]}, not {right[i]}"

@@ -49,7 +49,7 @@ def test_a_loaded_plan_deals_the_same_batches(order: ip.Order, tmp_path: Path) -
 def test_what_the_directory_says(saved: Path) -> None:
     """build.json holds the balance, and `columns` the lengths, as they do a column of an order."""
     build = json.loads((saved / "build.json").read_text())
-    assert (4, BALANCE.to_dict()) == (build["format_version"], build["balance"])
+    assert BALANCE.to_dict() == build["balance"]
     lengths = np.load(saved / "columns" / f"{DIGEST}.npy")
     assert BALANCE.lengths.array.tolist() == lengths.tolist()
     text = PLAN.to_json()
@@ -58,8 +58,8 @@ def test_what_the_directory_says(saved: Path) -> None:
 
 def without(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest that has never heard of balance."""
-    del manifest["balance"], manifest["cuts_samples"], manifest["plan"]["balance"]
-    return {**manifest, "format_version": 2}
+    del manifest["plan"]["balance"]
+    return {**manifest, "balance": None}
 
 
 def test_a_lost_balance_is_found(saved: Path) -> None:
@@ -105,12 +105,11 @@ def test_a_directory_has_one_balance(saved: Path, tmp_path: Path) -> None:
         ip.save(PLAN.replace(balance=None), tmp_path / "parts", epochs=range(2), part=(2, 2))
 
 
-def test_without_balance_nothing_changed(tmp_path: Path) -> None:
-    """A plan without balance is written as ever: goldens guard its bytes, this its version."""
+def test_without_balance(tmp_path: Path) -> None:
+    """A build says that it has none, its plan says nothing, and there are no columns."""
     ip.save(PLAN.replace(balance=None), tmp_path / "a.plan")
     build = json.loads((tmp_path / "a.plan/build.json").read_text())
-    assert 1 == build["format_version"]
-    assert "balance" not in build
+    assert build["balance"] is None
     assert "balance" not in json.loads((tmp_path / "a.plan/manifest.json").read_text())["plan"]
     assert not (tmp_path / "a.plan/columns").exists()
 

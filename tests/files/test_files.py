@@ -1,6 +1,5 @@
 """Plan directories: what is written is what is read, whoever writes it and however often."""
 
-import hashlib
 import json
 import mmap
 import os
@@ -21,6 +20,15 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.files.format import INDICES, Build, Chunk, header
 from indexplan.files.mapped import Chunks
+from tests.golden.make_golden_plan_file import (
+    DIRECTORIES,
+    DOCUMENTS,
+    EPOCHS,
+    LENGTHS,
+    SAMPLES_PER_CHUNK,
+    WINDOWS_PER_CHUNK,
+    digest_of,
+)
 from tests.support.bins import Bins
 from tests.support.found import at
 from tests.support.trees import PLAN, tree
@@ -83,15 +91,38 @@ def test_header_is_what_numpy_reads(dtype: str, length: int) -> None:
     assert 128 == len(data) == stream.tell()
 
 
-def test_bytes_are_frozen(saved: Path) -> None:
-    """The bytes of build.json, block table and chunks of one small plan never change."""
-    files = tree(saved)
-    del files["manifest.json"]  # it names the library's version
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(name.encode() + files[name])
-    golden = json.loads((Path(__file__).parents[1] / "golden/plan_file.json").read_text())
-    assert golden["sha256_of_names_and_bytes"] == digest.hexdigest()
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden/plan_file.json").read_text())
+FROZEN = {  # the plan, and its units_per_chunk
+    "of samples": (PLAN, SAMPLES_PER_CHUNK),
+    "balanced": (PLAN.replace(balance=ip.Balance(LENGTHS, quadratic=2)), SAMPLES_PER_CHUNK),
+    "of pieces": (
+        ip.Plan(
+            ip.DocumentWindows(
+                DOCUMENTS.lengths,
+                DOCUMENTS.length,
+                overlap=DOCUMENTS.overlap,
+                block_size=DOCUMENTS.block_size,
+                seed=DOCUMENTS.seed,
+            ),
+            batch_size=3,
+        ),
+        WINDOWS_PER_CHUNK,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIRECTORIES)
+def test_bytes_are_frozen(name: str, tmp_path: Path) -> None:
+    """Each file is what the page on the format says, and the digest of all never changes."""
+    plan, units_per_chunk = FROZEN[name]
+    ip.save(plan, tmp_path / "a.plan", epochs=range(EPOCHS), units_per_chunk=units_per_chunk)
+    found = tree(tmp_path / "a.plan")
+    del found["manifest.json"]  # it names the library's version
+    expected = DIRECTORIES[name]()
+    assert sorted(expected) == sorted(found)
+    for file in expected:
+        assert expected[file] == found[file], file
+    assert GOLDEN["sha256_of_names_and_bytes"][name] == digest_of(found)
 
 
 def test_loaded_plan_is_the_plan(saved: Path) -> None:

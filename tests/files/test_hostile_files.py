@@ -210,9 +210,9 @@ def test_edited_block_table(saved: Path) -> None:
 def test_edited_manifest(saved: Path, value: Any) -> None:
     """Whatever field of the manifest is changed to whatever value, the plan is refused."""
     manifest = json.loads((saved / "manifest.json").read_text())
-    assert 16 == len(manifest)
+    assert 18 == len(manifest)
     for field in manifest:
-        if manifest[field] is not value:  # there is no dataset, which is right
+        if manifest[field] is not value:  # null is right for dataset and balance
             text = canonical_json({**manifest, field: value})
             (saved / "manifest.json").write_text(text)
             assert refused(saved).startswith("a.plan: ")
@@ -247,11 +247,15 @@ def test_missing_and_unknown_fields(saved: Path) -> None:
         assert field in refused(saved)
 
 
-def test_newer_format(saved: Path) -> None:
-    """A plan of a newer format version says that a newer library is needed."""
+@pytest.mark.parametrize("version", [0, 2, 1.0, True, "1", None])
+def test_other_formats(saved: Path, version: Any) -> None:
+    """Only version 1 is read, and only the integer stands for it."""
     manifest = json.loads((saved / "manifest.json").read_text())
-    (saved / "manifest.json").write_text(json.dumps({**manifest, "format_version": 5}))
-    expected = "a.plan: format_version must be from 1 to 4; got 5; read it with a newer indexplan"
+    (saved / "manifest.json").write_text(json.dumps({**manifest, "format_version": version}))
+    expected = (
+        f"a.plan: format_version must be 1; got {version!r}; read it with the indexplan that wrote "
+        "it, or with a newer one"
+    )
     assert expected == refused(saved)
 
 

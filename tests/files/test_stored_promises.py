@@ -21,10 +21,9 @@ from matplotlib.offsetbox import TextArea
 import indexplan as ip
 import indexplan_torch
 from indexplan.orders.hooks import HOOKS
-from indexplan.orders.registry import _REGISTRY, registered
+from indexplan.orders.registry import _REGISTRY
 from tests.support.bins import Bins, ChangingBins, Drawn, Pieces
 from tests.support.forging import rewritten
-from tests.support.old_directories import GOLDEN, old
 from tests.support.trees import tree
 
 EPOCHS = [0, 2]  # of these, changing bins have as many: no promise, though it looks like one
@@ -294,70 +293,22 @@ def test_a_question_cannot_be_forgotten() -> None:
     assert {"Plan.batch", "Order.traits", "plot.batch_sizes", "torch.PlanLoader"} <= found()
 
 
-@pytest.mark.parametrize(
-    ("name", "order"),
-    [("bins", Bins(20)), ("changing bins", ChangingBins(20)), ("drawn", Drawn(20, seed=7))],
-)
-def test_an_old_directory_of_a_known_order(name: str, order: ip.Order, tmp_path: Path) -> None:
-    """Format version 1 does not say what its order promises, but the order itself does."""
-    plan = ip.load(old(name, tmp_path / "a.plan"))
-    assert (order, order.traits, order.stream_key) == (
-        plan.order,
-        plan.order.traits,
-        plan.order.stream_key,
-    )
-    computed = ip.Plan.from_json(plan.to_json())
-    names = [name for name in sorted(found()) if asked_of(order, name)]
-    assert [] == [name for name in names if ask(name, plan) != ask(name, computed)]
-    assert ip.verify(plan).ok
-    saved = ip.save(computed, tmp_path / "a.plan", epochs=EPOCHS, units_per_chunk=8)
-    assert (0, True) == (saved.num_written, saved.finished)
-    assert set(GOLDEN[name]) == set(tree(tmp_path / "a.plan"))
-
-
-def test_an_old_directory_of_an_unknown_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where neither directory nor order can say, nothing is promised; what is stored is read."""
-    for kind in (Bins, ChangingBins, Drawn):
-        monkeypatch.delitem(_REGISTRY, kind.algorithm)
-    plan = ip.load(old("changing bins", tmp_path / "a.plan"))
-    assert (
-        ip.Plan(ChangingBins(20), world_size=2, batch_size=2).indices(2, rank=1).tolist()
-        == plan.indices(2, rank=1).tolist()
-    )
-    with pytest.raises(ip.IndexPlanError) as refused:
-        plan.replace(remainder="carry")  # both stored epochs have 10 units, the next has 11
-    assert str(refused.value).startswith("carry needs an order with the same number of units")
-    drawn = ip.load(old("drawn", tmp_path / "b.plan"))
-    assert 7 == drawn.order.stream_key  # the seed of its dict form
-    report = ip.verify(drawn)
-    assert report.ok
-    said = "format version 1 does not say whether the order reads every sample once; epoch 0: "
-    assert str(report.checks[-1].skipped).startswith(said)
-    with pytest.raises(ip.PlanFileError) as caught:
-        ip.load(old("bins", tmp_path / "c.plan"))  # saved under carry
-    known = ", ".join(kind.algorithm for kind in registered())
-    assert (
-        f"{tmp_path}/c.plan: carry needs an order with the same number of units in every epoch; "
-        "got test-bins-v1; use another remainder, and phases at (epoch, sub_epoch); format version "
-        f"1 does not say what its order promises, and an order's algorithm must be one of {known}; "
-        "got 'test-bins-v1'; upgrade indexplan, or import the module that registers it"
-    ) == str(caught.value)
-
-
 def test_promises_that_are_not_the_orders(tmp_path: Path) -> None:
     """`verify` tells a directory whose promises are not those of the order that it names."""
     ip.save(ip.Plan(Drawn(20, seed=7), world_size=2, batch_size=3), tmp_path / "a.plan")
-    forged = {"constant_num_units": False, "reads": "once", "stream_key": 8}
-    rewritten(tmp_path / "a.plan", lambda manifest: {**manifest, **forged})
+
+    def forged(manifest: dict[str, Any]) -> dict[str, Any]:
+        traits = {**manifest["traits"], "constant_num_units": False, "reads": "once"}
+        return {**manifest, "traits": traits, "stream_key": 8}
+
+    rewritten(tmp_path / "a.plan", forged)
     problems = [
         problem
         for check in ip.verify(ip.load(tmp_path / "a.plan")).checks
         for problem in check.problems
     ]
     assert [
+        "manifest.json: stream_key is 8; its order has 7",
         "manifest.json: constant_num_units is False; its order has True",
         "manifest.json: reads is 'once'; its order has 'any'",
-        "manifest.json: stream_key is 8; its order has 7",
     ] == problems[:3]

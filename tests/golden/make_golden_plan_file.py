@@ -1,22 +1,28 @@
-"""Write plan_file.json, the digest of a plan directory.
+"""Write plan_file.json, the digests of plan directories: of samples, of cut samples, balanced.
 
 `python -m tests.golden.make_golden_plan_file`
 
 The only script that writes it. The bytes are made here from the words of docs/plan-file.md, the
-oracle of shuffle-v1 and the xxhash package; of the library nothing is imported. Other bytes are
-another format version.
+oracles of shuffle-v1 and document-windows-v1 and the xxhash package; of the library nothing is
+imported. Other bytes are another format version.
 """
 
 import hashlib
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
 from tests.support import oracles
+from tests.support.documents_oracle import Documents
 
-NUM_SAMPLES, SEED, EPOCHS, UNITS_PER_CHUNK = 1000, 5, 2, 256
+EPOCHS = 2
+NUM_SAMPLES, SEED, SAMPLES_PER_CHUNK = 1000, 5, 256
+LENGTHS = [1 + 7 * i % 20 for i in range(NUM_SAMPLES)]  # of the balance
+DOCUMENTS = Documents(tuple(i * 7 % 23 + 1 for i in range(90)), 20, 3, 16, 5)
+WINDOWS_PER_CHUNK = 20
 
 
 def npy(dtype: str, code: str, numbers: list[int]) -> bytes:
@@ -26,39 +32,114 @@ def npy(dtype: str, code: str, numbers: list[int]) -> bytes:
     return header + struct.pack(f"<{len(numbers)}{code}", *numbers)
 
 
-def files() -> dict[str, bytes]:
-    """Return the files of the plan directory, but for the manifest, which names a version."""
-    build = {
-        "format": "indexplan",
-        "format_version": 1,
-        "order": {"algorithm": "shuffle-v1", "num_samples": NUM_SAMPLES, "seed": SEED},
-        "num_samples": NUM_SAMPLES,
-        "deals_bins": False,
-        "epochs": list(range(EPOCHS)),
-        "num_units": [NUM_SAMPLES] * EPOCHS,
-        "units_per_chunk": UNITS_PER_CHUNK,
-        "dataset": None,
-    }
-    result = {"build.json": json.dumps(build, sort_keys=True, separators=(",", ":")).encode()}
-    hashes = []
+def column(numbers: list[int]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the dict form of a column, and its file."""
+    line = f"<u4 {len(numbers)}\n".encode()
+    digest = hashlib.sha256(line + struct.pack(f"<{len(numbers)}I", *numbers)).hexdigest()
+    file = {f"columns/{digest}.npy": npy("<u4", "I", numbers)}
+    return {"dtype": "<u4", "length": len(numbers), "sha256": digest}, file
+
+
+def directory(build: dict[str, Any], files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return a plan directory but for its manifest, which names a version of the library.
+
+    `files` has the chunks in the order of the block table, and columns.
+    """
+    same = {"format": "indexplan", "format_version": 1, "epochs": [*range(EPOCHS)], "dataset": None}
+    text = json.dumps({**same, **build}, sort_keys=True, separators=(",", ":"))
+    chunks = [data for name, data in files.items() if name.startswith("epoch-")]
+    hashes = [xxhash.xxh64(data).intdigest() for data in chunks]
+    return {**files, "build.json": text.encode(), "blocks.npy": npy("<u8", "Q", hashes)}
+
+
+def of_samples(balance: dict[str, Any] | None = None) -> dict[str, bytes]:
+    """Return the files of a shuffle."""
+    chunks = {}
     for epoch in range(EPOCHS):
         row = [oracles.shuffle_forward(NUM_SAMPLES, SEED, epoch, p) for p in range(NUM_SAMPLES)]
-        for number, start in enumerate(range(0, NUM_SAMPLES, UNITS_PER_CHUNK)):
-            data = npy("<u4", "I", row[start : start + UNITS_PER_CHUNK])
-            result[f"epoch-{epoch:05d}/chunk-{number:05d}.npy"] = data
-            hashes.append(xxhash.xxh64(data).intdigest())
-    result["blocks.npy"] = npy("<u8", "Q", hashes)
-    return result
+        for number, start in enumerate(range(0, NUM_SAMPLES, SAMPLES_PER_CHUNK)):
+            some = row[start : start + SAMPLES_PER_CHUNK]
+            chunks[f"epoch-{epoch:05d}/chunk-{number:05d}.npy"] = npy("<u4", "I", some)
+    build = {
+        "order": {"algorithm": "shuffle-v1", "num_samples": NUM_SAMPLES, "seed": SEED},
+        "num_samples": NUM_SAMPLES,
+        "traits": {
+            "deals_bins": False,
+            "constant_num_units": True,
+            "reads": "once",
+            "cuts_samples": False,
+        },
+        "stream_key": SEED,
+        "balance": balance,
+        "num_units": [NUM_SAMPLES] * EPOCHS,
+        "units_per_chunk": SAMPLES_PER_CHUNK,
+    }
+    return directory(build, chunks)
+
+
+def balanced() -> dict[str, bytes]:
+    """Return the files of the same shuffle under a balance, whose lengths are a column."""
+    lengths, file = column(LENGTHS)
+    balance = {"algorithm": "balance-v1", "lengths": lengths, "linear": 1, "quadratic": 2}
+    return {**of_samples(balance), **file}
+
+
+def of_pieces() -> dict[str, bytes]:
+    """Return the files of an order that cuts samples."""
+    lengths, files = column([*DOCUMENTS.lengths])
+    for epoch in range(EPOCHS):
+        units = DOCUMENTS.units(epoch)
+        for number, start in enumerate(range(0, DOCUMENTS.num, WINDOWS_PER_CHUNK)):
+            some = units[start : start + WINDOWS_PER_CHUNK]
+            pieces = [piece for unit in some for piece in unit]
+            ends = [sum(map(len, some[:i])) for i in range(len(some) + 1)]
+            spans = [end for _, *span in pieces for end in span]
+            name = f"epoch-{epoch:05d}/chunk-{number:05d}"
+            files[f"{name}.npy"] = npy("<u4", "I", [document for document, *_ in pieces])
+            files[f"{name}.offsets.npy"] = npy("<i8", "q", ends)
+            files[f"{name}.spans.npy"] = npy("<i8", "q", spans)
+    build = {
+        "order": {
+            "algorithm": "document-windows-v1",
+            "lengths": lengths,
+            "length": DOCUMENTS.length,
+            "overlap": DOCUMENTS.overlap,
+            "block_size": DOCUMENTS.block_size,
+            "seed": DOCUMENTS.seed,
+        },
+        "num_samples": len(DOCUMENTS.lengths),
+        "traits": {
+            "deals_bins": True,
+            "constant_num_units": True,
+            "reads": "any",
+            "cuts_samples": True,
+        },
+        "stream_key": DOCUMENTS.seed,
+        "balance": None,
+        "num_units": [DOCUMENTS.num] * EPOCHS,
+        "units_per_chunk": WINDOWS_PER_CHUNK,
+    }
+    return directory(build, files)
+
+
+DIRECTORIES = {"of samples": of_samples, "balanced": balanced, "of pieces": of_pieces}
+
+
+def digest_of(files: dict[str, bytes]) -> str:
+    """Return the sha256 of all names and bytes."""
+    digest = hashlib.sha256()
+    for name, data in sorted(files.items()):
+        digest.update(name.encode() + data)
+    return digest.hexdigest()
 
 
 def main() -> None:
     """Write the file."""
-    digest = hashlib.sha256()
-    for name, data in sorted(files().items()):
-        digest.update(name.encode() + data)
     golden = {
         "origin": "written by tests/golden/make_golden_plan_file.py",
-        "sha256_of_names_and_bytes": digest.hexdigest(),
+        "sha256_of_names_and_bytes": {
+            name: digest_of(files()) for name, files in DIRECTORIES.items()
+        },
     }
     text = json.dumps(golden, indent=1) + "\n"
     Path(__file__).with_name("plan_file.json").write_text(text)

@@ -65,14 +65,7 @@ CASES: list[Case] = [
     ("a balance in JSON that holds its lengths", lambda: described(lengths=[1, 2, 3])),
     (
         "a build of a balance that is none",
-        lambda: load_edited(
-            format_version=4,
-            constant_num_units=True,
-            reads="any",
-            stream_key=0,
-            cuts_samples=False,
-            balance=[],
-        ),
+        lambda: load_edited(balance=[]),
     ),
     ("a manifest whose plan has another balance", other_plan),
     ("a picture of work without balance", lambda: ip.plot.work(planned(None))),

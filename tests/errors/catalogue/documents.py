@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,10 @@ CASES: list[Case] = [
         lambda: ip.Mixture({"web": ORDER, "code": ip.Shuffle(9)}, {"web": 1, "code": 1}),
     ),
     ("a column's sum over pieces", lambda: PLAN.step_total(ORDER.lengths, 0, step=0)),
-    ("a manifest of pieces that are none", lambda: forged(cuts_samples=False)),
+    (
+        "a manifest of pieces of single samples",
+        lambda: forged(traits={**asdict(ORDER.traits), "deals_bins": False}),
+    ),
     ("a manifest of more spans than samples", lambda: forged(chunk_bytes=[148, 152, 240])),
     ("spans of no tokens", lambda: other_spans(lambda spans: spans * 0)),
 ]

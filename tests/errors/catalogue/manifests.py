@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +66,17 @@ def other_table() -> None:
 
 CASES: list[Case] = [
     ("a manifest of another format", lambda: load_edited(format="other")),
-    ("a manifest of a later format", lambda: load_edited(format_version=5)),
+    ("a manifest of a later format", lambda: load_edited(format_version=2)),
     (
-        "a manifest of promises that are none",
-        lambda: load_edited(format_version=2, constant_num_units=1, reads="twice", stream_key=0),
+        "a manifest of traits that are none",
+        lambda: load_edited(traits=["once"]),
     ),
     (
-        "a manifest of a stream key that is none",
-        lambda: load_edited(format_version=2, constant_num_units=True, reads="any", stream_key=-1),
+        "a manifest of a trait that is none",
+        lambda: load_edited(traits={**asdict(ip.Traits()), "reads": "twice"}),
     ),
+    ("a manifest of too few traits", lambda: load_edited(traits={"reads": "any"})),
+    ("a manifest of a stream key that is none", lambda: load_edited(stream_key=-1)),
     ("a manifest of epochs that are none", lambda: load_edited(epochs=5)),
     ("a manifest of an epoch that is none", lambda: load_edited(epochs=[-1])),
     ("a manifest of empty epochs", lambda: load_edited(num_units=[0])),
