@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.plan import layout as module
 from indexplan.plan.plan import columns_of
-from tests.golden.make_golden_balance import numbers
+from tests.golden.plans import numbers
 from tests.support import balance_oracle, model
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.micro import micro_batches, nested_bins

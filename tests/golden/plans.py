@@ -1,9 +1,7 @@
-"""Write plans.json, the known answers of whole plans: `python -m tests.golden.make_golden_plans`.
+"""Known answers of whole plans, with balance and without, from the plain Python of tests/support.
 
-The only script that writes them. They come from model.py and oracles.py of tests/support, the
-design's words in plain Python, and not from the library, of which nothing is imported. Other
-answers from the same spec are another algorithm, with another name: do not write this file again
-for less.
+Of the library, only the fingerprints of plans with balance are taken. Other answers from the same
+spec are another algorithm, with another name.
 """
 
 from __future__ import annotations
@@ -12,12 +10,13 @@ import hashlib
 import json
 import zlib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.support import model, oracles
+import indexplan as ip
+from tests.golden.lines import crc32, lines
+from tests.support import balance_oracle, model, oracles
 
 EPOCHS = 2
 PHASES = [
@@ -158,30 +157,87 @@ def golden(name: str, remainder: str, case: dict[str, Any]) -> dict[str, Any]:
                 "phases": [step.phase for step in steps],
                 "cursors": cursors,
                 "num_valid": zlib.crc32(json.dumps(valid).encode()) if large else valid,
-                "batches": zlib.crc32(np.array(indices, "<i8").tobytes()) if large else batches,
+                "batches": crc32(indices) if large else batches,
             }
         )
     fingerprint = hashlib.sha256(text.encode()).hexdigest()
     return {"name": name, "spec": data, "fingerprint": fingerprint, "sub_epochs": sub_epochs}
 
 
-def main() -> None:
-    """Write the file, one plan on a line."""
-    plans = [
-        golden(f"{remainder}-{name}", remainder, case)
-        for remainder in ("spread", "drop", "pad", "carry")
-        for name, case in CASES.items()
-    ]
+def plans() -> str:
+    """Return the answers of plans."""
     origin = (
-        "written by tests/golden/make_golden_plans.py from plain-Python models of the design; "
+        "written from plain-Python models of the design; "
         "batches: the indices by step and rank, or of a large plan the crc32 of all of them as "
         "little-endian int64; num_valid: by step and rank, or the crc32 of its JSON; cursors: "
         "(epoch, sub_epoch, step, position) after each number of steps, or after every ninth"
     )
-    lines = ",\n".join(json.dumps(plan) for plan in plans)
-    text = f'{{"origin": {json.dumps(origin)}, "plans": [\n{lines}\n]}}\n'
-    Path(__file__).with_name("plans.json").write_text(text)
+    cases = [
+        golden(f"{remainder}-{name}", remainder, case)
+        for remainder in ("spread", "drop", "pad", "carry")
+        for name, case in CASES.items()
+    ]
+    return lines({"origin": origin}, "plans", cases)
 
 
-if __name__ == "__main__":
-    main()
+# lengths are (i * factor % modulus + 1) ** power for i in range(n); units are those of Sequential
+BALANCED: list[tuple[dict[str, int], dict[str, int], dict[str, Any]]] = [
+    ({"n": 1}, {}, {"world_size": 3, "batch_size": 2}),
+    ({"n": 24, "modulus": 1}, {}, {"world_size": 3, "batch_size": 4}),
+    ({"n": 50, "factor": 37, "modulus": 41}, {}, {"world_size": 4, "batch_size": 5}),
+    (
+        {"n": 103, "factor": 7, "modulus": 11},
+        {"linear": 24576, "quadratic": 1},
+        {"world_size": 3, "batch_size": (2, 3), "remainder": "pad", "sub_epochs": 2},
+    ),
+    (
+        {"n": 100, "factor": 61, "modulus": 97, "power": 3},
+        {"linear": 0, "quadratic": 3},
+        {"world_size": 5, "global_batch_size": (2, 2, 6), "remainder": "carry"},
+    ),
+    (
+        {"n": 3000, "factor": 7919, "modulus": 997, "power": 2},
+        {},
+        {"world_size": 16, "batch_size": (4, 8), "remainder": "drop"},
+    ),
+]
+
+
+def numbers(form: dict[str, int]) -> list[int]:
+    """Return the lengths that a case describes."""
+    factor, modulus = form.get("factor", 1), form.get("modulus", 10)
+    return [(i * factor % modulus + 1) ** form.get("power", 1) for i in range(form["n"])]
+
+
+def batches_of(plan: ip.Plan, lengths: list[int]) -> list[list[list[int]]]:
+    """Return each rank's batches of epoch 0, step by step, of a plan over Sequential."""
+    found = []
+    for sub_epoch in model.walk(model.run_of(plan), 1):
+        for step in sub_epoch.steps:
+            places = enumerate(step.slots)
+            cost_of = {
+                place: balance_oracle.cost_of(plan.balance, [lengths[slot.position]])
+                for place, slot in places
+                if not slot.padded
+            }
+            held = balance_oracle.balanced(step, plan._layout.phases[0].inner_counts, cost_of)
+            found.append([[step.slots[place].position for place in rank] for rank in held])
+    return found
+
+
+def balanced() -> str:
+    """Return the answers of plans with balance."""
+    cases = []
+    for form, weights, fields in BALANCED:
+        lengths = numbers(form)
+        balance = ip.Balance(lengths, **weights)
+        plan = ip.Plan(ip.Sequential(form["n"]), **fields, balance=balance)
+        steps = batches_of(plan, lengths)
+        case: dict[str, Any] = {"lengths": form, "weights": weights, "fields": fields}
+        case["fingerprint"] = plan.fingerprint[:16]
+        case["num_steps"] = len(steps)
+        case["first_step"], case["last_step"] = steps[0], steps[-1]
+        case["crc32"] = crc32([sample for step in steps for batch in step for sample in batch])
+        cases.append(case)
+    origin = "the oracles of tests/support/balance_oracle.py and model.py; fingerprints are ours"
+    return lines({"origin": origin}, "cases", cases)

@@ -1,0 +1,34 @@
+"""Write files of known answers: `python -m tests.golden.make NAME...`, or `all`.
+
+The only script that writes them. Other answers are another algorithm, with another name: do not
+write a file again for less.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tests.golden import orders, plans
+from tests.golden.lines import FOLDER
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "balance_v1.json": plans.balanced,
+    "document_windows_v1.json": orders.document_windows,
+    "local_shuffle_v1.json": orders.local_shuffle,
+    "mixture_v1.json": orders.mixture,
+    "packed_v1.json": orders.packed,
+    "plans.json": plans.plans,
+    "strata_v1.json": orders.strata,
+    "token_windows_v1.json": orders.token_windows,
+}
+
+
+def main(names: list[str]) -> None:
+    """Write the files of these names."""
+    for name in MAKERS if names == ["all"] else names:
+        (FOLDER / name).write_text(MAKERS[name]())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
