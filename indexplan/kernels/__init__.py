@@ -1,1 +1,71 @@
-"""The numba kernels of this library, and how they are compiled and cached."""
+"""The numba kernels of this library, and how they are compiled and cached.
+
+A module is imported when a caller first names it, as `kernels.permutation`: numba takes longer to
+import than all else, and `import indexplan` needs none of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indexplan.kernels import (
+        balance,
+        block_permutation,
+        by_source,
+        classes,
+        compiling,
+        documents,
+        drawn,
+        feistel,
+        local_permutation,
+        mixture,
+        packing,
+        permutation,
+        philox,
+        seeding,
+        seen,
+        shard_reads,
+        shards,
+        sorting,
+        strata,
+        tables,
+        thresholds,
+        tree,
+        weighted,
+        weighted_tables,
+        xxh64,
+    )
+
+__all__ = [
+    "balance",
+    "block_permutation",
+    "by_source",
+    "classes",
+    "compiling",
+    "documents",
+    "drawn",
+    "feistel",
+    "local_permutation",
+    "mixture",
+    "packing",
+    "permutation",
+    "philox",
+    "seeding",
+    "seen",
+    "shard_reads",
+    "shards",
+    "sorting",
+    "strata",
+    "tables",
+    "thresholds",
+    "tree",
+    "weighted",
+    "weighted_tables",
+    "xxh64",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'indexplan.kernels' has no attribute {name!r}")
+    return import_module(f"indexplan.kernels.{name}")

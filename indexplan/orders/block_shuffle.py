@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import integer
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
@@ -67,17 +68,15 @@ class BlockShuffle(Order):
         return blocks, self._key_words(WINDOWS, epoch, 2)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import block_permutation, feistel  # the first one imports numba
-
         n, size = self.num_samples, self.block_size
-        keys = self._keys(epoch, feistel.num_rounds(-(-n // size)))
-        block_permutation.block_permute_runs(n, size, self.window, *keys, starts, stops, out)
+        keys = self._keys(epoch, kernels.feistel.num_rounds(-(-n // size)))
+        kernels.block_permutation.block_permute_runs(
+            n, size, self.window, *keys, starts, stops, out
+        )
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        from indexplan.kernels import block_permutation, feistel
-
         n, size = self.num_samples, self.block_size
-        keys = self._keys(epoch, feistel.num_rounds(-(-n // size)))
+        keys = self._keys(epoch, kernels.feistel.num_rounds(-(-n // size)))
         out = np.empty(len(indices), np.int64)
-        block_permutation.block_invert(n, size, self.window, *keys, indices, out)
+        kernels.block_permutation.block_invert(n, size, self.window, *keys, indices, out)
         return np.arange(len(indices)), out

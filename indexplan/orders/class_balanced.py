@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
@@ -137,13 +138,11 @@ class ClassBalanced(ByClass):
 
     def _deal(self, units: Int64) -> Iterator[tuple[slice, Int64, Int64]]:
         """Yield some units of the stream at a time: which, the class of each, and its number."""
-        from indexplan.kernels import classes as kernels  # which imports numba
-
         firsts = self._firsts
         for at in range(0, len(units), CHUNK):
             numbers = units[at : at + CHUNK]
             rows, classes = np.empty_like(numbers), np.empty_like(numbers)
-            kernels.row_things(self._row_size, 1, self._row_key, numbers, rows, classes)
+            kernels.classes.row_things(self._row_size, 1, self._row_key, numbers, rows, classes)
             if self._shares is not None:
                 slots = classes
                 classes = np.searchsorted(firsts[1:], slots, "right")
@@ -170,14 +169,12 @@ class ClassBalanced(ByClass):
         return dealt
 
     def _units_of(self, classes: Int64, tuples: Int64) -> Int64:
-        from indexplan.kernels import classes as kernels
-
         rows, slots = tuples, classes
         if self._shares is not None:
             rows, slots = np.divmod(tuples, self._shares[classes])
             slots = slots + self._firsts[classes]
         out = np.empty(len(classes), np.int64)
-        kernels.row_numbers(self._row_size, 1, self._row_key, slots, rows, out)
+        kernels.classes.row_numbers(self._row_size, 1, self._row_key, slots, rows, out)
         return out
 
     @property

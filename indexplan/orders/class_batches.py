@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64
@@ -151,9 +152,9 @@ class ClassBatches(ByClass):
 
     @once
     def _class_words(self) -> NDArray[np.uint32]:
-        from indexplan.kernels.feistel import num_rounds
-
-        return self._key_words(CLASS_NUMBERS, 0, 2 * num_rounds(len(self._table.labels)))
+        return self._key_words(
+            CLASS_NUMBERS, 0, 2 * kernels.feistel.num_rounds(len(self._table.labels))
+        )
 
     def _left_out(self, rows: Int64 | int, things: Int64) -> Int64:
         """Return how many of the rows before each of some rows left out a thing."""
@@ -166,19 +167,16 @@ class ClassBatches(ByClass):
 
         That is: which samples they are, the class of each tuple, and its number.
         """
-        from indexplan.kernels import classes as kernels  # which imports numba
-        from indexplan.kernels import permutation
-
         num, reads = len(self._table.labels), self._unit_size
         step = max(1, CHUNK // reads)
         for at in range(0, len(units), step):
             some = units[at : at + step, None] * self.classes + np.arange(self.classes)
             numbers = some.ravel()
             rows, things = np.empty_like(numbers), np.empty_like(numbers)
-            kernels.row_things(num, self.classes, self._row_key, numbers, rows, things)
+            kernels.classes.row_things(num, self.classes, self._row_key, numbers, rows, things)
             tuples = rows - self._left_out(rows, things)
             classes = np.empty_like(things)
-            permutation.permute_runs(num, self._class_words, things, things + 1, classes)
+            kernels.permutation.permute_runs(num, self._class_words, things, things + 1, classes)
             yield slice(at * reads, (at + step) * reads), classes, tuples
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
@@ -197,19 +195,15 @@ class ClassBatches(ByClass):
 
     def _things(self, classes: Int64) -> Int64:
         """Return the thing that a row deals in place of each class."""
-        from indexplan.kernels import permutation
-
         things = np.empty(len(classes), np.int64)
-        permutation.invert(len(self._table.labels), self._class_words, classes, things)
+        kernels.permutation.invert(len(self._table.labels), self._class_words, classes, things)
         return things
 
     def _units_in(self, things: Int64, rows: Int64) -> Int64:
         """Return the unit in which a row deals each thing; -1 if it leaves that out."""
-        from indexplan.kernels import classes as kernels
-
         out = np.empty(len(things), np.int64)
         num = len(self._table.labels)
-        kernels.row_numbers(num, self.classes, self._row_key, things, rows, out)
+        kernels.classes.row_numbers(num, self.classes, self._row_key, things, rows, out)
         return out // self.classes  # -1 stays -1
 
     def _dealt(self, unit: int, classes: Int64) -> Int64:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import wrong
 from indexplan.once import once
 from indexplan.orders.base import Draws, Float64, Int64, Order
@@ -67,20 +68,17 @@ class Classes:
 
 def classes_of(labels: Column) -> Classes:
     """Return the classes of a column of labels; equal labels share one table."""
-    from indexplan.kernels.tables import table_of  # which imports numba
 
     def build() -> Classes:
         classes = _sorted(labels.array)
         labels.check_file()
         return classes
 
-    return table_of(("classes", labels.identity["sha256"]), build)
+    return kernels.tables.table_of(("classes", labels.identity["sha256"]), build)
 
 
 def _sorted(labels: NDArray[Any]) -> Classes:
     """Sort samples by class; by counting if the labels lie close together."""
-    from indexplan.kernels import classes as kernels
-
     num, least = len(labels), int(labels.min())
     width = int(labels.max()) - least + 1
     close = width <= num + 2**16
@@ -88,7 +86,7 @@ def _sorted(labels: NDArray[Any]) -> Classes:
     if close:
         counts = np.zeros(width, np.int64)
         for block in blocks:
-            kernels.count_labels(labels[block].astype(np.int64), least, counts)
+            kernels.classes.count_labels(labels[block].astype(np.int64), least, counts)
         values = np.flatnonzero(counts)
         sizes, number = counts[values], np.cumsum(counts > 0) - 1
         values += least
@@ -101,7 +99,7 @@ def _sorted(labels: NDArray[Any]) -> Classes:
     for block in blocks:
         some = labels[block].astype(np.int64)
         classes = number[some - least] if close else np.searchsorted(values, some)
-        kernels.place_members(classes, ends, places[: len(some)])
+        kernels.classes.place_members(classes, ends, places[: len(some)])
         members[places[: len(some)]] = np.arange(block.start, block.start + len(some))
     return Classes(values, starts, sizes, members)
 
@@ -183,20 +181,20 @@ class ByClass(Order):
 
     def _members_of(self, classes: Int64, numbers: Int64, out: Int64) -> None:
         """Write the samples that classes deal under some numbers."""
-        from indexplan.kernels import classes as kernels
-
         table = self._table
-        kernels.class_members(self._size, table.sizes, self._member_key, classes, numbers, out)
+        kernels.classes.class_members(
+            self._size, table.sizes, self._member_key, classes, numbers, out
+        )
         out += table.starts[classes]
         out[:] = table.members[out]
 
     def _numbers_in(self, classes: Int64, ranks: Int64, turns: Int64) -> Int64:
         """Return the number under which a round deals each member; -1 if it leaves it out."""
-        from indexplan.kernels import classes as kernels
-
         out = np.empty(len(classes), np.int64)
         key = self._member_key
-        kernels.member_numbers(self._size, self._table.sizes, key, classes, ranks, turns, out)
+        kernels.classes.member_numbers(
+            self._size, self._table.sizes, key, classes, ranks, turns, out
+        )
         return out
 
     def _asked(self, epoch: int, indices: Int64) -> tuple[Int64, ...]:

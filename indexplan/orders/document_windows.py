@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
@@ -156,12 +157,10 @@ class DocumentWindows(Order):
         found = self._epochs.get(epoch)
         if found is None:
             words = self._block_words(epoch)
-            from indexplan.kernels import permutation
-
             num = len(self._totals)
             order = np.empty(num, np.int64)
             every = np.zeros(1, np.int64), np.full(1, num)
-            permutation.permute_runs(num, words[:-2], *every, order)
+            kernels.permutation.permute_runs(num, words[:-2], *every, order)
             begins = np.append(0, np.cumsum(self._totals[order]))
             found = self._epochs[epoch] = words[-2:], Blocks(order, begins)
             # without a lock, as a fork could leave it locked
@@ -171,9 +170,9 @@ class DocumentWindows(Order):
 
     def _block_words(self, epoch: int) -> NDArray[np.uint32]:
         """Return the key words that shuffle an epoch's blocks, and the key of those in blocks."""
-        from indexplan.kernels.feistel import num_rounds  # the first order that computes
-
-        return self._key_words(DOCUMENTS, epoch, 2 * num_rounds(len(self._totals)) + 2)
+        return self._key_words(
+            DOCUMENTS, epoch, 2 * kernels.feistel.num_rounds(len(self._totals)) + 2
+        )
 
     @property
     def _words_of_lengths(self) -> NDArray[np.uint32]:
@@ -186,16 +185,12 @@ class DocumentWindows(Order):
 
     def _shuffle(self, epoch: int) -> tuple[int, NDArray[np.uint32]]:
         """Return the number of windows in an epoch, and the key words of their shuffle."""
-        from indexplan.kernels.feistel import num_rounds
-
         num = self.num_units(epoch)
-        return num, self._key_words(BINS, epoch, 2 * num_rounds(num))
+        return num, self._key_words(BINS, epoch, 2 * kernels.feistel.num_rounds(num))
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        from indexplan.kernels import permutation
-
         numbers = np.empty(int((stops - starts).sum()), np.int64)
-        permutation.permute_runs(*self._shuffle(epoch), starts, stops, numbers)
+        kernels.permutation.permute_runs(*self._shuffle(epoch), starts, stops, numbers)
         rising = np.argsort(numbers)  # so that each block is opened once
         return joined(self._pieces(epoch, numbers[rising]), cut=True).moved(rising)
 
@@ -204,8 +199,6 @@ class DocumentWindows(Order):
 
     def _pieces(self, epoch: int, numbers: Int64) -> Iterator[Units]:
         """Yield what windows read, a few of the windows at a time: bins of parts of documents."""
-        from indexplan.kernels.documents import read_windows
-
         key, blocks = self._stream(epoch)
         each = (self.length + self.overlap) * self.num_samples / self._num_tokens + 2
         room = int(min(len(numbers) * each, AT_ONCE)) + 1
@@ -213,7 +206,7 @@ class DocumentWindows(Order):
         while len(numbers):
             offsets = np.empty(len(numbers) + 1, np.int64)
             documents, spans = np.empty(room, np.int64), np.empty((room, 2), np.int64)
-            done = read_windows(
+            done = kernels.documents.read_windows(
                 numbers,
                 self.length,
                 self.overlap,
@@ -234,17 +227,16 @@ class DocumentWindows(Order):
 
     def _windows_of(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         """Return the windows [first, stop) of the stream that read each of some documents."""
-        from indexplan.kernels.documents import find_documents
-        from indexplan.kernels.permutation import invert
-
         key, (_, begins) = self._stream(epoch)
         words = self._words_of_lengths
         by_block = np.argsort(indices, kind="stable")
         before, places = np.empty((2, len(indices)), np.int64)
-        find_documents(indices[by_block], self._size, self.num_samples, words, key, before)
+        kernels.documents.find_documents(
+            indices[by_block], self._size, self.num_samples, words, key, before
+        )
         self.lengths.check_file(gone=True)
         blocks = indices[by_block] // self._size
-        invert(len(self._totals), self._block_words(epoch)[:-2], blocks, places)
+        kernels.permutation.invert(len(self._totals), self._block_words(epoch)[:-2], blocks, places)
         start = np.empty(len(indices), np.int64)
         start[by_block] = begins[places] + before
         stop = start + self.lengths.array[indices]
@@ -258,8 +250,6 @@ class DocumentWindows(Order):
         return stop - first
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        from indexplan.kernels.permutation import invert
-
         first, stop = self._windows_of(epoch, indices)
         asked, often = np.arange(len(indices)), np.empty(0, np.int64)
         if most == 1:  # to search for a document that many windows read is faster than to list them
@@ -269,6 +259,6 @@ class DocumentWindows(Order):
             asked = np.append(asked, np.flatnonzero(long))
         windows = expand(first, stop)
         positions = np.empty(len(windows), np.int64)
-        invert(*self._shuffle(epoch), windows, positions)
+        kernels.permutation.invert(*self._shuffle(epoch), windows, positions)
         counts = np.append(stop - first, np.ones(len(often), np.int64))
         return np.repeat(asked, counts), np.append(positions, often)

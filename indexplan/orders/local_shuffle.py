@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import integer
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
@@ -61,15 +62,13 @@ class LocalShuffle(Order):
         object.__setattr__(self, "seed", check_seed(self.seed))
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import local_permutation  # which imports numba
-
         key = self._key_words(LOCAL, epoch, 2)
-        local_permutation.local_permute_runs(self.num_samples, self.window, key, starts, stops, out)
+        kernels.local_permutation.local_permute_runs(
+            self.num_samples, self.window, key, starts, stops, out
+        )
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        from indexplan.kernels import local_permutation
-
         out = np.empty(len(indices), np.int64)
         key = self._key_words(LOCAL, epoch, 2)
-        local_permutation.local_invert(self.num_samples, self.window, key, indices, out)
+        kernels.local_permutation.local_invert(self.num_samples, self.window, key, indices, out)
         return np.arange(len(indices)), out

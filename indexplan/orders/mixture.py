@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from indexplan import kernels
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
@@ -381,32 +382,30 @@ class Mixture(Order):
 
     def _sorted(self, epoch: int, starts: Int64, stops: Int64) -> Sorted:
         """Return the units at some positions of an epoch, sorted by source."""
-        from indexplan.kernels import by_source
-
         sources, numbers = self._phases.deal(self._begin(epoch), starts, stops)
         num, k = len(sources), len(self._sizes)
         begins, parts = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
         epochs, cuts, lows, highs = (np.empty(num + 1, np.int64) for _ in range(4))
-        by_source.by_source(sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs)
+        kernels.by_source.by_source(
+            sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs
+        )
         return Sorted(sources, begins, parts, epochs, cuts, lows, highs)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import by_source, permutation
-
         done, (sizes, seeds) = 0, self._shuffles
         others = np.flatnonzero(sizes == 0).tolist()
         for num, some, ends in cut_pieces(starts, stops, AT_ONCE):
             units = self._sorted(epoch, some, ends)
             sources, begins, parts, epochs, cuts, lows, highs = units
             drawn = np.empty(num, np.int64)
-            permutation.permute_epochs(
+            kernels.permutation.permute_epochs(
                 sizes, seeds, SHUFFLE, parts, epochs, cuts, lows, highs, begins, drawn
             )
             for j in others:
                 a, b, part = parts[j], parts[j + 1], drawn[begins[j] : begins[j + 1]]
                 source = self._whose[j]
                 source._fill_epochs(epochs[a:b], cuts[a : b + 1], lows, highs, part)  # noqa: SLF001
-            by_source.put_back(sources, begins, self._begins, drawn, out[done : done + num])
+            kernels.by_source.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64
@@ -121,8 +122,6 @@ class Packed(ByLength):
         object.__setattr__(self, "num_samples", len(lengths))
 
     def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
-        from indexplan.kernels import packing
-
         runs = _closed(places, self.min_stratum)
         firsts, lengths = places[runs], self._longest - keys[runs[:-1]]
         for c in np.flatnonzero(np.diff(runs) > 1):  # strata of several lengths
@@ -131,11 +130,13 @@ class Packed(ByLength):
         _check_sum(total)
         most = SIZE_STOP - 1 if self.max_samples is None else self.max_samples
         given = firsts, lengths, self.max_length, most, total
-        moves, groups = _best(lambda tail: packing.packed(*given, total * tail // 100))
-        lasts = np.flatnonzero(groups[:, packing.COUNT])
-        lasts = lasts[np.argsort(groups[lasts, packing.FIRST])]
-        bins = np.append(groups[lasts, packing.FIRST], groups[:, packing.COUNT].sum())
-        sizes = groups[lasts, packing.SIZE]
+        moves, groups = _best(lambda tail: kernels.packing.packed(*given, total * tail // 100))
+        lasts = np.flatnonzero(groups[:, kernels.packing.COUNT])
+        lasts = lasts[np.argsort(groups[lasts, kernels.packing.FIRST])]
+        bins = np.append(
+            groups[lasts, kernels.packing.FIRST], groups[:, kernels.packing.COUNT].sum()
+        )
+        sizes = groups[lasts, kernels.packing.SIZE]
         return Template(rows, keys[runs[1:] - 1], firsts, firsts, moves, bins, lasts, sizes)
 
     def _costs(
@@ -225,12 +226,10 @@ def _closed(places: Int64, least: int) -> Int64:
 
 def _best(pack: Callable[[int], Made]) -> Made:
     """Return, of the packings with nearly the fewest bins, the one whose bins are most alike."""
-    from indexplan.kernels.packing import COUNT, SIZE
-
     found: list[tuple[int, int]] = []
     for tail in TAILS:
         made = pack(tail)
-        counts, sizes = made[1][:, COUNT], made[1][:, SIZE]
+        counts, sizes = made[1][:, kernels.packing.COUNT], made[1][:, kernels.packing.SIZE]
         found.append((int(counts.sum()), int((counts * sizes * sizes).sum())))  # below 2**63
         fewest = min(num for num, _ in found)
         few = [i for i, (num, _) in enumerate(found) if num <= fewest + fewest // ENOUGH]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.orders.base import Int64
 from indexplan.orders.shuffle import UInt32
 
@@ -31,23 +32,19 @@ class Pattern:
     """
 
     def __init__(self, shares: tuple[int, ...], phase: int, key: UInt32) -> None:
-        from indexplan.kernels import tree  # which imports numba
-
         self._phase, self._key = phase, key
         each = np.array(shares, np.int64)
         self._shares = each * max(1, BLOCK // sum(shares))
         leaves = each.argsort(kind="stable")[shares.count(0) :]
-        self._nodes = np.empty((len(leaves) - 1, tree.COLUMNS), np.int64)
+        self._nodes = np.empty((len(leaves) - 1, kernels.tree.COLUMNS), np.int64)
         self._ups = np.empty(len(leaves) - 1 + len(each), np.int64)
         self._top = 0 if len(leaves) > 1 else ~int(leaves[0])
-        self.reach: int = tree.plant(self._shares, leaves, self._nodes, self._ups)
+        self.reach: int = kernels.tree.plant(self._shares, leaves, self._nodes, self._ups)
 
     def count(self, base: Int64, place: int) -> Int64:
         """Return how many units of each source come before a place, and `base`; int64 (k,)."""
-        from indexplan.kernels import mixture
-
         out: Int64 = base.copy()
-        mixture.count_before(
+        kernels.mixture.count_before(
             place, self._phase, self._key, self._shares, self._nodes, self._top, out
         )
         return out
@@ -62,16 +59,14 @@ class Pattern:
         numbers: Int64,
     ) -> None:
         """Write the sources and units at runs of places, each counted from -shift."""
-        from indexplan.kernels import mixture
-
         tree = self._shares, self._nodes, self._top
-        mixture.deal(shift, self._phase, self._key, base, *tree, starts, stops, sources, numbers)
+        kernels.mixture.deal(
+            shift, self._phase, self._key, base, *tree, starts, stops, sources, numbers
+        )
 
     def find(self, source: int, base: int, numbers: Int64) -> Int64:
         """Return the places of some units of a source, which has `base` units before the phase."""
-        from indexplan.kernels import mixture
-
         out = np.empty(len(numbers), np.int64)
         tree = self._shares, self._nodes, self._ups
-        mixture.find(self._phase, self._key, source, base, *tree, numbers, out)
+        kernels.mixture.find(self._phase, self._key, source, base, *tree, numbers, out)
         return out

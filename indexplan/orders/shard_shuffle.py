@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
@@ -183,22 +184,18 @@ class ShardShuffle(Order):
 
     def _row_by_sample(self, epoch: int) -> BySample:
         """Return the row of an epoch, by sample."""
-        from indexplan.kernels.sorting import sort_rows
-
         edges, deltas = self._row(epoch)
-        firsts, rows = sort_rows(edges[:-1] + deltas, self.num_samples.bit_length())
+        firsts, rows = kernels.sorting.sort_rows(edges[:-1] + deltas, self.num_samples.bit_length())
         return BySample(firsts, deltas[rows])
 
     def _row_of(self, epoch: int) -> Row:
-        from indexplan.kernels.shards import reorder_pieces
-
         if not self.sticky:
             return self._slots(epoch)
         slots = self._slots_of_all_epochs
         most = 3 * len(slots.deltas)  # a shard may end one lane, fill others, and start another
         edges, deltas = np.empty(most + 1, np.int64), np.empty(most, np.int64)
         key = self._key_words(PIECES, epoch, 2)
-        num = reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
+        num = kernels.shards.reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
         return Row(edges[: num + 1].copy(), deltas[:num].copy())
 
     @once
@@ -208,27 +205,21 @@ class ShardShuffle(Order):
 
     def _slots(self, epoch: int) -> Row:
         """Return the row of shards that the key words of an epoch give."""
-        from indexplan.kernels import feistel, shards
-
         num = len(self.sizes)
-        words = self._key_words(SHARDS, epoch, 2 * feistel.num_rounds(num))
+        words = self._key_words(SHARDS, epoch, 2 * kernels.feistel.num_rounds(num))
         edges, deltas = np.empty(num + 1, np.int64), np.empty(num, np.int64)
-        held = shards.lay_out(self._firsts, words, edges, deltas)
+        held = kernels.shards.lay_out(self._firsts, words, edges, deltas)
         return Row(edges[: held + 1], deltas[:held])
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels.shards import deal_runs
-
         key = self._key_words(LANES, epoch, 2)
-        deal_runs(self._grid(epoch), key, *self._row(epoch), starts, stops, out)
+        kernels.shards.deal_runs(self._grid(epoch), key, *self._row(epoch), starts, stops, out)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        from indexplan.kernels.shards import find_places
-
         firsts, deltas = _at_hand(self._rows_by_sample, epoch, self._row_by_sample)
         places = indices - deltas[np.searchsorted(firsts, indices, "right") - 1]
         out = np.empty(len(indices), np.int64)
-        find_places(self._grid(epoch), self._key_words(LANES, epoch, 2), places, out)
+        kernels.shards.find_places(self._grid(epoch), self._key_words(LANES, epoch, 2), places, out)
         return np.arange(len(indices)), out
 
 

@@ -9,6 +9,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.registry import register
@@ -65,22 +66,15 @@ class Shuffle(Order):
         object.__setattr__(self, "seed", check_seed(self.seed))
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import (
-            feistel,
-            permutation,
-        )  # the first order that computes imports numba
-
         n = self.num_samples
-        words = self._key_words(SHUFFLE, epoch, 2 * feistel.num_rounds(n))
-        permutation.permute_runs(n, words, starts, stops, out)
+        words = self._key_words(SHUFFLE, epoch, 2 * kernels.feistel.num_rounds(n))
+        kernels.permutation.permute_runs(n, words, starts, stops, out)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        from indexplan.kernels import feistel, permutation
-
         n = self.num_samples
-        words = self._key_words(SHUFFLE, epoch, 2 * feistel.num_rounds(n))
+        words = self._key_words(SHUFFLE, epoch, 2 * kernels.feistel.num_rounds(n))
         out = np.empty(len(indices), np.int64)
-        permutation.invert(n, words, indices, out)
+        kernels.permutation.invert(n, words, indices, out)
         return np.arange(len(indices)), out
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import check_num_samples
@@ -158,11 +159,9 @@ class Part(Order):
 
     def _shuffled(self, n: int, starts: Int64, stops: Int64) -> Int64:
         """Return the numbers below n, of samples or of groups, at some runs of the split's row."""
-        from indexplan.kernels import feistel, permutation
-
         out = np.empty(int((stops - starts).sum()), np.int64)
-        words = self._key_words(SPLITS, 0, 2 * feistel.num_rounds(n))
-        permutation.permute_runs(n, words, starts, stops, out)
+        words = self._key_words(SPLITS, 0, 2 * kernels.feistel.num_rounds(n))
+        kernels.permutation.permute_runs(n, words, starts, stops, out)
         return out
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
@@ -171,14 +170,9 @@ class Part(Order):
             found = np.searchsorted(members, indices)
             which = np.flatnonzero(members[np.minimum(found, len(members) - 1)] == indices)
             return which, found[which]
-        from indexplan.kernels import (
-            feistel,
-            permutation,
-        )  # the first order that computes imports numba
-
         places = np.empty(len(indices), np.int64)
-        words = self._key_words(SPLITS, 0, 2 * feistel.num_rounds(self.num_samples))
-        permutation.invert(self.num_samples, words, np.ascontiguousarray(indices), places)
+        words = self._key_words(SPLITS, 0, 2 * kernels.feistel.num_rounds(self.num_samples))
+        kernels.permutation.invert(self.num_samples, words, np.ascontiguousarray(indices), places)
         begins, ends, firsts = self._intervals
         interval = np.maximum(np.searchsorted(begins, places, "right") - 1, 0)
         which = np.flatnonzero((places >= begins[interval]) & (places < ends[interval]))
@@ -323,11 +317,9 @@ def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
             numbers[block] = number[values[block].astype(np.int64) - least]
         count = int(number[-1]) + 1
     else:
-        from indexplan.kernels.sorting import sort_rows
-
         keys = values.astype(np.int64).view(np.uint64)
         keys -= np.uint64(least % 2**64)  # the distance from the least, even if past 2**63
-        rising, rows = sort_rows(keys.view(np.int64), width.bit_length())
+        rising, rows = kernels.sorting.sort_rows(keys.view(np.int64), width.bit_length())
         new = np.append(False, rising[1:] != rising[:-1])
         number = np.cumsum(new, dtype=numbers.dtype)
         numbers[rows], count = number, int(number[-1]) + 1

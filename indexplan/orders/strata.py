@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
@@ -101,8 +102,6 @@ class Strata(Order):
     @once
     def _template(self) -> Template:
         """How bins are made; shared by all orders that differ only in their seed."""
-        from indexplan.kernels.tables import table_of  # which imports numba
-
         fields = {name: value for name, value in self.to_dict().items() if name != "seed"}
 
         def build() -> Template:
@@ -110,7 +109,7 @@ class Strata(Order):
             self._column.check_file()
             return self._made(*row)
 
-        return table_of(canonical_json(fields), build)
+        return kernels.tables.table_of(canonical_json(fields), build)
 
     def num_units(self, epoch: int) -> int:
         """Return the number of bins."""
@@ -118,24 +117,20 @@ class Strata(Order):
 
     def _words(self, epoch: int) -> NDArray[np.uint32]:
         """Return the key words of the shuffle of an epoch's bins."""
-        from indexplan.kernels.feistel import num_rounds
-
-        return self._key_words(BINS, epoch, 2 * num_rounds(self.num_units(epoch)))
+        return self._key_words(BINS, epoch, 2 * kernels.feistel.num_rounds(self.num_units(epoch)))
 
     def _dealt(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
         """Return the bins at runs of positions, and where each starts and ends in their samples."""
-        from indexplan.kernels.permutation import permute_runs
-
         numbers = np.empty(int((stops - starts).sum()), np.int64)
-        permute_runs(self.num_units(epoch), self._words(epoch), starts, stops, numbers)
+        kernels.permutation.permute_runs(
+            self.num_units(epoch), self._words(epoch), starts, stops, numbers
+        )
         return numbers, self._ends(numbers)
 
     def _ends(self, numbers: Int64) -> Int64:
         """Return where each of some bins starts among their samples, and the number of samples."""
-        from indexplan.kernels.strata import cut_bins
-
         offsets = np.empty(len(numbers) + 1, np.int64)
-        cut_bins(numbers, self._template.bins, self._template.sizes, offsets)
+        kernels.strata.cut_bins(numbers, self._template.bins, self._template.sizes, offsets)
         return offsets
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -149,10 +144,10 @@ class Strata(Order):
 
     def _draw(self, epoch: int, numbers: Int64, offsets: Int64, out: Int64) -> None:
         """Write the samples of some bins."""
-        from indexplan.kernels.strata import fill_bins
-
         t, key = self._template, self._key_words(STRATA, epoch, 2)
-        fill_bins(numbers, offsets, key, t.bins, t.lasts, t.moves, t.firsts, t.rows, out)
+        kernels.strata.fill_bins(
+            numbers, offsets, key, t.bins, t.lasts, t.moves, t.firsts, t.rows, out
+        )
 
     def _numbers(self, samples: Int64) -> Int64:
         """Return the column's numbers of some samples."""
@@ -162,13 +157,11 @@ class Strata(Order):
 
     def _bins_of(self, epoch: int, samples: Int64) -> Int64:
         """Return the number of the bin that each sample is in."""
-        from indexplan.kernels.strata import find_bins
-
         t, key = self._template, self._key_words(STRATA, epoch, 2)
         run = np.searchsorted(t.keys, self._keys(self._numbers(samples)))
         out = np.empty(len(samples), np.int64)
         lows, highs = t.places[run], t.places[run + 1]
-        find_bins(samples, lows, highs, key, t.moves, t.firsts, t.rows, out)
+        kernels.strata.find_bins(samples, lows, highs, key, t.moves, t.firsts, t.rows, out)
         return out
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
@@ -176,10 +169,8 @@ class Strata(Order):
 
     def _positions(self, epoch: int, numbers: Int64) -> Int64:
         """Return the position of each of some bins."""
-        from indexplan.kernels.permutation import invert
-
         out = np.empty(len(numbers), np.int64)
-        invert(self.num_units(epoch), self._words(epoch), numbers, out)
+        kernels.permutation.invert(self.num_units(epoch), self._words(epoch), numbers, out)
         return out
 
 
@@ -274,20 +265,18 @@ def each_by_itself(
 
 def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
     """Return samples sorted by key, the different keys, and where each starts and the last ends."""
-    from indexplan.kernels.sorting import DIGIT, LAST, count_runs, cut_runs, sort_by_digit
-
     rows, room = np.arange(len(keys), dtype=np.uint32), np.empty(len(keys), np.uint32)
-    ends = np.empty(LAST + 1, np.int64)
+    ends = np.empty(kernels.sorting.LAST + 1, np.int64)
     bits = int(keys.max()).bit_length()
-    for shift in range(0, max(bits, 1), DIGIT):
-        sort_by_digit(keys, shift, rows, room, ends)
+    for shift in range(0, max(bits, 1), kernels.sorting.DIGIT):
+        kernels.sorting.sort_by_digit(keys, shift, rows, room, ends)
         rows, room = room, rows
     # keys of one digit need no second look at each sample
-    if bits <= DIGIT:
+    if bits <= kernels.sorting.DIGIT:
         places = np.union1d(0, ends)
     else:
-        places = np.empty(count_runs(keys, rows) + 1, np.int64)
-        cut_runs(keys, rows, places)
+        places = np.empty(kernels.sorting.count_runs(keys, rows) + 1, np.int64)
+        kernels.sorting.cut_runs(keys, rows, places)
     return rows, keys[rows[places[:-1]]], places
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.canonical import check_fields
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
@@ -163,9 +164,9 @@ class Subset(Layer):
         kept = self.indices.array  # type: ignore[union-attr]  # asked for columns only
         if (kept[1:] >= kept[:-1]).all():
             return kept, None
-        from indexplan.kernels.sorting import sort_rows
-
-        rising, places = sort_rows(kept.astype(np.int64), self.num_samples.bit_length())
+        rising, places = kernels.sorting.sort_rows(
+            kept.astype(np.int64), self.num_samples.bit_length()
+        )
         self.indices.check_file(gone=True)  # type: ignore[union-attr]
         return rising, places
 

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64, Order
@@ -174,24 +175,18 @@ class TokenWindows(Order):
         return int(low | high << 32) % (left + 1)
 
     def _words(self, epoch: int) -> tuple[int, NDArray[np.uint32]]:
-        from indexplan.kernels import feistel  # the first order that computes imports numba
-
         num = self.num_units(epoch)
-        return num, self._key_words(BINS, epoch, 2 * feistel.num_rounds(num))
+        return num, self._key_words(BINS, epoch, 2 * kernels.feistel.num_rounds(num))
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import permutation
-
-        permutation.permute_runs(*self._words(epoch), starts, stops, out)
+        kernels.permutation.permute_runs(*self._words(epoch), starts, stops, out)
         out *= self.length
         out += self._phase(epoch)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        from indexplan.kernels import permutation
-
         windows, rest = np.divmod(indices - self._phase(epoch), self.length)
         num, words = self._words(epoch)
         found = np.flatnonzero((rest == 0) & (windows >= 0) & (windows < num))
         positions = np.empty(len(found), np.int64)
-        permutation.invert(num, words, windows[found], positions)
+        kernels.permutation.invert(num, words, windows[found], positions)
         return found, positions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import check_saved
@@ -205,17 +206,15 @@ class Weighted(Order):
         since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
         found = self._tables.get(since)
         if found is None:
-            from indexplan.kernels import tables, weighted_tables  # which import numba
-
             size, most, words = self._size, self.max_repeats, self._row[0]
 
             def build() -> Table:
-                table = weighted_tables.built(weights.array, size, most, words)
+                table = kernels.weighted_tables.built(weights.array, size, most, words)
                 weights.check_file()
                 return table
 
             key = weights.identity["sha256"], size, most, self.seed
-            found = tables.table_of(key, build)
+            found = kernels.tables.table_of(key, build)
             for each in list(self._tables)[: 1 - KEPT]:
                 self._tables.pop(each, None)  # another thread may have popped it
             self._tables[since] = found
@@ -224,9 +223,7 @@ class Weighted(Order):
     @once
     def _row(self) -> tuple[NDArray[np.uint32], int, int, int]:
         """The key words of the row, the bits of a slot, where the first begins, and its step."""
-        from indexplan.kernels.feistel import num_rounds
-
-        count = 2 * num_rounds(self.num_samples)
+        count = 2 * kernels.feistel.num_rounds(self.num_samples)
         words = self._key_words(WEIGHTED_ROW, 0, count + 2)
         bits = 62 - self._size.bit_length()
         first = int(words[-2]) | int(words[-1]) << 32
@@ -234,20 +231,16 @@ class Weighted(Order):
 
     @once
     def _num_words(self) -> int:
-        from indexplan.kernels.feistel import num_rounds
-
-        return 2 * num_rounds(self._size)
+        return 2 * kernels.feistel.num_rounds(self._size)
 
     def _words(self, epoch: int) -> NDArray[np.uint32]:
         """Return the key words of an epoch."""
         return self._key_words(WEIGHTED, epoch, self._num_words)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        from indexplan.kernels import weighted
-
         row_words, bits, first, step = self._row
         table = self._table(epoch)
-        weighted.draw_runs(
+        kernels.weighted.draw_runs(
             self._size,
             bits,
             (first + epoch * step) % 2**bits,
@@ -264,13 +257,11 @@ class Weighted(Order):
 
     def _slots_of(self, epoch: int, indices: Int64) -> tuple[Int64, Int64]:
         """Return the slots [start, stop) of each sample."""
-        from indexplan.kernels.weighted import slots_of
-
         row_words, bits, first, step = self._row
         offset = (first + epoch * step) % 2**bits
         starts, stops = np.empty(len(indices), np.int64), np.empty(len(indices), np.int64)
         thresholds = self._table(epoch).thresholds
-        slots_of(bits, offset, row_words, thresholds, indices, starts, stops)
+        kernels.weighted.slots_of(bits, offset, row_words, thresholds, indices, starts, stops)
         return starts, stops
 
     def tally(self, epoch: int, indices: Int64) -> Int64:
@@ -278,21 +269,20 @@ class Weighted(Order):
         return stops - starts
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        from indexplan.kernels.permutation import invert
-        from indexplan.kernels.weighted import first_of
-
         starts, stops = self._slots_of(epoch, indices)
         if most == 1:  # the first of many is faster to search for than to try all slots
             often = stops - starts > isqrt(self._size)
             first = np.empty(len(indices), np.int64)
-            first_of(self._size, self._words(epoch), starts, np.where(often, starts, stops), first)
+            kernels.weighted.first_of(
+                self._size, self._words(epoch), starts, np.where(often, starts, stops), first
+            )
             if often.any():
                 first[often] = first_by_reading(self, epoch, indices[often])
             found = np.flatnonzero(first >= 0)
             return found, first[found]
         which = np.repeat(np.arange(len(indices)), stops - starts)
         positions = np.empty(len(which), np.int64)
-        invert(self._size, self._words(epoch), expand(starts, stops), positions)
+        kernels.permutation.invert(self._size, self._words(epoch), expand(starts, stops), positions)
         return which, positions
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.canonical import check_fields
 from indexplan.errors import integer, wrong
 from indexplan.once import once
@@ -150,13 +151,11 @@ def balanced(costs: Int64, cells: Cells) -> Int64:
     costs : numpy.ndarray
         int64, shape (num_valid,): what each unit costs, in the order of the plan without balance.
     """
-    from indexplan.kernels.balance import fill_cells  # which imports numba
-
     num = len(costs)
     keys = costs * num + np.arange(num - 1, -1, -1)  # all different: by cost, then by place
     keys.sort()
     loads, of = np.empty(len(cells.sizes), np.int64), np.empty(num, np.int64)
-    fill_cells(keys, cells.sizes, loads, of)
+    kernels.balance.fill_cells(keys, cells.sizes, loads, of)
     # cells trade places: the one that is i-th by `_sides` gets what the i-th costliest holds
     to = np.empty(len(loads), np.int64 if len(loads) > 2**16 else np.uint16)
     to[np.lexsort((-loads, cells.sizes))] = _sides(cells)

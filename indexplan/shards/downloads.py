@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.answers import Answer, as_json, table
 from indexplan.errors import counted, integer, wrong
 from indexplan.orders.base import Int64
@@ -245,8 +246,6 @@ class _Epoch(NamedTuple):
 
 def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) -> _Epoch:
     layout = layout_of(plan)
-    from indexplan.kernels.shard_reads import note_nodes
-
     edges = [*range(ranks, layout.world_size, ranks), layout.world_size]
     start = plan.start.sub_epoch if epoch == plan.start.epoch else 0
     parts = [layout.steps(epoch, part) for part in range(start, plan.sub_epochs)]
@@ -257,7 +256,9 @@ def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) ->
     for steps in parts:
         for step, indices, ends in _drawn(plan, steps, edges):
             number = done + step - steps.first_step
-            note_nodes(*table, indices, ends, number, len(edges), *noted, stamps, mixed)
+            kernels.shard_reads.note_nodes(
+                *table, indices, ends, number, len(edges), *noted, stamps, mixed
+            )
         done += steps.num_steps - steps.first_step
     points = np.unique(np.arange(num_points + 1) * num_steps // num_points)
     firsts, lasts = (each.reshape(len(edges), -1) for each in noted)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import wrong
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import Column
@@ -60,8 +61,6 @@ def table_of(order: Order, shards: Sized) -> Table:
 
 @lru_cache(maxsize=AT_HAND)
 def _table(column: Column) -> Table:
-    from indexplan.kernels.shard_reads import lay_guide
-
     sizes, num_samples = sizes_of(column)
     firsts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes.array, out=firsts[1:])
@@ -69,5 +68,5 @@ def _table(column: Column) -> Table:
     # one to two parts per shard, so that among equal shards a part touches at most three
     shift = max(0, (num_samples // len(sizes)).bit_length() - 1)
     guide = np.empty((num_samples - 1 >> shift) + 2, np.int64)
-    lay_guide(firsts, shift, guide)
+    kernels.shard_reads.lay_guide(firsts, shift, guide)
     return Table(firsts, guide, shift)

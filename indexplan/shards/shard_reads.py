@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
@@ -121,14 +122,14 @@ def reads(
 
 
 def _noted(table: Table, drawn: Iterator[tuple[Int64, Int64]], start: int, most: int) -> Reads:
-    from indexplan.kernels.shard_reads import note_reads
-
     room = min(table.num_shards, table.num_samples)
     slots = np.zeros(table.num_shards, np.int64)
     noted = [np.empty(room, np.int64) for _ in range(4)]
     step, met = start, 0
     for indices, ends in drawn:
-        step, met = note_reads(*table, indices, ends, step, met, most, slots, *noted)
+        step, met = kernels.shard_reads.note_reads(
+            *table, indices, ends, step, met, most, slots, *noted
+        )
         if met >= most:
             break
     names = "shards", "first_steps", "last_steps", "num_samples"

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
 
+from indexplan import kernels
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of
 from indexplan.stores.plain import hold, kind_of, open_inside
 from indexplan.stores.store import BLOCK_BYTES, Store
@@ -169,8 +170,6 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> Non
 
 def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
     """Yield the blocks of a chunk; raise at the first that does not fit the block table."""
-    from indexplan.kernels.xxh64 import xxh64
-
     with store.open(name) as stream:
         found = stream.seek(0, os.SEEK_END)
         if found != size:
@@ -178,7 +177,7 @@ def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> 
         stream.seek(0)
         for number, noted in enumerate(hashes):
             block = stream.read(BLOCK_BYTES)
-            if xxh64(block) != noted:
+            if kernels.xxh64.xxh64(block) != noted:
                 raise _damaged(store, name, f"other bytes in block {number}")
             yield block
 
