@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.files.format import INDICES, Build, Chunk, header
 from indexplan.files.mapped import Chunks
-from tests.golden.make_golden_plan_file import (
+from tests.golden.files import (
     DIRECTORIES,
     DOCUMENTS,
     EPOCHS,

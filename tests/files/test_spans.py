@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from tests.golden.make_golden_plan_file import DOCUMENTS as FIELDS
-from tests.golden.make_golden_plan_file import EPOCHS, WINDOWS_PER_CHUNK
+from tests.golden.files import DOCUMENTS as FIELDS
+from tests.golden.files import EPOCHS, WINDOWS_PER_CHUNK
 from tests.support.forging import rewritten
 from tests.support.trees import tree
 

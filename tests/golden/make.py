@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.golden import orders, plans
+from tests.golden import files, orders, plans
 from tests.golden.lines import FOLDER
 
 MAKERS: dict[str, Callable[[], str]] = {
@@ -18,6 +18,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "local_shuffle_v1.json": orders.local_shuffle,
     "mixture_v1.json": orders.mixture,
     "packed_v1.json": orders.packed,
+    "plan_file.json": files.directories,
     "plans.json": plans.plans,
     "strata_v1.json": orders.strata,
     "token_windows_v1.json": orders.token_windows,

@@ -1,8 +1,6 @@
-"""Write plan_file.json, the digests of plan directories: of samples, of cut samples, balanced.
+"""Known digests of plan directories: of samples, of cut samples, balanced.
 
-`python -m tests.golden.make_golden_plan_file`
-
-The only script that writes it. The bytes are made here from the words of docs/plan-file.md, the
+The bytes are made here from the words of docs/plan-file.md, the
 oracles of shuffle-v1 and document-windows-v1 and the xxhash package; of the library nothing is
 imported. Other bytes are another format version.
 """
@@ -10,7 +8,6 @@ imported. Other bytes are another format version.
 import hashlib
 import json
 import struct
-from pathlib import Path
 from typing import Any
 
 import xxhash
@@ -133,17 +130,8 @@ def digest_of(files: dict[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def main() -> None:
-    """Write the file."""
-    golden = {
-        "origin": "written by tests/golden/make_golden_plan_file.py",
-        "sha256_of_names_and_bytes": {
-            name: digest_of(files()) for name, files in DIRECTORIES.items()
-        },
-    }
-    text = json.dumps(golden, indent=1) + "\n"
-    Path(__file__).with_name("plan_file.json").write_text(text)
-
-
-if __name__ == "__main__":
-    main()
+def directories() -> str:
+    """Return the digests."""
+    digests = {name: digest_of(files()) for name, files in DIRECTORIES.items()}
+    origin = "written from the words of docs/plan-file.md"
+    return json.dumps({"origin": origin, "sha256_of_names_and_bytes": digests}, indent=1) + "\n"
