@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contenders.planners import standing
 from benchmarks.measure import bins, cold, contest, loading, orders, plan_files, quality, shards
 from benchmarks.measure.fresh import ROOT, JobError
 from benchmarks.measure.questions import KEYS
@@ -31,7 +32,6 @@ from benchmarks.render import plan_files as plan_files_page
 from benchmarks.render import shards as shards_page
 from benchmarks.render.results import Results
 from benchmarks.render.writer import refresh
-from benchmarks.rivals import standing
 
 DOCS = ROOT / "docs"
 MODULES = {

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.binners import BATCH, FLAT, NAMES, Case, Int64, given, standing
+from benchmarks.contenders.binners import BATCH, FLAT, NAMES, Case, Int64, given, standing
 from benchmarks.measure.fresh import run_fresh
 
 CASES = (

@@ -11,10 +11,10 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+from benchmarks.contenders.planners import FULL_SHARE, NAMES, Job, Rival
 from benchmarks.measure.fresh import JobError, run_fresh
 from benchmarks.measure.memory import measured
 from benchmarks.measure.questions import FEW, KEYS, Question, Timed
-from benchmarks.rivals import FULL_SHARE, NAMES, Job, Rival
 
 # RLIMIT_DATA counts private memory that can be written, which is what arrays and lists are;
 # RLIMIT_AS would count the libraries that torch maps, and files mapped to be read.

@@ -24,10 +24,10 @@ import torch
 from torch.utils.data import DataLoader
 
 import indexplan as ip
+from benchmarks.contenders.planners import Job as Asked
+from benchmarks.contenders.planners.distributed_sampler import sampler_of
 from benchmarks.measure import page_cache
 from benchmarks.measure.fresh import run_fresh
-from benchmarks.rivals import Job as Asked
-from benchmarks.rivals.distributed_sampler import sampler_of
 from indexplan_torch import PlanLoader
 
 ROW_BYTES, ROWS_AT_ONCE = 512, 2**15

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.dealers import (
+from benchmarks.contenders.dealers import (
     CLASSES,
     COPIES,
     MIXTURES,

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 import indexplan as ip
-from benchmarks.binners import Case, Int64
+from benchmarks.contenders.binners import Case, Int64
 from benchmarks.measure import bins
 from benchmarks.measure.real_lengths import KINDS, load
 from indexplan.orders import packed

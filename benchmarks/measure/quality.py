@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from benchmarks.rivals import RIVALS
+from benchmarks.contenders.planners import RIVALS
 
 WINDOW, PAIRS = 256, 2**16
 SIZES = (2**20, 10**6)

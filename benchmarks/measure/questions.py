@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.rivals import FULL_SHARE, RIVALS, Job
+from benchmarks.contenders.planners import FULL_SHARE, RIVALS, Job
 
 Timed = Callable[[], Any]
 # Rivals that answer index by index take minutes for a whole share; their rate shows on this many.

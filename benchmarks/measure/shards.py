@@ -93,7 +93,7 @@ class Dealt(ip.Order):
 
 def shuffled(case: Case, sizes: Array, rule: str) -> Array:
     """Return the order of an epoch's samples in Streaming's canonical nodes, by its defaults."""
-    from benchmarks.rivals.streaming import get_shuffle
+    from benchmarks.contenders.planners.streaming import get_shuffle
 
     num = canonical(case, rule)
     with warnings.catch_warnings():
@@ -109,7 +109,7 @@ def canonical(case: Case, rule: str) -> int:
 
 def streaming(case: Case, rule: str, order: Array, nodes: int, done: int = 0) -> ip.Plan:
     """Return what Streaming's ranks read, on some nodes, after some samples."""
-    from benchmarks.rivals.streaming import get_partitions
+    from benchmarks.contenders.planners.streaming import get_partitions
 
     n, batch = len(order), case.step // (nodes * RANKS)
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ import pytest
 
 import indexplan as ip
 from benchmarks.conftest import Effort
-from benchmarks.rivals import Rival, present
+from benchmarks.contenders.planners import Rival, present
 from indexplan.plan.draw import fill_in_threads
 
 WORLD, BATCH, RANK = 64, 256, 7

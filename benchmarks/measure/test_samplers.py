@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 from benchmarks.conftest import Effort
-from benchmarks.rivals import Job, Sized, present
+from benchmarks.contenders.planners import Job, Sized, present
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 
 BATCH = 256

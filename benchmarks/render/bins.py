@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from benchmarks.binners import BINNERS, DRAWN, NAMES, NEEDS
+from benchmarks.contenders.binners import BINNERS, DRAWN, NAMES, NEEDS
 from benchmarks.measure.real_lengths import KINDS
 from benchmarks.render import losing
 from benchmarks.render.benchmarks import who

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from benchmarks.contenders.planners import OURS
 from benchmarks.render.results import Results, Row
 from benchmarks.render.writer import Figure
-from benchmarks.rivals import OURS
 
 
 def _shuffles(results: Results, table: str) -> list[Row]:

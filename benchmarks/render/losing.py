@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from benchmarks.contenders.planners import NAMES, OURS
 from benchmarks.render.results import Results
 from benchmarks.render.views import VIEWS, View, shown
 from benchmarks.render.writer import markdown, number, power
-from benchmarks.rivals import NAMES, OURS
 
 _FILE = (
     "It only copies one epoch from a file that was built before (see Building a file) and lies in "

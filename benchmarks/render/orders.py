@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from benchmarks.dealers import DEALERS, MIXTURES, NAMES, NEEDS
+from benchmarks.contenders.dealers import DEALERS, MIXTURES, NAMES, NEEDS
 from benchmarks.render import losing
 from benchmarks.render.benchmarks import who
 from benchmarks.render.writer import (

@@ -8,12 +8,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.contenders.planners import NAMES
 from benchmarks.measure.questions import KEYS
 from benchmarks.render import loading
 from benchmarks.render.results import Results
 from benchmarks.render.views import PAGE, VIEWS, View, shown
 from benchmarks.render.writer import number, power
-from benchmarks.rivals import NAMES
 
 Points = list[tuple[int, float]]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.contenders.planners import NAMES, OURS
 from benchmarks.render.results import Results
 from benchmarks.render.views import VIEWS, View, best, cell, shown
 from benchmarks.render.writer import markdown
-from benchmarks.rivals import NAMES, OURS
 
 TORCH = "torch DistributedSampler"
 BY_KEY = {view.key: view for view in VIEWS}

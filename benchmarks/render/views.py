@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.contenders.planners import NAMES
 from benchmarks.measure.questions import KEYS, LIMITS, Question
 from benchmarks.render.writer import markdown, number, power, rate, size, time
-from benchmarks.rivals import NAMES
 
 Record = dict[str, Any]
 PAGE = 4096

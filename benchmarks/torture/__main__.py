@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contenders.loaders import LOADERS, Entry
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
 from benchmarks.torture import page
 from benchmarks.torture.counting import merged
 from benchmarks.torture.histories import history
-from benchmarks.torture.loaders import LOADERS, Entry
 
 QUICK = 6
 """Histories of `--quick`, without worker processes."""

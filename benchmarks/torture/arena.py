@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from benchmarks.contenders.loaders import NAMES, Entry
 from benchmarks.torture.counting import Tally
 from benchmarks.torture.histories import KINDS, History, history
-from benchmarks.torture.loaders import NAMES, Entry
 from benchmarks.torture.running import play
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.contenders.loaders import Entry
 from benchmarks.torture.histories import History
-from benchmarks.torture.loaders import Entry
 from benchmarks.torture.running import Outcome
 
 EXAMPLES = 3

@@ -7,6 +7,7 @@ import textwrap
 from collections import Counter
 from typing import Any
 
+from benchmarks.contenders.loaders import LOADERS
 from benchmarks.render.writer import markdown, section, time, where
 from benchmarks.torture.counting import Tally, summed
 from benchmarks.torture.histories import (
@@ -19,7 +20,6 @@ from benchmarks.torture.histories import (
     NOTHING,
     SIZES,
 )
-from benchmarks.torture.loaders import LOADERS
 from benchmarks.torture.running import PATIENCE
 
 Record = dict[str, Any]

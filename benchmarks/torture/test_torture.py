@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.contenders.loaders import LOADERS, Entry, drops_batches
 from benchmarks.torture import page
 from benchmarks.torture.arena import torture
 from benchmarks.torture.counting import Tally
@@ -20,7 +21,6 @@ from benchmarks.torture.histories import (
     Leg,
     history,
 )
-from benchmarks.torture.loaders import LOADERS, Entry, drops_batches
 from benchmarks.torture.running import Place, Saved, play
 
 PLAIN = Entry("planted", "", "", "", "", "")

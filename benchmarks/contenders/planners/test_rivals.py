@@ -1,0 +1,138 @@
+"""The rivals' answers are right, each by its own rules, in every index; nothing is timed here."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.contenders.planners import RIVALS, Job, Rival, present
+from benchmarks.measure import quality
+from benchmarks.render import losing
+from benchmarks.render.views import VIEWS
+
+# Whole global batches, so that nobody drops, pads or spreads: 5 of 4 * 16.
+EVEN = Job(5 * 4 * 16 * 12, world=4, rank=1, batch=16, limit=2**62)
+SAMPLERS = [
+    pytest.param(rival, id=rival.name)
+    for rival in present()
+    if rival.module != "efficientvit_style"
+]
+
+
+def flat(batches: Any) -> Any:
+    """Return batches one after another."""
+    return np.concatenate([np.asarray(batch) for batch in batches])
+
+
+def ready(rival: Rival, job: Job, folder: Path) -> tuple[Any, Job]:
+    """Return a rival's functions, with its file there, if it has one."""
+    module, job = rival.load(), job._replace(folder=str(folder))
+    getattr(module, "prepare", lambda _: None)(job)
+    return module, job
+
+
+@pytest.mark.parametrize("rival", SAMPLERS)
+def test_share_is_the_stream(rival: Rival, tmp_path: Path) -> None:
+    """A rank's share holds what its stream of batches holds, in the same order."""
+    module, job = ready(rival, EVEN, tmp_path)
+    np.testing.assert_array_equal(flat(module.stream(job)), np.asarray(module.share(job)))
+
+
+@pytest.mark.parametrize("rival", SAMPLERS)
+def test_shares_cover_the_dataset(rival: Rival, tmp_path: Path) -> None:
+    """All ranks' shares together hold every index once."""
+    module, job = ready(rival, EVEN, tmp_path)
+    shares = [np.asarray(module.share(job._replace(rank=rank))) for rank in range(job.world)]
+    assert [job.n // job.world] * job.world == [len(share) for share in shares]
+    np.testing.assert_array_equal(np.arange(job.n), np.sort(flat(shares)))
+
+
+@pytest.mark.parametrize("n", [100_003, 65_537])
+@pytest.mark.parametrize("name", [rival.name for rival in RIVALS if rival.ours])
+def test_our_shares_cover_any_dataset(name: str, n: int, tmp_path: Path) -> None:
+    """Ours do so at sizes that nothing divides."""
+    rival = next(rival for rival in RIVALS if rival.name == name)
+    module, job = ready(rival, EVEN._replace(n=n, world=7), tmp_path)
+    shares = [module.share(job._replace(rank=rank)) for rank in range(job.world)]
+    np.testing.assert_array_equal(np.arange(n), np.sort(flat(shares)))
+
+
+@pytest.mark.parametrize("rival", SAMPLERS)
+def test_resume_goes_on(rival: Rival, tmp_path: Path) -> None:
+    """What is left after a resume equals the rest of the uninterrupted stream."""
+    module, job = ready(rival, EVEN, tmp_path)
+    step = job.steps() // 2
+    state = getattr(module, "saved", lambda _, step: step)(job, step)
+    rest = flat(islice(module.stream(job), step, None))
+    np.testing.assert_array_equal(rest, flat(module.resume(job, state)))
+
+
+@pytest.mark.parametrize(
+    "rival", [pytest.param(r, id=r.name) for r in present() if r.module == "stateful_sampler"]
+)
+def test_state_is_the_rivals_own(rival: Rival) -> None:
+    """The state that its resume starts from is the one that it saves there."""
+    module = rival.load()
+    sampler = module.sampler_of(EVEN, module.StatefulDistributedSampler)
+    assert len(list(islice(sampler, 3 * EVEN.batch))) == 3 * EVEN.batch
+    assert module.saved(EVEN, 3) == sampler.state_dict()
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [pytest.param(r, id=r.name) for r in present() if hasattr(r.load(), "sub_epochs")],
+)
+def test_sub_epochs_make_an_epoch(rival: Rival) -> None:
+    """The sub-epochs of all ranks together hold every index once."""
+    module, job = rival.load(), EVEN._replace(num_sub_epochs=5)
+    parts = [
+        flat(module.sub_epochs(job._replace(rank=rank))(part))
+        for rank in range(job.world)
+        for part in range(5)
+    ]
+    np.testing.assert_array_equal(np.arange(job.n), np.sort(flat(parts)))
+
+
+def test_quality_tells_good_from_bad() -> None:
+    """A shuffle is near 1 in both tests; a row of blocks and a reversal are far from it."""
+    n = 2**18
+    shuffle = np.random.default_rng(3).permutation(n)
+    assert 0.8 < quality.variance_ratio(shuffle) < 1.2
+    assert quality.variance_ratio(np.arange(n)) > 100
+    assert quality.variance_ratio(np.arange(n).reshape(2, -1).T.ravel()) == 0
+    assert quality.distinct_xors(np.arange(n)) == 1
+    assert quality.is_bijection(shuffle, n)
+    assert not quality.is_bijection(np.where(shuffle == 5, 6, shuffle), n)
+
+
+def test_a_lost_row_is_found() -> None:
+    """A rival that is ahead in a row is listed, with the reason or without one."""
+    records = [
+        {"rival": "indexplan", "n": 1000, "world": 64, "seconds": 2.0},
+        {"rival": "NumPy permutation + slice", "n": 1000, "world": 64, "seconds": 1.0},
+        {"rival": "torch DistributedSampler", "n": 1000, "world": 64, "stop": "time"},
+    ]
+    (loss,) = losing.of_view(VIEWS[0], records)
+    assert (loss.table, loss.rival) == ("first_batch", "NumPy permutation + slice")
+    assert (loss.row, loss.theirs, loss.ours, loss.why()) == ("n = 1e3", "1 s", "2 s", "")
+
+
+def test_losses_become_a_table() -> None:
+    """A row for each table and rival: of many cells the first and the last, a reason once."""
+    share = [
+        losing.Loss("share", "Share", "Megatron-style cached .npy", f"n = {n}", f"{n} s", "9 s")
+        for n in range(losing.MOST_CELLS + 1)
+    ]
+    resume = losing.Loss("worlds", "Worlds", "Megatron-style cached .npy", "n = 1", "2 s", "3 s")
+    *_, first, second, third, _ = losing.section([*share, resume, resume._replace(rival="Nobody")])
+    assert "8 cells, from n = 0: 0 s, ours 9 s; to n = 7: 7 s, ours 9 s | It only" in first
+    assert (
+        '| Worlds | Megatron-style cached .npy | n = 1: 2 s, ours 3 s | As for "Share", '
+        "Megatron-style cached .npy. |"
+    ) == second
+    assert "| Worlds | Nobody | n = 1: 2 s, ours 3 s | **Not explained.** |" == third
+    assert "None." in losing.section([])
