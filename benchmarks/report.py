@@ -20,7 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders.planners import standing
+from benchmarks.contenders import standing
+from benchmarks.contenders.planners import RIVALS
 from benchmarks.measure import bins, cold, contest, loading, orders, plan_files, quality, shards
 from benchmarks.measure.fresh import ROOT, JobError
 from benchmarks.measure.questions import KEYS
@@ -64,7 +65,7 @@ def run_pytest(*, quick: bool) -> Data:
 
 def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: bool) -> Data:
     """Run some parts and return all that is known, as JSON types; `keep` it after each part."""
-    data = {**data, **surroundings(), "quick": quick, "rivals": standing()}
+    data = {**data, **surroundings(), "quick": quick, "rivals": standing(RIVALS)}
     here = [row["name"] for row in data["rivals"] if not row["missing"]]
     asked = [key for key in KEYS if key in parts]
     if "pytest" in parts:  # first, as wrong outputs end the run

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contenders.binners import BATCH, FLAT, NAMES, Case, Int64, given, standing
+from benchmarks.contenders import standing
+from benchmarks.contenders.binners import BATCH, BINNERS, FLAT, NAMES, Case, Int64, given
 from benchmarks.measure.fresh import run_fresh
 
 CASES = (
@@ -215,7 +216,7 @@ def answer_quickly(names: list[str]) -> list[Record]:
 
 def measure(*, quick: bool) -> Record:
     """Measure every binner that is here in every case that it has an answer to."""
-    known = standing()
+    known = standing(BINNERS)
     names = [row["name"] for row in known if not row["missing"]]
     result: Record = {"binners": known}
     if quick:

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.contenders import standing
 from benchmarks.contenders.dealers import (
     CLASSES,
     COPIES,
+    DEALERS,
     MIXTURES,
     NAMES,
     PER_CLASS,
@@ -27,7 +29,6 @@ from benchmarks.contenders.dealers import (
     Case,
     Entry,
     given,
-    standing,
 )
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.memory import keep, measured
@@ -315,7 +316,7 @@ def answer_quickly(names: list[str]) -> list[Record]:
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """Measure every dealer that is here in every case that it has an answer to."""
-    known = standing()
+    known = standing(DEALERS)
     names = [row["name"] for row in known if not row["missing"]]
     result: dict[str, Any] = {"dealers": known, "sets": [OWN] if quick else list(instructions())}
     if quick:

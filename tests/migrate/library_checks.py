@@ -63,7 +63,7 @@ def test_page_runs(page: str, tmp_path: Path) -> None:
     """A page's blocks print what it shows, in a process that has imported nothing else."""
     code = f"""
 from pathlib import Path
-from benchmarks.contenders.planners import name_packages
+from benchmarks.contenders import name_packages
 from tests.test_docs import check_page
 name_packages(*{PAGES[page]})
 check_page("migrate/{page}", Path())

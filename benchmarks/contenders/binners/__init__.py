@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contenders.planners import Contender
+from benchmarks.contenders import Contender
 from benchmarks.measure import lengths, real_lengths
 
 Int64 = NDArray[np.int64]
@@ -56,13 +56,11 @@ class Entry(Contender):
     """One way to make bins; everything about it but its code."""
 
     needs: tuple[str, ...]
-    note: str
     options: Mapping[str, Any] = field(default_factory=dict)
     most: int = 10**6
     """Samples that it is given at most: for more it takes too long."""
     beside: str = "indexplan"
     """Which of ours is held against it."""
-    room: ClassVar[str] = __name__
 
 
 BINNERS = (
@@ -71,7 +69,7 @@ BINNERS = (
         "ours",
         "indexplan",
         ("packing", "batches", "budget"),
-        "`Packed`, `LengthGrouped` and `TokenBudget`, the latter with 64 buckets each.",
+        note="`Packed`, `LengthGrouped` and `TokenBudget`, the latter with 64 buckets each.",
         ours=True,
     ),
     Entry(
@@ -79,8 +77,8 @@ BINNERS = (
         "ours",
         "indexplan",
         ("batches",),
-        "The same with 32 buckets: half as many pairs meet again, at twice the padding.",
-        {"num_buckets": 32},
+        note="The same with 32 buckets: half as many pairs meet again, at twice the padding.",
+        options={"num_buckets": 32},
         ours=True,
     ),
     Entry(
@@ -88,7 +86,7 @@ BINNERS = (
         "shuffled",
         "indexplan",
         ("batches",),
-        "`Shuffle`, cut into batches: what there is without looking at lengths.",
+        note="`Shuffle`, cut into batches: what there is without looking at lengths.",
         ours=True,
     ),
     Entry(
@@ -96,7 +94,7 @@ BINNERS = (
         "balanced",
         "indexplan",
         ("balance",),
-        "`Balance` in a plan, asked for the batch of one rank.",
+        note="`Balance` in a plan, asked for the batch of one rank.",
         ours=True,
     ),
     Entry(
@@ -104,7 +102,7 @@ BINNERS = (
         "document_windows",
         "indexplan",
         ("windows",),
-        "`DocumentWindows`, asked for one window at a time.",
+        note="`DocumentWindows`, asked for one window at a time.",
         ours=True,
     ),
     Entry(
@@ -112,9 +110,9 @@ BINNERS = (
         "multipack",
         "axolotl",
         ("packing",),
-        "`MultipackBatchSampler` with its defaults on a shuffle of each epoch; making it includes "
-        "its `len()`, which packs four times over, as every trainer asks for it. Imported without "
-        "the rest of axolotl.",
+        note="`MultipackBatchSampler` with its defaults on a shuffle of each epoch; making it "
+        "includes its `len()`, which packs four times over, as every trainer asks for it. "
+        "Imported without the rest of axolotl.",
         cure="pip install --no-deps axolotl==0.19.0",
     ),
     Entry(
@@ -122,9 +120,9 @@ BINNERS = (
         "trl_bfd",
         "trl",
         ("packing",),
-        "What `pack_dataset` does to each 1,000 rows, as it comes: the packing, which moves the "
-        "tokens themselves. Bins are shuffled in each epoch.",
-        {"rows": 1000},
+        note="What `pack_dataset` does to each 1,000 rows, as it comes: the packing, which moves "
+        "the tokens themselves. Bins are shuffled in each epoch.",
+        options={"rows": 1000},
         most=10**5,
         cure="pip install --no-deps trl==1.16.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
     ),
@@ -133,7 +131,7 @@ BINNERS = (
         "trl_bfd",
         "trl",
         ("packing",),
-        "The same with `map_kwargs={'batch_size': None}`.",
+        note="The same with `map_kwargs={'batch_size': None}`.",
         most=10**5,
         cure="pip install --no-deps trl==1.16.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
     ),
@@ -142,8 +140,8 @@ BINNERS = (
         "olmo_packer",
         "ai2-olmo-core",
         ("packing",),
-        "Its `InstancePacker`, on what it is given from a file. Bins are shuffled in each epoch. "
-        "Imported without its `io`, which needs the clients of several clouds.",
+        note="Its `InstancePacker`, on what it is given from a file. Bins are shuffled in each "
+        "epoch. Imported without its `io`, which needs the clients of several clouds.",
         most=10**5,
         cure="pip install --no-deps ai2-olmo-core==3.0.0",
     ),
@@ -152,9 +150,9 @@ BINNERS = (
         "grain_packing",
         "grain",
         ("packing",),
-        "`FirstFitPackIterDataset` with 64 bins open, over a shuffle of each epoch; it copies the "
-        "tokens.",
-        {"num_packing_bins": 64},
+        note="`FirstFitPackIterDataset` with 64 bins open, over a shuffle of each epoch; it "
+        "copies the tokens.",
+        options={"num_packing_bins": 64},
         most=10**5,
     ),
     Entry(
@@ -162,7 +160,7 @@ BINNERS = (
         "length_grouped",
         "transformers",
         ("batches",),
-        "A sort inside random mega-batches of 50 batches.",
+        note="A sort inside random mega-batches of 50 batches.",
         beside="indexplan, 32 buckets",
         cure="pip install -e '.[trainers]'",
     ),
@@ -171,7 +169,7 @@ BINNERS = (
         "by_size",
         "fairseq",
         ("budget",),
-        f"Its own Cython on samples sorted by length, with `required_batch_size_multiple="
+        note=f"Its own Cython on samples sorted by length, with `required_batch_size_multiple="
         f"{MULTIPLE}`. Bins are shuffled in each epoch.",
         cure="pip install --no-deps fairseq==0.12.2",
     ),
@@ -180,7 +178,7 @@ BINNERS = (
         "dynamic_buckets",
         "lhotse",
         ("budget",),
-        "64 buckets, shuffled, over cuts that say how long they are and nothing else; all its "
+        note="64 buckets, shuffled, over cuts that say how long they are and nothing else; all its "
         "other options as they come.",
         most=10**5,
         cure="pip install --no-deps lhotse==1.33.0 soundfile==0.14.0 intervaltree==3.2.1 "
@@ -191,8 +189,8 @@ BINNERS = (
         "karmarkar_karp",
         "verl",
         ("balance",),
-        "`get_seqlen_balanced_partitions` with `equal_size=True`. Imported without its protocol, "
-        "which needs tensordict.",
+        note="`get_seqlen_balanced_partitions` with `equal_size=True`. Imported without its "
+        "protocol, which needs tensordict.",
         beside="indexplan, balance",
         cure="pip install --no-deps verl==0.9.1",
     ),
@@ -201,18 +199,13 @@ BINNERS = (
         "megatron_index",
         "megatron-core",
         ("windows",),
-        "Its own C++, `build_sample_idx`, from its wheel; documents and windows are shuffled by "
-        "NumPy, as in its GPTDataset.",
+        note="Its own C++, `build_sample_idx`, from its wheel; documents and windows are shuffled "
+        "by NumPy, as in its GPTDataset.",
         beside="indexplan, windows",
         cure="pip install --no-deps megatron-core==0.16.1",
     ),
 )
 NAMES = {binner.name: binner for binner in BINNERS}
-
-
-def standing() -> list[dict[str, str]]:
-    """Return every binner with its version, or with the reason why it is missing."""
-    return [{"name": binner.name, **binner.standing(), "note": binner.note} for binner in BINNERS]
 
 
 def given(case: Case, most: int = 10**6) -> Int64:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.contenders import name_packages
 from benchmarks.contenders.binners import MULTIPLE, Case, Int64, joined
-from benchmarks.contenders.planners import name_packages
 
 name_packages("fairseq", "fairseq.data")
 from fairseq.data.data_utils_fast import batch_by_size_vec  # noqa: E402 (needs the names above)

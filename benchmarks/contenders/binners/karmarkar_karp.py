@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.contenders import leave_out, name_packages
 from benchmarks.contenders.binners import FLAT, Case, Int64
-from benchmarks.contenders.planners import leave_out, name_packages
 
 name_packages("verl", "verl.utils")
 leave_out("verl.protocol", "verl.utils.tensordict_utils", "verl.utils.device")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.contenders import name_packages
 from benchmarks.contenders.binners import Case, Int64
-from benchmarks.contenders.planners import name_packages
 
 name_packages("megatron", "megatron.core", "megatron.core.datasets")
 from megatron.core.datasets.helpers_cpp import (  # noqa: E402 (needs the names above)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.contenders import name_packages
 from benchmarks.contenders.binners import Case, Int64, joined
-from benchmarks.contenders.planners import name_packages
 
 name_packages("axolotl", "axolotl.utils", "axolotl.utils.samplers")
 from axolotl.utils.samplers.multipack import (  # noqa: E402 (needs the names above)

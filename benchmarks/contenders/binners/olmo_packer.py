@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.contenders import leave_out, name_packages
 from benchmarks.contenders.binners import Case, Int64, joined
-from benchmarks.contenders.planners import leave_out, name_packages
 
 name_packages("olmo_core", "olmo_core.data")
 leave_out("olmo_core.io", "olmo_core.utils", "olmo_core.config")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.contenders import name_packages
 from benchmarks.contenders.binners import Case, Int64, joined
-from benchmarks.contenders.planners import name_packages
 
 name_packages("trl")
 from trl.data_utils import _pack_bfd  # noqa: E402 (needs the name above)

@@ -15,11 +15,11 @@ What they return has `__len__` and can be sliced, or is a tuple of such columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.contenders.planners import Contender
+from benchmarks.contenders import Contender
 
 NEEDS = {
     "weights": "Samples by weight",
@@ -56,12 +56,10 @@ class Entry(Contender):
     """One way to deal samples; everything about it but its code."""
 
     needs: tuple[str, ...]
-    note: str
     limit: int = 2**62
     """Indices that it is asked for at once, at most."""
     seeks: bool = True
     """Whether a run can go on where another one stopped."""
-    room: ClassVar[str] = __name__
 
 
 DEALERS = (
@@ -70,8 +68,8 @@ DEALERS = (
         "ours",
         "indexplan",
         tuple(NEEDS),
-        "`plan.indices` and `plan.batch` of a plan of `Weighted`, `ClassBalanced`, `ClassBatches`, "
-        "`Mixture` of `Shuffle`s, or `Repeat(Epochs(Shuffle))`.",
+        note="`plan.indices` and `plan.batch` of a plan of `Weighted`, `ClassBalanced`, "
+        "`ClassBatches`, `Mixture` of `Shuffle`s, or `Repeat(Epochs(Shuffle))`.",
         ours=True,
     ),
     Entry(
@@ -79,7 +77,8 @@ DEALERS = (
         "ours_in_order",
         "indexplan",
         ("mixture",),
-        "The same of `Sequential` sources: what rivals do that say a source and a number in it.",
+        note="The same of `Sequential` sources: what rivals do that say a source and a number in "
+        "it.",
         ours=True,
     ),
     Entry(
@@ -87,7 +86,7 @@ DEALERS = (
         "weighted_random_sampler",
         "torch",
         ("weights", "equal classes"),
-        "With replacement, and a generator seeded for the epoch; in a BatchSampler. For equal "
+        note="With replacement, and a generator seeded for the epoch; in a BatchSampler. For equal "
         "classes its weights are 1 / the size of the class. A resume skips batches.",
     ),
     Entry(
@@ -95,16 +94,16 @@ DEALERS = (
         "repeat_factor_style",
         "torch",
         ("repeat factors",),
-        "Written here in the manner of detectron2's RepeatFactorTrainingSampler, which does not "
-        "install: factors from lists of categories, rounded at random for each epoch, a list of "
-        "all reads, shuffled by torch. A resume skips batches.",
+        note="Written here in the manner of detectron2's RepeatFactorTrainingSampler, which does "
+        "not install: factors from lists of categories, rounded at random for each epoch, a list "
+        "of all reads, shuffled by torch. A resume skips batches.",
     ),
     Entry(
         "pytorch-metric-learning MPerClassSampler",
         "m_per_class",
         "pytorch-metric-learning",
         ("class batches",),
-        "With `batch_size=128` and its own 100,000 reads an epoch. It takes no seed, but the "
+        note="With `batch_size=128` and its own 100,000 reads an epoch. It takes no seed, but the "
         "generator of all of NumPy, so a run cannot go on where another one stopped.",
         seeks=False,
         cure="pip install --no-deps pytorch-metric-learning==2.9.0",
@@ -114,8 +113,8 @@ DEALERS = (
         "megatron_blending",
         "megatron-core",
         ("mixture",),
-        "Its own C++, `build_blending_indices`, from its wheel: a source and a number in it for "
-        "every read of a run, which its datasets then look up in shuffles of their own.",
+        note="Its own C++, `build_blending_indices`, from its wheel: a source and a number in it "
+        "for every read of a run, which its datasets then look up in shuffles of their own.",
         cure="pip install --no-deps megatron-core==0.16.1",
     ),
     Entry(
@@ -123,7 +122,8 @@ DEALERS = (
         "grain_mix",
         "grain",
         ("mixture",),
-        "The arithmetic of `MapDataset.mix` alone: a source and a number in it, index by index.",
+        note="The arithmetic of `MapDataset.mix` alone: a source and a number in it, index by "
+        "index.",
         limit=10**6,
     ),
     Entry(
@@ -131,7 +131,7 @@ DEALERS = (
         "interleave",
         "datasets",
         ("first exhausted", "all exhausted"),
-        "In memory, with a seed; what is read is its table of indices, not the rows.",
+        note="In memory, with a seed; what is read is its table of indices, not the rows.",
         cure="pip install --no-deps datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
     ),
     Entry(
@@ -139,17 +139,12 @@ DEALERS = (
         "repeat_aug",
         "timm",
         ("repeats",),
-        f"{COPIES} repeats; in a BatchSampler. A resume skips batches. Imported without the rest "
-        "of timm, which needs torchvision.",
+        note=f"{COPIES} repeats; in a BatchSampler. A resume skips batches. Imported without the "
+        "rest of timm, which needs torchvision.",
         cure="pip install --no-deps timm==1.0.31",
     ),
 )
 NAMES = {dealer.name: dealer for dealer in DEALERS}
-
-
-def standing() -> list[dict[str, str]]:
-    """Return every dealer with its version, or with the reason why it is missing."""
-    return [{"name": dealer.name, **dealer.standing(), "note": dealer.note} for dealer in DEALERS]
 
 
 def shares_of(case: Case) -> Any:

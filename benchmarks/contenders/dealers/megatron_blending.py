@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.contenders import name_packages
 from benchmarks.contenders.dealers import Case
-from benchmarks.contenders.planners import name_packages
 
 name_packages("megatron", "megatron.core", "megatron.core.datasets")
 from megatron.core.datasets.helpers_cpp import (  # noqa: E402 (needs the names above)

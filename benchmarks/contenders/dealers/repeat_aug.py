@@ -6,8 +6,9 @@ from typing import Any
 
 from torch.utils.data import BatchSampler
 
+from benchmarks.contenders import name_packages
 from benchmarks.contenders.dealers import COPIES, Case
-from benchmarks.contenders.planners import Sized, name_packages
+from benchmarks.contenders.planners import Sized
 
 name_packages("timm", "timm.data")
 from timm.data.distributed_sampler import RepeatAugSampler  # noqa: E402 (needs the names above)

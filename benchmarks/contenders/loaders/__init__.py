@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
-from benchmarks.contenders.planners import Contender
+from benchmarks.contenders import Contender
 from benchmarks.torture.histories import Leg
 
 Policy = Callable[[int, Sequence[Leg]], tuple[int, int]]
@@ -74,7 +73,6 @@ class Entry(Contender):
     forked: bool = False
     """Whether each rank needs a process of its own."""
     cure: str = field(default="pip install -e '.[test]'", kw_only=True)
-    room: ClassVar[str] = __name__
 
 
 LOADERS = (

@@ -11,7 +11,7 @@ the package is named here without being run, and what is used below it is the pu
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.contenders.planners import name_packages
+from benchmarks.contenders import name_packages
 from benchmarks.torture.running import Place, Saved, Stateful
 
 name_packages("streaming")

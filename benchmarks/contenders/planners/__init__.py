@@ -11,20 +11,14 @@ A rival is a module of this folder, which imports what it needs, with some of th
 - `batch_sampler(job)`, `loader(dataset, job, num_workers)`: for a rival that is a torch sampler.
 - `build(job)`: write the file that others read; returns its bytes.
 - `prepare(job)`: make the file that a run finds there already, before `share` and `resume`.
-
-A rival that cannot be imported is listed in the report with the reason. The loaders of
-benchmarks.torture are `Contender`s, too.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
-import importlib.util
-import sys
-from dataclasses import dataclass, field
-from types import ModuleType
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from benchmarks.contenders import Contender
 
 FULL_SHARE = 2**22
 
@@ -59,39 +53,6 @@ class Sized:
 
 
 @dataclass(frozen=True)
-class Contender:
-    """Whoever is measured beside others: where its code is, and whose work that is."""
-
-    name: str
-    module: str
-    """In `room`; it imports what it needs."""
-    package: str
-    """The distribution that does the work, whose version pages give."""
-    ours: bool = field(default=False, kw_only=True)
-    cure: str = field(default="pip install -e '.[bench]'", kw_only=True)
-    """What installs it."""
-    room: ClassVar[str]
-
-    def load(self) -> ModuleType:
-        """Import its code; ImportError if what it needs is missing."""
-        return importlib.import_module(f"{self.room}.{self.module}")
-
-    def version(self) -> str:
-        """Return the version of its package."""
-        if self.ours:  # which may be a checkout that is not installed
-            return importlib.import_module("indexplan").__version__
-        return importlib.metadata.version(self.package)
-
-    def standing(self) -> dict[str, str]:
-        """Return its version, or the reason why it is missing."""
-        try:
-            self.load()
-            return {"version": f"{self.package} {self.version()}", "missing": ""}
-        except (ImportError, importlib.metadata.PackageNotFoundError) as error:
-            return {"version": "", "missing": f"{type(error).__name__}: {error}; `{self.cure}`"}
-
-
-@dataclass(frozen=True)
 class Rival(Contender):
     """One way to plan an epoch; everything about it but its code."""
 
@@ -106,8 +67,6 @@ class Rival(Contender):
     """What its own shuffle is called, if it has one."""
     largest_order: int = 10**8
     """The largest whole order that the repeated timings of it have the time for."""
-    note: str = ""
-    room: ClassVar[str] = __name__
 
 
 # Colours are Okabe and Ito's, which colour-blind readers tell apart; whoever shares one differs in
@@ -216,37 +175,6 @@ NAMES = {rival.name: rival for rival in RIVALS}
 OURS = RIVALS[0].name
 
 
-def standing() -> list[dict[str, str]]:
-    """Return every rival with its version, or with the reason why it is missing."""
-    return [{"name": rival.name, **rival.standing(), "note": rival.note} for rival in RIVALS]
-
-
 def present() -> list[Rival]:
     """Return the rivals that can be imported; the report lists the others."""
     return [rival for rival in RIVALS if not rival.standing()["missing"]]
-
-
-def name_packages(*names: str) -> None:
-    """Let modules below packages be imported without running the packages' `__init__.py`."""
-    for name in names:
-        if name not in sys.modules:
-            found = importlib.util.find_spec(name)
-            if found is None or not found.submodule_search_locations:
-                raise ModuleNotFoundError(f"No module named {name!r}")
-            package = ModuleType(name)
-            package.__path__ = list(found.submodule_search_locations)
-            sys.modules[name] = package
-
-
-def leave_out(*names: str) -> None:
-    """Let modules be imported that take from others what nothing here calls: it is `object`."""
-    for name in names:
-        module = ModuleType(name)
-        module.__getattr__ = _taken
-        sys.modules.setdefault(name, module)
-
-
-def _taken(name: str) -> type:
-    if name.startswith("__"):  # what Python asks of modules, which these have none of
-        raise AttributeError(name)
-    return object

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contenders.planners import Job, name_packages
+from benchmarks.contenders import name_packages
+from benchmarks.contenders.planners import Job
 
 name_packages("streaming", "streaming.base")
 from streaming.base.partition import get_partitions  # noqa: E402 (needs the names above)
