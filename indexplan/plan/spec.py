@@ -89,8 +89,6 @@ def _phases_of(given: Fields) -> tuple[Phase, ...]:
             "exactly one of batch_size and global_batch_size", "must be given", got, cure
         )
     ((name, size),) = sizes.items()
-    if isinstance(size, tuple) and isinstance(size[0], Phase):  # the normal form
-        return cast("tuple[Phase, ...]", size)
     phases = as_phases(name, size)
     if len(phases) == 1 and not phases[0].parameters:
         return (Phase(size=phases[0].size),)  # the same value for what means the same

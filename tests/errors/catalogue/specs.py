@@ -55,6 +55,7 @@ CASES: list[Case] = [
     ("a huge global batch", lambda: plan(batch_size=2**40, world_size=2**30)),
     ("text for a batch size", lambda: ip.Plan.from_dict({**PLAN.to_dict(), "batch_size": "0:512"})),
     ("a size among phases", lambda: plan(batch_size=[ip.Phase(0, 2), 5])),
+    ("a size among phases in a tuple", lambda: plan(batch_size=(ip.Phase(0, 2), 5))),
     ("a schedule that starts late", lambda: at(5)),
     ("phases in no order", lambda: at(0, 7, 5)),
     ("a phase at no sub-epoch", lambda: at(0, (1, 2))),
