@@ -31,7 +31,7 @@ TESTS = [
     *(f"--ignore=tests/{name}.py" for name in SLOW),  # minutes, of arithmetic that others test too
 ]
 FILES = [
-    *("tests/files", "tests/shards/test_dataset.py"),
+    *("tests/files", "tests/shards/test_dataset.py", "tests/shards/test_shard_loader.py"),
     "--ignore=tests/files/test_stored_promises.py",
 ]  # it asks torch's loaders too
 BITS = [

@@ -33,7 +33,7 @@ OF_TORCH = """
     Bins GlobalPlanBatchSampler Piece PlanBatchSampler PlanLoader PlanSampler Seeded ShardedDataset
     join open_parquet seed_rank varlen
 """
-OF_FETCHING = "Fetched ShardFile open_parquet"
+OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 DRAWN = "batch_sizes coverage draws mixing padding reading save schedule traffic work"
 
 

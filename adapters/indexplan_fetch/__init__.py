@@ -10,7 +10,8 @@ except ModuleNotFoundError as error:
         name="fsspec",
     ) from error
 
+from indexplan_fetch.loader import ShardLoader
 from indexplan_fetch.metrics import Fetched
 from indexplan_fetch.opening import ShardFile, open_parquet
 
-__all__ = ["Fetched", "ShardFile", "open_parquet"]
+__all__ = ["Fetched", "ShardFile", "ShardLoader", "open_parquet"]

@@ -1,4 +1,4 @@
-"""Check the arguments of ShardedDataset."""
+"""Check the arguments of a loader or dataset of shards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_shards(shards: Any) -> None:
             "shards",
             "must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet",
             f"{shards.kind}, whose shards are no single files",
-            f"pass PlanLoader a dataset of your own with the same plan, whose sample i is {sample}",
+            f"read them by the plan's own indices, without fetching: sample i is {sample}",
         )
     if not (shards.whole_files or shards.kind == "parquet"):
         raise IndexPlanError(

@@ -20,7 +20,7 @@ from indexplan_fetch.sums import Sums, sum_of
 
 
 class Settings(NamedTuple):
-    """The settings of a ShardedDataset; times are in seconds."""
+    """How shards are fetched; times are in seconds."""
 
     cache_bytes: int | None
     ahead: int

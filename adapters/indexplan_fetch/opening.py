@@ -11,7 +11,7 @@ from indexplan import IndexPlanError
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A fetched shard on this machine, which `ShardedDataset` passes to `open_shard`.
+    """A fetched shard on this machine, which `open_shard` gets.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def by_row(rows: Any) -> Any:
 
 
 def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows:
-    """Read a shard of Parquet, a row group or a whole file: an `open_shard` for `ShardedDataset`.
+    """Read a shard of Parquet, a row group or a whole file: an `open_shard`.
 
     It is decoded once, and kept in memory while it is open.
 
@@ -87,8 +87,8 @@ def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows
     shard : ShardFile
     columns : sequence of str, optional
         The columns to read; by default all. To choose some, pass
-        `functools.partial(open_parquet, columns=["text"])` to `ShardedDataset`, which fetches only
-        these. A nested column by its name, or a part of it as "image.bytes".
+        `functools.partial(open_parquet, columns=["text"])` as `open_shard`: then only these are
+        fetched. A nested column by its name, or a part of it as "image.bytes".
 
     Returns
     -------

@@ -115,6 +115,7 @@ class Samples:
     def _forget(self) -> None:
         """Reset what belongs to one process."""
         self._fetcher: Fetcher | None = None
+        self._closed = False
         self._rows = Held(self._limits, self.keep_open)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -147,20 +148,28 @@ class Samples:
                 samples[place] = sample
         return samples
 
-    def report(self) -> Fetched:
-        """Return what this process has fetched, and how its batches have got their shards.
+    def stop(self) -> None:
+        """Stop fetching; who waits for a shard, in another thread, raises."""
+        self._closed = True
+        if self._fetcher is not None:
+            self._fetcher.stop()
 
-        Examples
-        --------
-        >>> import indexplan as ip, numpy as np
-        >>> from indexplan_torch import ShardedDataset
-        >>> np.save("rows.npy", np.arange(100))
-        >>> shards = ip.shard_sizes("rows.npy")
-        >>> rows_of = lambda file: np.load(file.path)
-        >>> dataset = ShardedDataset(shards, rows_of, cache_dir="cache", cache_bytes=10**6)
-        >>> int(dataset[7]), dataset.report().num_bytes
-        (7, 928)
-        """
+    def close_all(self) -> None:
+        """Close all shards that are open."""
+        self._rows.close_all()
+
+    def check_open(self) -> None:
+        """Raise if they were closed."""
+        if self._closed:
+            raise IndexPlanError(
+                "a loader",
+                "must be read before it is closed",
+                "one that was closed",
+                "make another, of plan.resume(loader.cursor)",
+            )
+
+    def report(self) -> Fetched:
+        """Return what this process has fetched, and how its batches have got their shards."""
         fetcher, sums = self._fetcher, self._tally.sums()
         if fetcher is None:
             return Fetched(0, 0, 0, *sums, 0)
@@ -301,6 +310,7 @@ class Samples:
         clock, waited, warn_at = Clock(), 0.0, self.settings.warn_after
         before = self.folder.failures()
         while not path.exists():
+            self.check_open()
             self._raise_failures(shard, begun, before)
             if waited > PATIENCE and not told:
                 stack.enter_context(self.folder.waiting(shard))

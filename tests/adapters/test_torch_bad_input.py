@@ -210,21 +210,27 @@ def test_a_sampler_that_yields_batches_can_stand_alone() -> None:
     assert of_plan(OPEN.replace(world_size=1), 0, rank=0) == list(loader)
 
 
-def test_without_torch_the_extra_is_named(tmp_path: Path) -> None:
-    """Where torch truly is not there, importing the adapters says how to get it."""
+@pytest.mark.parametrize(
+    ("adapter", "missing", "extra"),
+    [("indexplan_torch", "torch", "torch"), ("indexplan_fetch", "fsspec", "remote")],
+)
+def test_without_torch_the_extra_is_named(
+    tmp_path: Path, adapter: str, missing: str, extra: str
+) -> None:
+    """Where torch or fsspec truly is not there, importing an adapter says how to get it."""
     for package in ("numpy", "numpy.libs"):  # nothing else that is installed can be imported
         home = Path(np.__file__).parents[1] / package
         if home.exists():
             (tmp_path / package).symlink_to(home)
     paths = [str(ROOT), str(ROOT / "adapters"), str(tmp_path)]
-    code = f"import sys; sys.path[:0] = {paths}; import indexplan, indexplan_torch"
+    code = f"import sys; sys.path[:0] = {paths}; import indexplan, {adapter}"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], check=False, capture_output=True, text=True
     )
     assert 1 == done.returncode
     expected = (
-        "ModuleNotFoundError: indexplan_torch needs torch, which is not installed; "
-        'pip install "indexplan[torch]"'
+        f"ModuleNotFoundError: {adapter} needs {missing}, which is not installed; "
+        f'pip install "indexplan[{extra}]"'
     )
     assert expected == done.stderr.splitlines()[-1]
 

@@ -190,6 +190,16 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise IndexPlanError('the executor', 'must take tasks, and t",
     ): "takes a machine that gives no more threads: tests/laws/test_limits.py",
     (
+        "adapters/indexplan_fetch/__init__.py",
+        "",
+        "raise ModuleNotFoundError('indexplan_fetch needs fsspec, whi",
+    ): "takes a process without fsspec: tests/adapters/test_torch_bad_input.py",
+    (
+        "adapters/indexplan_fetch/loader.py",
+        "ShardLoader.__next__",
+        "raise IndexPlanError('a ShardLoader', 'must be read in the p",
+    ): "takes a fork: tests/shards/test_shard_loader.py",
+    (
         "adapters/indexplan_torch/__init__.py",
         "",
         "raise ModuleNotFoundError('indexplan_torch needs torch, whic",

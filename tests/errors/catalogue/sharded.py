@@ -1,8 +1,9 @@
-"""Errors of ShardedDataset: what it is given, and what a store gives it."""
+"""Errors of ShardedDataset and ShardLoader: what they are given, what a store gives them."""
 
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import indexplan as ip
-from indexplan_fetch import ShardFile
+from indexplan_fetch import ShardFile, ShardLoader
 from indexplan_fetch.sums import Sum, Sums
 from indexplan_fetch.unzip import unzip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
@@ -134,6 +135,34 @@ def other_values(path: Path) -> None:
     np.save(path, np.arange(1000, dtype=np.uint64))
 
 
+def loader(plan: Any = None, **changes: Any) -> ShardLoader:
+    """Make a loader without torch."""
+    options: dict[str, Any] = {"rank": 0, "num_epochs": 1, "cache_dir": "cache", **changes}
+    plan = ip.Plan(ip.Shuffle(2000), world_size=9, batch_size=1) if plan is None else plan
+    return ShardLoader(shards(), rows_of, plan, **options)
+
+
+def read_on(made: ShardLoader) -> Any:
+    """Read the next step, and close the loader."""
+    try:
+        return next(made)
+    finally:
+        made.close()
+
+
+def closed() -> ShardLoader:
+    """Make a loader that is closed."""
+    made = loader(ranks_per_node=1)
+    made.close()
+    return made
+
+
+def to_be_pickled() -> Any:
+    """Pickle a loader."""
+    with loader(ranks_per_node=1) as made:
+        return pickle.dumps(made)
+
+
 CASES: list[Case] = [
     ("no shards", lambda: dataset([3, 4])),
     ("shards that are no files", lambda: dataset(shards(kind="zarr"))),
@@ -190,4 +219,18 @@ CASES: list[Case] = [
     ),
     ("a shard that does not fit", lambda: read(dataset(cache_bytes=4096))),
     ("a step that does not fit", too_small_for_a_step),
+    ("a loader without a plan", lambda: loader(ip.Shuffle(2000))),
+    (
+        "a loader of other samples",
+        lambda: loader(ip.Plan(ip.Shuffle(1999), world_size=1, batch_size=2)),
+    ),
+    ("a loader of no rank of the plan", lambda: loader(rank=9)),
+    (
+        "a loader of too few samples for the ranks",
+        lambda: read_on(
+            loader(ip.Plan(ip.Shuffle(2000), world_size=9, global_batch_size=8), ranks_per_node=9)
+        ),
+    ),
+    ("a loader that was closed", lambda: next(closed())),
+    ("a loader that is pickled", to_be_pickled),
 ]

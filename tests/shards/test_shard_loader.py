@@ -1,0 +1,307 @@
+"""ShardLoader: the samples of a plan's steps, fetched from shards, where no torch is needed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import indexplan as ip
+from indexplan_fetch import ShardFile, ShardLoader, open_parquet
+from indexplan_fetch.folder import Folder
+from indexplan_fetch.locks import hold, is_held
+
+SIZES = [30, 1, 52, 44, 17, 60, 38, 25, 33, 48]
+NUM = sum(SIZES)
+
+Made = Callable[..., ShardLoader]
+
+
+def rows_of(file: ShardFile) -> Any:
+    """Return the rows of an array in a file, which are their own indices."""
+    return np.load(file.path).tolist()
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> ip.Shards:
+    """Ten arrays in files, whose rows count through them all."""
+    (tmp_path / "data").mkdir()
+    starts = np.cumsum([0, *SIZES])
+    for number, (start, stop) in enumerate(pairwise(starts)):
+        np.save(tmp_path / "data" / f"{number:02}.npy", np.arange(start, stop))
+    return ip.shard_sizes(tmp_path / "data" / "*.npy")
+
+
+@pytest.fixture
+def loader_of(shards: ip.Shards, tmp_path: Path) -> Iterator[Made]:
+    """Make loaders, and close them at the end."""
+    made: list[ShardLoader] = []
+
+    def make(plan: ip.Plan, of: ip.Shards = shards, **changes: Any) -> ShardLoader:
+        options = {"rank": 0, "num_epochs": 1, "cache_dir": tmp_path / "cache", **changes}
+        rows = options.pop("open_shard", rows_of)
+        each = options.pop("ranks_per_node", plan.world_size)
+        made.append(ShardLoader(of, rows, plan, ranks_per_node=each, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def plan_of(shards: ip.Shards, world_size: int = 1, **changes: Any) -> ip.Plan:
+    """Return a plan that reads few shards at a time."""
+    order = ip.ShardShuffle(shards, lanes=2, stripe=24, seed=3)
+    return ip.Plan(order, **{"world_size": world_size, "global_batch_size": 24, **changes})
+
+
+def steps(plan: ip.Plan, num_epochs: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the epoch, sub-epoch and step of all steps of a run."""
+    for epoch in range(num_epochs):
+        for sub_epoch in range(plan.sub_epochs):
+            for step in plan.steps(epoch, sub_epoch):
+                yield epoch, sub_epoch, step
+
+
+def until(found: Callable[[], Any]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"remainder": "drop"},
+        {"remainder": "pad", "sub_epochs": 3},
+        {"remainder": "carry"},
+        {"global_batch_size": [ip.Phase(at=0, size=24), ip.Phase(at=(1, 0), size=32)]},
+        {"order": ip.Shuffle(NUM, seed=1)},
+    ],
+)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_samples_and_cursors(
+    loader_of: Made, shards: ip.Shards, changes: dict[str, Any], rank: int
+) -> None:
+    """Each step has the plan's samples; the cursor counts steps as the plan does."""
+    plan = plan_of(shards, 2).replace(**changes)
+    loader = loader_of(plan, rank=rank, num_epochs=2)
+    assert plan.start == loader.cursor
+    for epoch, sub_epoch, step in steps(plan, 2):
+        expected = plan.batch(epoch, sub_epoch, step=step, rank=rank).tolist()
+        assert expected == next(loader)
+        assert plan.cursor(epoch, sub_epoch, step=step + 1) == loader.cursor
+    assert [] == list(loader)
+    assert [] == list(loader)
+
+
+def test_bins(loader_of: Made) -> None:
+    """A bin is a list of its own; of samples that are cut, the parts are told."""
+    lengths = np.random.default_rng(0).integers(1, 30, NUM)
+    packed = ip.Plan(ip.Packed(lengths, 64, seed=1), world_size=1, batch_size=8)
+    found = list(loader_of(packed))
+    assert [[each.tolist() for each in batch.bins] for batch in units_of(packed)] == found
+    cut = ip.Plan(ip.DocumentWindows(lengths, 64, seed=1), world_size=1, batch_size=8)
+    found = list(loader_of(cut))
+    expected = [[[tuple(piece) for piece in b.tolist()] for b in u.bins] for u in units_of(cut)]
+    assert expected == found
+    assert 3 == len(found[0][0][0])
+
+
+def units_of(plan: ip.Plan) -> Iterator[Any]:
+    """Yield what one rank reads in the first epoch."""
+    return plan.batches(0, rank=0, units=True)
+
+
+def test_row_groups_and_columns(loader_of: Made, tmp_path: Path) -> None:
+    """Row groups are fetched one by one, of the columns that are read; each sample is a dict."""
+    table = pa.table({"id": range(200), "text": [f"{i}" * 5000 for i in range(200)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=20, compression="none")
+    parts = ip.shard_sizes(tmp_path / "a.parquet")
+    plan = plan_of(parts)
+    loader = loader_of(plan, parts, open_shard=partial(open_parquet, columns=["id"]))
+    expected = [[{"id": i} for i in batch.tolist()] for batch in plan.batches(0, rank=0)]
+    assert expected == list(loader)
+    report = loader.report()
+    assert (10, 200) == (report.num_fetches, report.num_samples)
+    assert report.num_bytes < 500_000 < 10**6 < (tmp_path / "a.parquet").stat().st_size
+
+
+def test_as_many_downloads_as_traffic_counts(loader_of: Made, shards: ip.Shards) -> None:
+    """By default the folder has room for what the plan reads: each shard is fetched once."""
+    plan = plan_of(shards, sub_epochs=2, remainder="carry")
+    loader = loader_of(plan)
+    assert plan.account(0).num_steps == len(list(loader))
+    counted = ip.traffic(plan, shards).downloads
+    assert counted.tolist() == [[loader.report().num_samples]]
+
+
+def test_resumed_by_others(loader_of: Made, shards: ip.Shards) -> None:
+    """Two ranks begin, three go on from the saved text: each sample is read once an epoch."""
+    plan, read, saved = plan_of(shards, 2), [], set()
+    for rank in range(2):
+        with loader_of(plan, rank=rank, num_epochs=2) as loader:
+            for samples in islice(loader, 20):
+                read += samples
+            saved.add(loader.cursor.to_json())
+    (text,) = saved
+    rest = plan.replace(world_size=3).resume(ip.Cursor.from_json(text))
+    assert 1 == rest.start.epoch
+    for rank in range(3):
+        with loader_of(rest, rank=rank, num_epochs=2) as loader:
+            for samples in loader:
+                read += samples
+    assert sorted([*range(NUM)] * 2) == sorted(read)
+
+
+def test_nothing_left(loader_of: Made, shards: ip.Shards, tmp_path: Path) -> None:
+    """A run that is resumed at its end reads nothing, and fetches nothing."""
+    plan = plan_of(shards)
+    loader = loader_of(plan.resume(plan.cursor(1, step=0)))
+    assert [] == list(loader)
+    assert plan.cursor(1, step=0) == loader.cursor
+    assert not (tmp_path / "cache").exists()
+
+
+def test_fetching_begins_at_once(loader_of: Made, shards: ip.Shards) -> None:
+    """While a model is compiled, the first shards come."""
+    plan = plan_of(shards)
+    loader = loader_of(plan)
+    until(lambda: loader.report().num_fetches == len(SIZES))
+    assert [each.tolist() for each in plan.batches(0, rank=0)] == list(loader)
+    assert 0 == loader.report().num_stalls
+
+
+def test_changed_file(loader_of: Made, shards: ip.Shards, tmp_path: Path) -> None:
+    """A file that has changed is refused by the step that reads it; put back, the step is read."""
+    plan = plan_of(shards)
+    first = plan.batch(0, step=0, rank=0)
+    number = int(shards.locate(first)[0][0])
+    path = tmp_path / "data" / shards.files[number]
+    size = path.stat().st_size
+    path.rename(tmp_path / "away")
+    np.save(path, np.arange(SIZES[number] + 1))
+    loader = loader_of(plan, tries=1)
+    with pytest.raises(ip.IndexPlanError) as raised:
+        next(loader)
+    assert str(raised.value) == (
+        f"{shards.path}/{path.name} must hold {size} bytes, as shards says; got more; restore "
+        "it, or read the sizes again with shard_sizes and build a new plan"
+    )
+    assert plan.start == loader.cursor
+    (tmp_path / "away").rename(path)
+    assert first.tolist() == next(loader)
+
+
+def test_closed(loader_of: Made, shards: ip.Shards, tmp_path: Path) -> None:
+    """A loader that was closed fetches no more, so that others can; what is whole stays."""
+    plan = plan_of(shards)
+    with loader_of(plan) as loader:
+        next(loader)
+        (fetcher,) = (tmp_path / "cache").glob("*/fetcher")
+        assert is_held(fetcher)
+    assert not is_held(fetcher)
+    loader.close()
+    with pytest.raises(ip.IndexPlanError, match=r"^a loader must be read before it is closed; "):
+        next(loader)
+    rest = plan.resume(loader.cursor)
+    assert [each.tolist() for each in rest.batches(0, rank=0)] == list(loader_of(rest))
+
+
+def test_closed_while_it_waits(loader_of: Made, shards: ip.Shards, tmp_path: Path) -> None:
+    """A thread that waits for a shard ends when the loader is closed."""
+    folder = Folder(tmp_path / "cache", shards)
+    folder.make()
+    fetching = hold(folder.fetcher)  # as a process that fetches, and brings nothing
+    loader, said = loader_of(plan_of(shards)), []
+
+    def wait() -> None:
+        try:
+            next(loader)
+        except ip.IndexPlanError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    until(lambda: [*(tmp_path / "cache").glob("*/wanted/*")])
+    loader.close()
+    thread.join(60)
+    assert fetching is not None
+    fetching.close()
+    assert said == [
+        "a loader must be read before it is closed; got one that was closed; make another, of "
+        "plan.resume(loader.cursor)"
+    ]
+
+
+def test_forgotten(shards: ip.Shards, tmp_path: Path) -> None:
+    """A loader that nobody has any more fetches no more, though nobody closed it."""
+    cache = tmp_path / "cache"
+    loader = ShardLoader(shards, rows_of, plan_of(shards), rank=0, num_epochs=1, cache_dir=cache)
+    next(loader)
+    (fetcher,) = cache.glob("*/fetcher")
+    assert is_held(fetcher)
+    del loader
+    gc.collect()
+    assert not is_held(fetcher)
+
+
+def test_threads(loader_of: Made, shards: ip.Shards) -> None:
+    """Of threads that call next, each gets other steps, and none is lost."""
+    plan, found = plan_of(shards), []
+    loader = loader_of(plan)
+    threads = [threading.Thread(target=lambda: found.extend(loader)) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert sorted(each.tolist() for each in plan.batches(0, rank=0)) == sorted(found)
+
+
+def test_other_processes(loader_of: Made, shards: ip.Shards) -> None:
+    """In a fork, it would read what this process reads; nor does it travel."""
+    loader = loader_of(plan_of(shards))
+    rule = "a ShardLoader must be read in the process that made it; got "
+    cure = "; make one in each process, with the rank of that process"
+    with pytest.raises(ip.IndexPlanError) as raised:
+        pickle.dumps(loader)
+    assert f"{rule}one to be pickled{cure}" == str(raised.value)
+    told, tell = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads in this process
+        pid = os.fork()
+    if pid == 0:
+        try:
+            next(loader)
+        except ip.IndexPlanError as error:
+            os.write(tell, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(tell)
+    assert f"{rule}a fork of that process{cure}" == os.read(told, 1000).decode()
+    os.close(told)
+    assert plan_of(shards).batch(0, step=0, rank=0).tolist() == next(loader)
+
+
+def test_too_few_are_kept_open(loader_of: Made, shards: ip.Shards) -> None:
+    """What is opened again and again is warned of, at the line of the loop."""
+    loader = loader_of(plan_of(shards), keep_open=1)
+    with pytest.warns(UserWarning, match=r"^keep_open must be at least ") as warned:
+        next(loader)
+    assert [__file__] == [each.filename for each in warned]

@@ -1,0 +1,51 @@
+"""Two ranks of a node that share a folder of shards, in processes that have no torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import indexplan as ip
+from tests.together.loader_runs import plan_of
+
+ROOT = Path(__file__).parents[2]
+NEEDED = ("numpy", "numpy.libs", "numba", "llvmlite", "llvmlite.libs", "pyarrow", "fsspec")
+
+
+def test_two_ranks_without_torch(tmp_path: Path) -> None:
+    """Each reads its samples of the plan, and the two fetch each shard once between them."""
+    for package in NEEDED:  # nothing else that is installed can be imported
+        home = Path(np.__file__).parents[1] / package
+        if home.exists():
+            (tmp_path / "site" / package).parent.mkdir(exist_ok=True)
+            (tmp_path / "site" / package).symlink_to(home)
+    (tmp_path / "data").mkdir()
+    for number in range(12):
+        ids = pa.table({"id": range(100 * number, 100 * number + 100)})
+        pq.write_table(ids, tmp_path / "data" / f"{number:02}.parquet", row_group_size=25)
+    glob = str(tmp_path / "data" / "*.parquet")
+    paths = [str(ROOT), str(ROOT / "adapters"), str(tmp_path / "site")]
+    code = (
+        f"import sys; sys.path[:0] = {paths}; from tests.together import loader_runs as r; r.main()"
+    )
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", code, str(rank), glob, str(tmp_path / "cache")],
+            stdout=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]
+    found = [json.loads(each.communicate(timeout=300)[0]) for each in ranks]
+    shards = ip.shard_sizes(glob)
+    plan = plan_of(shards)
+    for rank in range(2):
+        expected = [b.tolist() for epoch in range(2) for b in plan.batches(epoch, rank=rank)]
+        assert expected == found[rank]["ids"]
+    read = {shard for epoch in range(2) for shard in ip.reads(plan, shards, epoch=epoch).shards}
+    assert len(read) == sum(each["num_fetches"] for each in found)
