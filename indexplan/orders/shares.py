@@ -105,16 +105,16 @@ def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, .
         stop = 2**63 if phases else 1
         cure = "begin the first phase at 0, and each later one after the one before"
         begin = integer("the place of a phase of weights", place, least, stop, cure)
-        phases.append((begin, _row(row, names, period)))
+        phases.append((begin, _shares(row, names, period)))
     return tuple(phases)
 
 
-def _row(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, ...]:
+def _shares(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, ...]:
     """Return the shares of a phase, from its weights or as they are given."""
     if not isinstance(weights, Mapping):
         if period is not None:
             raise wrong("period", "left out where shares are given", period, "leave it out")
-        return _checked(weights, len(names))
+        return _saved(weights, len(names))
     if set(weights) != set(names):
         odd = sorted(map(str, set(weights) ^ set(names)))
         cure = "give each source a weight, which may be 0"
@@ -149,7 +149,7 @@ def _weight(name: str, weight: Any) -> Exact:
     return exact
 
 
-def _checked(shares: Any, k: int) -> tuple[int, ...]:
+def _saved(shares: Any, k: int) -> tuple[int, ...]:
     """Return the shares of a phase, as a dict form holds them."""
     rule = f"{k} integers of at least 0, one for each source, with a sum from 1 to 2**20"
     if not isinstance(shares, list | tuple) or len(shares) != k:

@@ -131,14 +131,14 @@ def runs(
     ranks = rank, rank + 1 if stop_rank is None else stop_rank
     anchor, (starts, stops) = cuts(steps, world_size, ranks, start_step, stop_step)
     _check_listed(int((stops - starts).max(initial=0)), ranks[1] - ranks[0])
-    # Only the last step can run past the end of its sub-epoch; then it is cut into pieces.
+    # Only the last step can run past the end of its sub-epoch; then it is cut into intervals.
     cut = stop_step == steps.num_steps > start_step and steps.end > steps.stop
     inside = len(starts) - 1 if cut else len(starts)
     pairs = [(array[:inside] + np.uint64(anchor)).astype(np.int64) for array in (starts, stops)]
     result = [(steps.epoch, pairs[0], pairs[1])]
     if not cut:
         return result
-    last = grouped(steps.pieces(anchor + int(starts[-1]), anchor + int(stops[-1])))
+    last = grouped(steps.positions(anchor + int(starts[-1]), anchor + int(stops[-1])))
     if last and last[0][0] == steps.epoch:
         _, *more = last.pop(0)
         joined = [np.concatenate(both) for both in zip(pairs, more, strict=True)]
@@ -150,7 +150,7 @@ def batch_runs(steps: Steps, world_size: int, rank: int, step: int) -> Runs:
     """Return the positions that a rank reads in one step, as `runs` does, but faster."""
     start, stop = share(steps, world_size, rank, step)
     _check_listed(stop - start, 1)
-    return grouped(steps.pieces(start, stop))
+    return grouped(steps.positions(start, stop))
 
 
 def _check_listed(num_units: int, num_ranks: int) -> None:
@@ -159,13 +159,13 @@ def _check_listed(num_units: int, num_ranks: int) -> None:
         raise wrong("a step that is listed", rule, got, "use a smaller batch size")
 
 
-def grouped(pieces: list[tuple[int, int, int]]) -> Runs:
-    """Return pieces of positions as runs, with one entry for each epoch."""
-    if not pieces:
+def grouped(intervals: list[tuple[int, int, int]]) -> Runs:
+    """Return intervals of positions as runs, with one entry for each epoch."""
+    if not intervals:
         return []
-    if len(pieces) == 1:
-        epoch, start, stop = pieces[0]
+    if len(intervals) == 1:
+        epoch, start, stop = intervals[0]
         return [(epoch, np.array([start], np.int64), np.array([stop], np.int64))]
-    epochs, starts, stops = np.array(pieces, np.int64).T.copy()
+    epochs, starts, stops = np.array(intervals, np.int64).T.copy()
     cuts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(epochs)]
     return [(int(epochs[a]), starts[a:b], stops[a:b]) for a, b in pairwise(cuts)]

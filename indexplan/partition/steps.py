@@ -182,7 +182,7 @@ class Steps(NamedTuple):
             return stop - start
         return max(0, min(stop, self.stop) - start)
 
-    def pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+    def positions(self, start: int, stop: int) -> list[tuple[int, int, int]]:
         """Return places as intervals of positions: (epoch, start, stop), in order of reading."""
         if stop <= self.num_units and (not self.policy.repeats or stop <= self.stop):
             return [(self.epoch, start, stop)]
@@ -194,7 +194,7 @@ class Steps(NamedTuple):
         if turns > MOST_TURNS:
             rule, cure = f"at most {MOST_TURNS} readings of its units", "use a smaller batch size"
             raise wrong("a step that is listed", rule, turns, cure)
-        pieces = []
+        intervals = []
         while start < stop:
             turn, offset = divmod(start - base, period)
             size = min(stop - start, period - offset)
@@ -206,9 +206,9 @@ class Steps(NamedTuple):
                     "one that reads on into the next",
                     "use another remainder for the last epoch",
                 )
-            pieces.append((epoch, base + offset, base + offset + size))
+            intervals.append((epoch, base + offset, base + offset + size))
             start += size
-        return pieces
+        return intervals
 
 
 @lru_cache(maxsize=4096)

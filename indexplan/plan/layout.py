@@ -197,8 +197,8 @@ class Layout:
             high = ranks.share(steps, self.world_size, last, step)[1] - begin
             parts += _at(steps, begin, len(units), units[low:high])
             if high > len(units):  # padding, which stays where it is
-                pieces = steps.pieces(begin + max(low, len(units)), begin + high)
-                parts += ranks.grouped(pieces)
+                intervals = steps.positions(begin + max(low, len(units)), begin + high)
+                parts += ranks.grouped(intervals)
         by_epoch = groupby(parts, lambda part: part[0])
         return [_joined(epoch, list(group)) for epoch, group in by_epoch]
 
@@ -238,7 +238,7 @@ class Layout:
         lengths, cost = self.balance.lengths, self.balance.cost
         parts = [
             self.order._costs(*run, lengths, cost)  # noqa: SLF001 (valid runs)
-            for run in ranks.grouped(steps.pieces(low, high))
+            for run in ranks.grouped(steps.positions(low, high))
         ]
         costs = np.concatenate([np.empty(0, np.int64), *parts])
         lengths.check_file(gone=True)  # 4 us; else ranks might balance by different lengths
@@ -302,11 +302,11 @@ class Layout:
 
 def _at(steps: Steps, begin: int, num_valid: int, units: Int64) -> Runs:
     """Return the positions of some units of a step, whose first place is `begin`."""
-    pieces = steps.pieces(begin, begin + num_valid)
-    if len(pieces) == 1:
-        epoch, start, _ = pieces[0]
+    intervals = steps.positions(begin, begin + num_valid)
+    if len(intervals) == 1:
+        epoch, start, _ = intervals[0]
         return [(epoch, start + units, start + units + 1)]
-    epochs, starts, stops = np.array(pieces, np.int64).reshape(-1, 3).T
+    epochs, starts, stops = np.array(intervals, np.int64).reshape(-1, 3).T
     ends = np.cumsum(stops - starts)
     which = np.searchsorted(ends, units, "right")
     positions = stops[which] - ends[which] + units

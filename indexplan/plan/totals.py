@@ -55,12 +55,12 @@ def _numbers(column: Any, num_samples: int) -> tuple[Column | None, NDArray[Any]
 def valid_positions(steps: Steps, step: int) -> list[tuple[int, Int64, Int64]]:
     """Return the positions that all ranks read in a step, without padding: epoch, starts, stops."""
     start, stop = steps.interval(step)
-    pieces = []
-    for epoch, first, last in steps.pieces(start, start + steps.valid(start, stop)):
+    runs = []
+    for epoch, first, last in steps.positions(start, start + steps.valid(start, stop)):
         for low in range(first, last, AT_ONCE):
             high = min(low + AT_ONCE, last)
-            pieces.append((epoch, np.array([low], np.int64), np.array([high], np.int64)))
-    return pieces
+            runs.append((epoch, np.array([low], np.int64), np.array([high], np.int64)))
+    return runs
 
 
 def _sum(numbers: NDArray[Any]) -> int:

@@ -140,7 +140,7 @@ def _cells(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Ce
             for k, slot in enumerate(slots):
                 place = start + slot
                 if place < stop:
-                    ((epoch, position, _),) = steps.pieces(place, place + 1)
+                    ((epoch, position, _),) = steps.positions(place, place + 1)
                     positions, cells = found.setdefault(epoch, ([], []))
                     positions.append(position)
                     cells.append((i, j, k))

@@ -174,7 +174,7 @@ def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
             if high - low > most - units:  # as many steps as there is room for, or a part of one
                 stop = step + max(1, (most - units) * (stop - step) // (high - low))
                 high = min(steps.interval(stop - 1)[1], low + most)
-            for of_epoch, start, end in steps.pieces(low, low + steps.valid(low, high)):
+            for of_epoch, start, end in steps.positions(low, low + steps.valid(low, high)):
                 for begin in range(start, end, block):
                     until = min(begin + block, end)
                     groups = order._groups_read(of_epoch, begin, until)  # noqa: SLF001

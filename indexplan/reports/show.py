@@ -234,7 +234,7 @@ def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]
     if start == stop:
         return []
     # under "carry" a batch may have parts of any number of epochs: only the first is needed
-    epoch, low, high = steps.pieces(start, min(stop, start + FIRST_INDICES))[0]
+    epoch, low, high = steps.positions(start, min(stop, start + FIRST_INDICES))[0]
     return [int(index) for index in plan.order.take(epoch, low, high)[:FIRST_INDICES]]
 
 

@@ -273,9 +273,9 @@ def _counts(plan: Plan, epoch: int) -> list[str]:
     reads, counted_reads = num_units, 0
     said: list[str] = []
     if order.deals_bins:
-        pieces = (order.offsets(epoch, *piece)[-1] for piece in _pieces(num_units))
+        pieces = (order.offsets(epoch, *piece)[-1] for piece in _intervals(num_units))
         reads = sum(map(int, pieces))
-    for start, stop in _pieces(order.num_samples):
+    for start, stop in _intervals(order.num_samples):
         counts = order.count(epoch, np.arange(start, stop))
         counted_reads += int(counts.sum())
         if order.traits.reads == "at most once" and counts.max() > 1 and not said:
@@ -313,7 +313,7 @@ def _few(order: Order, epoch: int, positions: Int64) -> Int64:
     return positions[: max(1, int(np.searchsorted(offsets, AT_ONCE, "right")) - 1)]
 
 
-def _pieces(stop: int) -> Iterator[tuple[int, int]]:
+def _intervals(stop: int) -> Iterator[tuple[int, int]]:
     """Yield intervals that cover [0, stop)."""
     for start in range(0, stop, AT_ONCE):
         yield start, min(start + AT_ONCE, stop)

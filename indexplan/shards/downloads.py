@@ -316,7 +316,7 @@ def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, In
         done = 0
         where = [
             (epoch, begins, np.minimum(begins + block, high))
-            for epoch, low, high in steps.pieces(anchor, anchor + int(ends[-1]))
+            for epoch, low, high in steps.positions(anchor, anchor + int(ends[-1]))
             for begins in [np.arange(low, high, block)]
         ]
         each = 1  # run at a time

@@ -203,7 +203,7 @@ class Shards(Answer):
         IndexPlanError
             If an index is out of range.
         """
-        array = _checked("index", indices, self.num_samples)
+        array = _in_range("index", indices, self.num_samples)
         shards = np.searchsorted(self._firsts, array, "right") - 1
         return shards, array - self._firsts[shards]
 
@@ -226,7 +226,7 @@ class Shards(Answer):
             If a shard or row is out of range.
         """
         which, row = np.broadcast_arrays(
-            _checked("shard", shards, len(self)), as_int64("row", rows)
+            _in_range("shard", shards, len(self)), as_int64("row", rows)
         )
         if (bad := (row < 0) | (row >= self.sizes.array[which])).any():
             shard, at = int(which[bad].flat[0]), int(row[bad].flat[0])
@@ -402,7 +402,7 @@ class Shards(Answer):
         )
 
 
-def _checked(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
+def _in_range(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
     """Return integers from 0 to stop - 1, or raise `IndexPlanError`."""
     array = as_int64(what, values)
     if (bad := (array < 0) | (array >= stop)).any():

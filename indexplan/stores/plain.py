@@ -66,7 +66,7 @@ def open_file(root: Path, name: str) -> BufferedReader:
             check_kind(path, _status(folder, held), folder=True)
             held = stack.enter_context(hold(folder, held))
         check_kind(path / last, _status(last, held))
-        return _checked(open_inside(last, held), path / last)
+        return _if_plain(open_inside(last, held), path / last)
 
 
 @contextmanager
@@ -98,10 +98,10 @@ def _open_by_path(root: Path, name: str) -> BufferedReader:
         check_kind(path, os.lstat(path).st_mode, folder=True)
     path = path / last
     check_kind(path, os.lstat(path).st_mode)
-    return _checked(open_inside(path), path)
+    return _if_plain(open_inside(path), path)
 
 
-def _checked(stream: BufferedReader, path: Path) -> BufferedReader:
+def _if_plain(stream: BufferedReader, path: Path) -> BufferedReader:
     """Return a file that was opened; raise if it is not a plain file after all."""
     try:
         check_kind(path, os.fstat(stream.fileno()).st_mode)

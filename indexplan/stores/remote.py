@@ -34,7 +34,7 @@ class Remote:
     """
 
     def __init__(self, url: str) -> None:
-        self.path = _checked(url)
+        self.path = _one_place(url)
 
     def kind(self) -> str:
         """Return "a folder", "a file" or "nothing there"."""
@@ -263,7 +263,7 @@ def _store(url: str) -> tuple[Any, str]:
     return store, root.rstrip("/")
 
 
-def _checked(url: str) -> str:
+def _one_place(url: str) -> str:
     """Return the URL without slashes at its end, if it is one place and holds no credentials."""
     scheme, _, rest = url.partition("://")
     if "::" in url:

@@ -69,13 +69,13 @@ def check_order(
         if law is copies.IN_A_NEW_PROCESS and not fresh_process:
             checks.append(Check(law.words, 0, skipped="fresh_process is False"))
         else:
-            checks.append(_checked(law, look))
+            checks.append(_outcome(law, look))
     for epoch, said in refused.items():
         checks.append(Check(f"read epoch {epoch}", 0, skipped=f"the order refuses: {said}"))
     return Report(tuple(checks))
 
 
-def _checked(law: Law, look: Look) -> Check:
+def _outcome(law: Law, look: Look) -> Check:
     """Return how much was looked at for a law, or raise `IndexPlanError` if it is broken."""
     total, problem = 0, ""
     cause: Exception | None = None
