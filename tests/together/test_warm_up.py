@@ -68,6 +68,8 @@ NAMES = {
     "find_places",
 }
 
+FEW = {"philox4x32": "philox", "mark": "seen", "plant": "tree"}
+
 ASK = """
 import json
 import indexplan as ip
@@ -178,6 +180,9 @@ def test_no_folder_can_be_written_to(tmp_path: Path) -> None:
     home = {"HOME": str(block), "XDG_CACHE_HOME": str(block / "cache")}
     package = tmp_path / "site" / "indexplan"
     copy_package(package)
+    for path in (package / "kernels").glob("*.py"):
+        if path.stem not in (*FEW.values(), "__init__", "compiling"):
+            path.unlink()  # the other kernels take a minute, and say the same
     (package / "kernels" / "__pycache__").touch()  # a file, where numba would make a folder
     cache = block / "numba"
     child = subprocess.run(
@@ -195,7 +200,8 @@ def test_no_folder_can_be_written_to(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert 1 == child.returncode
-    assert len(NAMES) == child.stdout.count("compiled, not saved")
+    told = [line.split()[0] for line in child.stdout.splitlines() if "compiled, not saved" in line]
+    assert sorted(FEW) == sorted(told)
     assert (
         "indexplan: numba's cache must lie in a folder that this user can write to; got none among "
         f"{cache}, {package / 'kernels' / '__pycache__'}, {block / 'cache' / 'numba'}; "
