@@ -40,7 +40,12 @@ def check_epochs(epochs: Any) -> list[int]:
     except Exception:  # TypeError, or whatever a user's class raises
         cure = "pass range(3), or [3] for one"
         raise wrong("epochs", "an iterable of integers", epochs, cure) from None
-    numbers = [check_epoch(epoch) for epoch in some]
+    if isinstance(epochs, range):  # all lie between its ends
+        first = epochs[: MOST_EPOCHS + 1]
+        within = all(0 <= end < EPOCH_STOP for end in (*first[:1], *first[-1:]))
+        numbers = [*first] if within else [check_epoch(epoch) for epoch in first]
+    else:
+        numbers = [check_epoch(epoch) for epoch in some]
     if len(numbers) > MOST_EPOCHS:
         got = epochs if isinstance(epochs, range) else "more"
         raise wrong("epochs", f"at most {MOST_EPOCHS} epochs", got, "pass fewer at a time")

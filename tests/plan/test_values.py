@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.seeds import check_epochs
 from tests.support.answers import answers
 from tests.support.strategies import cursors, orders, plans
 
@@ -205,3 +207,20 @@ def test_text_for_a_batch_size(text: str, means: Any) -> None:
             **{name: text}
         )
         assert plan == ip.Plan.from_json(plan.to_json())
+
+
+@given(
+    start=st.integers(-3, 3) | st.integers(2**32 - 5, 2**32 + 5),
+    length=st.integers(0, 9),
+    step=st.integers(-3, 3).filter(bool),
+)
+def test_epochs_as_a_range_are_those_of_a_list(start: int, length: int, step: int) -> None:
+    """Of a range only the ends are looked at; its answers and errors are a list's."""
+    epochs = range(start, start + length * step, step)
+    try:
+        expected: Any = check_epochs([*epochs])
+    except ip.IndexPlanError as error:
+        with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(str(error))}$"):
+            check_epochs(epochs)
+    else:
+        assert expected == check_epochs(epochs)
