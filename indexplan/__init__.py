@@ -23,9 +23,9 @@ from indexplan.version import __version__
 
 if TYPE_CHECKING:
     from indexplan import plot, testing, types
-    from indexplan.files.build import finish, save
     from indexplan.files.exporting import export
     from indexplan.files.read import load
+    from indexplan.files.saving import finish, save
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
     from indexplan.orders.curricula import curriculum
@@ -117,8 +117,8 @@ __all__ = [
 # most orders: a run needs one or two of them, and imports no others.
 _AT_FIRST_USE = {
     "verify": "indexplan.reports.verification",
-    "finish": "indexplan.files.build",
-    "save": "indexplan.files.build",
+    "finish": "indexplan.files.saving",
+    "save": "indexplan.files.saving",
     "load": "indexplan.files.read",
     "diff": "indexplan.reports.difference",
     "draws": "indexplan.reports.shares_drawn",

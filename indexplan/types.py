@@ -16,9 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from indexplan.files.build import Saved
     from indexplan.files.exporting import Exported
     from indexplan.files.read import Stored
+    from indexplan.files.saving import Saved
     from indexplan.orders.cutting import Pieces
     from indexplan.orders.split import Part
     from indexplan.partition.account import Account
@@ -70,7 +70,7 @@ _AT_FIRST_USE = {
     "Reads": "indexplan.shards.shard_reads",
     "Remainder": "indexplan.partition.remainders",
     "Report": "indexplan.reports.verification",
-    "Saved": "indexplan.files.build",
+    "Saved": "indexplan.files.saving",
     "Stored": "indexplan.files.read",
     "Traffic": "indexplan.shards.downloads",
     "Warmth": "indexplan.reports.warmth",

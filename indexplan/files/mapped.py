@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import PlanFileError
+from indexplan.files.directory import check_digest, read_blocks
 from indexplan.files.format import HEADER_BYTES, MANIFEST, Chunk, Manifest, header
-from indexplan.files.table import check_digest, read_blocks
 from indexplan.once import once
 from indexplan.orders.base import Int64
 from indexplan.stores.cache import cache_folder, checked_chunk, fetch

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, PlanFileError, in_file, wrong
 from indexplan.files.columns import finder, identities
+from indexplan.files.directory import check_digest, read_manifest
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
-from indexplan.files.table import check_digest, read_manifest
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import Column

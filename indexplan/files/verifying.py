@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.files.columns import damage
+from indexplan.files.directory import other_build, read_blocks
 from indexplan.files.format import (
     HEADER_BYTES,
     INDICES,
@@ -27,7 +28,6 @@ from indexplan.files.format import (
 from indexplan.files.machine import num_cores
 from indexplan.files.read import Stored
 from indexplan.files.running import run
-from indexplan.files.table import other_build, read_blocks
 from indexplan.orders.base import Order
 from indexplan.orders.registry import is_one_to_one
 from indexplan.orders.traits import Traits

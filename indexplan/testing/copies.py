@@ -15,8 +15,8 @@ import numpy as np
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import shown
-from indexplan.files.build import save
 from indexplan.files.read import load
+from indexplan.files.saving import save
 from indexplan.orders.base import Order
 from indexplan.orders.registry import order_from_dict, registered
 from indexplan.partition.remainders import Remainder

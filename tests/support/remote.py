@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 CHUNK = "epoch-00000/chunk-00001.npy"
 # processes that do the same at once, forked from one that has imported what they need
 AT_ONCE = (
-    "import multiprocessing, sys, s3fs, indexplan as ip, indexplan.files.build\n"
+    "import multiprocessing, sys, s3fs, indexplan as ip, indexplan.files.saving\n"
     "from tests.support.trees import PLAN\n"
     "PLAN.order.take(0, 0)\n"
     "from indexplan.kernels.xxh64 import xxh64; xxh64(b'')\n"

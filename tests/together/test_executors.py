@@ -24,8 +24,8 @@ from dask.distributed import Client, LocalCluster
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.cli.engines import engine
-from indexplan.files.build import build_chunk
 from indexplan.files.format import Build
+from indexplan.files.saving import build_chunk
 from tests.support.found import at
 from tests.support.trees import tree
 from tests.test_docs import ROOT, blocks, inside

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 import indexplan as ip
+from indexplan.files.directory import read_blocks, read_manifest
 from indexplan.files.format import header
 from indexplan.files.mapped import Chunks
-from indexplan.files.table import read_blocks, read_manifest
 from indexplan.kernels.xxh64 import xxh64
 from indexplan.stores.cache import checked_chunk, fetch
 from indexplan.stores.folder import Folder

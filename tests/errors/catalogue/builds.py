@@ -16,8 +16,8 @@ from unittest.mock import patch
 import numpy as np
 
 import indexplan as ip
-from indexplan.files.build import build_chunk
 from indexplan.files.format import Build
+from indexplan.files.saving import build_chunk
 from tests.errors.catalogue.made import (
     CHUNK,
     STORED,

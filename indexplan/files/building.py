@@ -15,6 +15,7 @@ import numpy as np
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import identities
+from indexplan.files.directory import other_build, read_blocks, read_manifest
 from indexplan.files.format import BLOCKS, MANIFEST, Build, Manifest, header
 from indexplan.files.parts import (
     Hashes,
@@ -24,7 +25,6 @@ from indexplan.files.parts import (
     gather,
     sweep,
 )
-from indexplan.files.table import other_build, read_blocks, read_manifest
 from indexplan.stores.store import BLOCK_BYTES, Store
 from indexplan.version import __version__
 

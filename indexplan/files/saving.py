@@ -16,7 +16,8 @@ from indexplan.answers import Answer
 from indexplan.canonical import parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, check_callable, counted, in_file, wrong
 from indexplan.files import columns
-from indexplan.files.finishing import check_chunks, check_there, clear, complete, join
+from indexplan.files.building import check_chunks, check_there, clear, complete, join
+from indexplan.files.directory import read_manifest
 from indexplan.files.format import (
     BUILD,
     CURE,
@@ -29,7 +30,6 @@ from indexplan.files.format import (
 from indexplan.files.parts import UnfinishedError, check_part, chunks_of, missing, record
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor, run
-from indexplan.files.table import read_manifest
 from indexplan.orders.base import Order
 from indexplan.plan.plan import Plan, check_plan, columns_of
 from indexplan.seeds import check_epochs
