@@ -30,8 +30,8 @@ from indexplan.stores.folder import Folder
 from indexplan.stores.plain import open_file, read_small
 from indexplan.stores.publish import publish, sync_folder
 
-FILES = str(Path(ip.__file__).parent / "files")
-CODE = (FILES, contextlib.__file__)
+ROOMS = (str(Path(ip.__file__).parent / room) for room in ("files", "stores"))
+CODE = (*ROOMS, contextlib.__file__)
 CHUNK = "epoch-00000/chunk-00000.npy"
 
 
