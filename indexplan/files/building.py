@@ -1,124 +1,187 @@
-"""The end of a build: the block table, then the manifest, which makes a plan of the directory.
-
-Files that are there are compared, not trusted: they may be damaged, or of another partition.
-"""
+"""Building a plan directory, without locks: any number may do so at once, and die at any moment."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, in_file
-from indexplan.files.columns import identities
-from indexplan.files.directory import other_build, read_blocks, read_manifest
-from indexplan.files.format import BLOCKS, MANIFEST, Build, Manifest, header
+from indexplan.canonical import canonical_json
+from indexplan.errors import PlanFileError, in_file
+from indexplan.files import columns
+from indexplan.files.chunk_files import Progress, write_chunks
+from indexplan.files.directory import PlanDirectory
+from indexplan.files.format import BLOCKS, BUILD, MANIFEST, Build, Manifest, Written, header
 from indexplan.files.parts import (
-    Hashes,
+    Part,
+    Parts,
     UnfinishedError,
     check_partition,
-    first_plan,
-    gather,
-    sweep,
+    chunks_of,
+    hashes_of,
 )
-from indexplan.stores.store import BLOCK_BYTES, Store
+from indexplan.orders.base import Order
+from indexplan.orders.columns import Column
+from indexplan.stores.agree import claim
+from indexplan.stores.store import BLOCK_BYTES
 from indexplan.version import __version__
 
 
-def check_there(root: Store, plan: dict[str, Any]) -> None:
-    """Raise `PlanFileError` early if a build with this partition could not end well here."""
-    if finished(root, plan) is None and (there := first_plan(root)) is not None:
-        check_partition(root, there, plan)
+class Building:
+    """One builder at work; its methods stand in the order in which `save` calls them.
 
+    Files appear whole, the manifest last. Files that are there are compared, not trusted: they may
+    be damaged, or of another build or partition. Whoever is second at a name keeps the first one's
+    file.
 
-def finished(root: Store, plan: dict[str, Any]) -> Manifest | None:
-    """Return the manifest that is there, which must be this plan's; None if there is none."""
-    if not root.has(MANIFEST):
-        return None
-    text, manifest = root.read(MANIFEST), None
-    with suppress(IndexPlanError):
-        manifest = Manifest.from_dict(parse_json_object(MANIFEST, text))
-    if manifest is None or other_build(root, manifest.build) is not None:
-        raise _other_bytes(root, MANIFEST)
-    check_partition(root, manifest.plan, plan, finished=True)
-    return manifest
+    Parameters
+    ----------
+    directory : PlanDirectory
+        Where to build.
+    build : Build
+        What `build.json` is to say.
+    plan : dict
+        The dict form of the plan.
+    """
 
+    def __init__(self, directory: PlanDirectory, build: Build, plan: dict[str, Any]) -> None:
+        self.directory = directory
+        self.store = directory.store
+        self.build = build
+        self.plan = plan
 
-def complete(
-    root: Store, build: Build, plan: dict[str, Any], left: list[tuple[int, Hashes]]
-) -> None:
-    """Publish the block table, then the manifest."""
-    table = np.concatenate([hashes for _, hashes in left])
-    blocks = header("<u8", len(table)) + table.tobytes()
-    if not root.publish(BLOCKS, [blocks]) and root.read(BLOCKS) != blocks:
-        raise _other_bytes(root, BLOCKS)
-    manifest = Manifest(
-        build=build,
-        plan=plan,
-        chunk_bytes=tuple(size for size, _ in left),
-        blocks_sha256=hashlib.sha256(blocks).hexdigest(),
-        library_version=__version__,
-    )
-    root.settle([BLOCKS, *file_names(build)])
-    if not root.publish(MANIFEST, [canonical_json(manifest.to_dict()).encode()]):
-        check_chunks(root, plan, 0, left)
+    def claim(self) -> None:
+        """Make the directory, and say there what it is a build of.
 
+        Raises
+        ------
+        PlanFileError
+            If it is something else, or a build with another order, epochs or partition.
+        """
+        mine = self.build.to_dict()
+        there = claim(self.store, BUILD, "a plan directory", mine)
+        if there != mine:
+            differ = [name for name in mine if there.get(name) != mine[name]]
+            said = "; ".join(f"{name} {there.get(name)!r}, not {mine[name]!r}" for name in differ)
+            raise PlanFileError(
+                self.store.path,
+                "must be a build of the same order and epochs",
+                f"one with {said[:1000]}",
+                "choose another path",
+            )
+        if self._finished() is None:
+            Parts(self.directory, self.build).check_first(self.plan)
 
-def file_names(build: Build) -> Iterator[str]:
-    """Yield the names of the files that are in folders below the plan directory."""
-    yield from identities(build.spec)
-    yield from (chunk.name for chunk in build.chunks())
+    def write_columns(self, found: Mapping[str, Column]) -> None:
+        """Write the columns of the plan, or check those that are there."""
+        columns.publish(self.store, found)
 
+    def write_chunks(
+        self, order: Order, numbers: range, executor: Executor | None, progress: Progress | None
+    ) -> list[Written]:
+        """Write the chunk files of some numbers, or compare those that are there."""
+        return write_chunks(self.store, self.build, order, numbers, executor, progress)
 
-def clear(root: Store, build: Build) -> None:
-    """Remove temporary files of dead builders and records of parts: the plan is finished."""
-    root.sweep([MANIFEST, *file_names(build)])
-    sweep(root)
+    def complete(self, written: list[Written]) -> None:
+        """Publish the block table of all chunks, then the manifest: now it is a plan."""
+        table = hashes_of(written)
+        blocks = header("<u8", len(table)) + table.tobytes()
+        if not self.store.publish(BLOCKS, [blocks]) and self.store.read(BLOCKS) != blocks:
+            raise self._other_bytes(BLOCKS)
+        manifest = Manifest(
+            build=self.build,
+            plan=self.plan,
+            chunk_bytes=tuple(each.size for each in written),
+            blocks_sha256=hashlib.sha256(blocks).hexdigest(),
+            library_version=__version__,
+        )
+        self.store.settle([BLOCKS, *self._names(range(self.build.num_chunks))])
+        if not self.store.publish(MANIFEST, [canonical_json(manifest.to_dict()).encode()]):
+            self._compare(0, written)
 
+    def record(self, number: int, of: int, written: list[Written]) -> bool:
+        """Publish the record of a part, and make a plan of all parts if this was the last.
 
-def check_chunks(
-    root: Store, plan: dict[str, Any], first: int, left: list[tuple[int, Hashes]]
-) -> None:
-    """Compare the finished plan with what a builder has of its chunks, from number `first` on."""
-    sizes = tuple(size for size, _ in left)
-    hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
-    manifest = finished(root, plan)
-    if (
-        manifest is None  # it has just been removed
-        or manifest.chunk_bytes[first : first + len(left)] != sizes
-        or not np.array_equal(_hashes(root, manifest, first, len(hashes)), hashes)
-    ):
-        raise _other_bytes(root, MANIFEST)
-
-
-def _hashes(root: Store, manifest: Manifest, first: int, num_blocks: int) -> Hashes:
-    """Return that many hashes of the block table, from chunk number `first` on."""
-    skip = sum(-(-size // BLOCK_BYTES) for size in manifest.chunk_bytes[:first])
-    return read_blocks(root, manifest)[skip : skip + num_blocks]
-
-
-def join(root: Store, build: Build, progress: Callable[[int, int], None] | None = None) -> Manifest:
-    """Finish a build whose parts are all there, or raise `UnfinishedError`."""
-    if not root.has(MANIFEST):
+        Returns
+        -------
+        bool
+            Whether it is a plan now.
+        """
+        part = Part(number=number, of=of, plan=self.plan, written=tuple(written))
+        Parts(self.directory, self.build).publish(part)
         try:
-            plan, found = gather(root, build, progress)
-            complete(root, build, plan, found)
+            joined(self.directory, self.build)
         except UnfinishedError:
-            if not root.has(MANIFEST):  # else another builder has just finished, and swept up
+            return False
+        self._compare(chunks_of(self.build.num_chunks, number, of).start, written)
+        return True
+
+    def sweep(self, unfinished: range | None = None) -> None:
+        """Remove what dead builders left, and the records of parts.
+
+        While it is not a plan, the records stay, and only the folders of some chunks are looked at.
+        """
+        numbers = range(self.build.num_chunks) if unfinished is None else unfinished
+        self.store.sweep([BUILD, *self._names(numbers)])
+        if unfinished is None:
+            Parts(self.directory, self.build).remove()
+
+    def _names(self, numbers: range) -> Iterator[str]:
+        """Yield the names of the columns, and of some chunk files."""
+        yield from columns.identities(self.build.spec)
+        chunks = islice(self.build.chunks(), numbers.start, numbers.stop)
+        yield from (chunk.name for chunk in chunks)
+
+    def _finished(self) -> PlanDirectory | None:
+        """Return the plan that is there now, which must be this one; None if there is none."""
+        there = PlanDirectory(self.store)
+        if not there.is_finished:
+            return None
+        if not there.agrees():
+            raise self._other_bytes(MANIFEST)
+        check_partition(self.store.path, there.manifest.plan, self.plan, finished=True)
+        return there
+
+    def _compare(self, first: int, written: list[Written]) -> None:
+        """Compare the finished plan with what this builder has of its chunks, from `first` on."""
+        there = self._finished()
+        if there is not None:  # it may just have been removed
+            sizes = there.manifest.chunk_bytes
+            skip = sum(-(-size // BLOCK_BYTES) for size in sizes[:first])
+            hashes = hashes_of(written)
+            if sizes[first : first + len(written)] == tuple(each.size for each in written):
+                blocks = there.blocks_of(there.manifest)
+                if np.array_equal(blocks[skip : skip + len(hashes)], hashes):
+                    return
+        raise self._other_bytes(MANIFEST)
+
+    def _other_bytes(self, name: str) -> PlanFileError:
+        cure = "delete the file and run the same build again"
+        return PlanFileError(
+            f"{self.store.path}/{name}", "must hold what its build writes", "other bytes", cure
+        )
+
+
+def joined(
+    directory: PlanDirectory, build: Build, progress: Progress | None = None
+) -> PlanDirectory:
+    """Return the plan that the parts of a build make together, or raise `UnfinishedError`.
+
+    Chunks are not read, as each part has recorded the hashes of what it has written.
+    """
+    if not directory.is_finished:
+        try:
+            plan, written = Parts(directory, build).gather(progress)
+            Building(directory, build, plan).complete(written)
+        except UnfinishedError:
+            if not directory.is_finished:  # else another builder has just finished, and swept up
                 raise
-    manifest = read_manifest(root)
-    if (error := other_build(root, manifest.build)) is not None:
-        raise in_file(root.path, error)
-    clear(root, build)
-    return manifest
-
-
-def _other_bytes(root: Store, name: str) -> PlanFileError:
-    cure = "delete the file and run the same build again"
-    return PlanFileError(
-        f"{root.path}/{name}", "must hold what its build writes", "other bytes", cure
-    )
+    whole = PlanDirectory(directory.store)  # as it is now
+    whole.check()
+    if (error := whole.other_build(whole.manifest.build)) is not None:
+        raise in_file(whole.path, error)
+    return whole

@@ -12,10 +12,11 @@ import numpy as np
 
 from indexplan.answers import Answer
 from indexplan.errors import PlanFileError, check_callable, counted, wrong
+from indexplan.files.chunk_files import Progress
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
-from indexplan.files.saving import Progress, was_there
+from indexplan.files.saving import was_there
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import below
 from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of

@@ -27,6 +27,7 @@ FORMAT = "indexplan"
 FORMAT_VERSION = 1
 
 UNITS_PER_CHUNK = 2**26
+NUM_CHUNKS_MAX = 2**26  # with more, the manifest would be longer than any that is read
 HEADER_BYTES = 128
 SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
 
@@ -62,6 +63,14 @@ class Chunk(NamedTuple):
         return f"epoch-{self.epoch:05d}/chunk-{self.number:05d}{self.kind}.npy"
 
 
+class Written(NamedTuple):
+    """A chunk file that is there: its bytes, the XXH64 of its blocks, and whether it was kept."""
+
+    size: int
+    hashes: NDArray[np.uint64]
+    kept: bool = True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Build:
     """What a plan directory is a build of: the content of `build.json`.
@@ -95,7 +104,7 @@ class Build:
             rule = f"{known.num_samples}, the dataset's number of samples"
             cure = f"use an order of {counted(known.num_samples, 'sample')}"
             raise wrong("the order's num_samples", rule, order.num_samples, cure)
-        return cls(
+        build = cls(
             order=order.to_dict(),
             num_samples=order.num_samples,
             traits=order.traits,
@@ -106,6 +115,8 @@ class Build:
             units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
             dataset=known,
         )
+        build.check_num_chunks()
+        return build
 
     @property
     def spec(self) -> list[dict[str, Any] | None]:
@@ -136,6 +147,12 @@ class Build:
         """Number of chunk files."""
         chunks = sum(-(-units // self.units_per_chunk) for units in self.num_units)
         return len(self.kinds) * chunks
+
+    def check_num_chunks(self) -> None:
+        """Raise `IndexPlanError` if there are more chunk files than a plan directory can have."""
+        if self.num_chunks > NUM_CHUNKS_MAX:
+            cure = "build fewer epochs, or leave units_per_chunk out"
+            raise wrong("the number of chunk files", "at most 2**26", self.num_chunks, cure)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunk files, in the order of the block table."""

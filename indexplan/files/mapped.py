@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import PlanFileError
-from indexplan.files.directory import check_digest, read_blocks
-from indexplan.files.format import HEADER_BYTES, MANIFEST, Chunk, Manifest, header
+from indexplan.files.directory import PlanDirectory
+from indexplan.files.format import HEADER_BYTES, MANIFEST, Chunk, header
 from indexplan.once import once
 from indexplan.orders.base import Int64
 from indexplan.stores.cache import cache_folder, checked_chunk, fetch
 from indexplan.stores.folder import Folder
-from indexplan.stores.open import store_of
 from indexplan.stores.plain import open_file
 from indexplan.stores.publish import explained
 from indexplan.stores.store import BLOCK_BYTES
@@ -57,20 +56,18 @@ class Chunks:
 
     Parameters
     ----------
-    root : str
-        The plan directory, an absolute path or a URL.
-    manifest : Manifest
-        Its content.
+    directory : PlanDirectory
+        The plan directory, under its absolute path or URL.
     status : tuple, optional
         The `manifest_status` from before that was read.
     """
 
-    def __init__(self, root: str, manifest: Manifest, status: Status = None) -> None:
+    def __init__(self, directory: PlanDirectory, status: Status = None) -> None:
         self._status = status
-        self.store = store_of(root)
-        self.manifest = manifest
+        self.directory, self.store = directory, directory.store
+        self.manifest = manifest = directory.manifest
         # the files that are mapped: those of the plan directory, or kept copies of those in a store
-        here = isinstance(self.store, Folder)
+        here, root = isinstance(self.store, Folder), directory.path
         self.folder = Path(root) if here else cache_folder(root, manifest.sha256)
         self.units = dict(zip(manifest.build.epochs, manifest.build.num_units, strict=True))
         self.sizes = dict(
@@ -80,10 +77,10 @@ class Chunks:
         self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
 
     @classmethod
-    def of(cls, root: str, manifest: Manifest, status: Status = None) -> Chunks:
+    def of(cls, directory: PlanDirectory, status: Status = None) -> Chunks:
         """Return the process's own chunks of a directory with this manifest."""
-        key = (root, manifest.sha256)
-        return _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(root, manifest, status))
+        key = directory.path, directory.manifest.sha256
+        return _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(directory, status))
 
     def numbers(self, epoch: int, number: int, kind: str) -> NDArray[Any]:
         """Return a chunk file's numbers, mapped: the indices, or the bins' offsets, or spans."""
@@ -152,7 +149,7 @@ class Chunks:
         """The block table, and where the blocks of each chunk file begin in it."""
         counts = [-(-size // BLOCK_BYTES) for size in self.sizes.values()]
         firsts = dict(zip(self.sizes, accumulate(counts, initial=0), strict=False))
-        return read_blocks(self.store, self.manifest), firsts
+        return self.directory.blocks_of(self.manifest), firsts
 
     def _open(self, key: Key, name: str) -> BufferedReader:
         """Open a chunk file on this machine; it is downloaded first if need be."""
@@ -202,7 +199,7 @@ class Chunks:
         if isinstance(self.store, Folder):
             status = manifest_status(self.store.path)
             if status is None or status != self._status:
-                check_digest(self.store, self.manifest.sha256)
+                PlanDirectory(self.store).check_digest(self.manifest.sha256)
                 self._status = status
 
     def _chunk(self, epoch: int, number: int, kind: str) -> Chunk:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,19 @@ from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, counted, integer, shown, wrong
+from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import (
     FORMAT,
     FORMAT_VERSION,
     HEADER_BYTES,
     MANIFEST,
     Build,
+    Written,
     sha256_of,
 )
+from indexplan.once import once
 from indexplan.partition.steps import part_of, split
-from indexplan.stores.store import BLOCK_BYTES, Store
+from indexplan.stores.store import BLOCK_BYTES
 
 Hashes = NDArray[np.uint64]
 
@@ -72,8 +75,7 @@ class Part:
     number: int
     of: int
     plan: dict[str, Any]
-    chunk_bytes: tuple[int, ...]
-    hashes: Hashes
+    written: tuple[Written, ...]
 
     @property
     def name(self) -> str:
@@ -88,8 +90,8 @@ class Part:
             "build_sha256": build_sha256,
             "part": [self.number, self.of],
             "plan": self.plan,
-            "chunk_bytes": list(self.chunk_bytes),
-            "blocks": self.hashes.astype("<u8").tobytes().hex(),
+            "chunk_bytes": [each.size for each in self.written],
+            "blocks": hashes_of(self.written).tobytes().hex(),
         }
         return {**content, "part_sha256": sha256_of(content)}
 
@@ -108,21 +110,14 @@ class Part:
             raise IndexPlanError("a record", rule, "another part's, or build's", "")
         sizes = tuple(integer("a size", n, HEADER_BYTES, 2**63, "") for n in data["chunk_bytes"])
         hashes = np.frombuffer(bytes.fromhex(data["blocks"]), "<u8")
-        num_blocks = sum(-(-size // BLOCK_BYTES) for size in sizes)
+        ends = [*accumulate(-(-size // BLOCK_BYTES) for size in sizes)]
+        num_blocks = ends[-1] if ends else 0
         if (len(sizes), len(hashes)) != (len(chunks_of(num_chunks, number, of)), num_blocks):
             raise IndexPlanError("a record", "must hold its part's chunks and blocks", "others", "")
         if not isinstance(data["plan"], dict):
             raise wrong("the plan of a record", "an object", data["plan"], "")
-        return cls(number=number, of=of, plan=data["plan"], chunk_bytes=sizes, hashes=hashes)
-
-    def chunks(self, num_chunks: int) -> Iterator[tuple[int, tuple[int, Hashes]]]:
-        """Yield each chunk of the part: its number in the build, its size and its hashes."""
-        first = 0
-        numbers = chunks_of(num_chunks, self.number, self.of)
-        for chunk, size in zip(numbers, self.chunk_bytes, strict=True):
-            num_blocks = -(-size // BLOCK_BYTES)
-            yield chunk, (size, self.hashes[first : first + num_blocks])
-            first += num_blocks
+        written = map(Written, sizes, np.split(hashes, ends[:-1]))
+        return cls(number=number, of=of, plan=data["plan"], written=tuple(written))
 
 
 def chunks_of(num_chunks: int, number: int, of: int) -> range:
@@ -130,48 +125,152 @@ def chunks_of(num_chunks: int, number: int, of: int) -> range:
     return range(split(num_chunks, of, number - 1), split(num_chunks, of, number))
 
 
-def record(
-    root: Store,
-    build: Build,
-    number: int,
-    of: int,
-    plan: dict[str, Any],
-    left: list[tuple[int, Hashes]],
-) -> None:
-    """Write the record of a part that was built: the size and the hashes of each of its chunks."""
-    sizes = tuple(size for size, _ in left)
-    hashes = np.concatenate([np.empty(0, np.uint64), *(hashes for _, hashes in left)])
-    part = Part(number=number, of=of, plan=plan, chunk_bytes=sizes, hashes=hashes)
-    try:
-        digest = sha256_of(build.to_dict())
-        text = canonical_json(part.to_dict(digest)).encode()
-        if not root.publish(part.name, [text]) and root.read(part.name) != text:
-            there = _read(root, digest, build.num_chunks, part.name, number, of)
+def hashes_of(written: Iterable[Written]) -> Hashes:
+    """Return the hashes of some chunks, one after another."""
+    return np.concatenate([np.empty(0, "<u8"), *(each.hashes for each in written)])
+
+
+class Parts:
+    """The records of a build's parts in a directory.
+
+    Which there are is asked once; for a new look, make another one.
+    """
+
+    def __init__(self, directory: PlanDirectory, build: Build) -> None:
+        self.store, self.build = directory.store, build
+
+    @once
+    def names(self) -> list[tuple[str, int, int]]:
+        """The records that are there: name, number, of how many; by number."""
+        matches = [match for name in sorted(self.store.names()) if (match := _NAME.fullmatch(name))]
+        found = [(match[0], int(match[1]), int(match[2])) for match in matches]
+        return [(name, number, of) for name, number, of in found if 1 <= number <= of]
+
+    @once
+    def _digest(self) -> str:
+        """The sha256 of the build, which records name."""
+        return sha256_of(self.build.to_dict())
+
+    def check_first(self, plan: dict[str, Any]) -> None:
+        """Raise `PlanFileError` if the first record that can be read has another partition.
+
+        `gather` reports damaged ones.
+        """
+        for name, _, _ in self.names:
+            with suppress(IndexPlanError):
+                there = parse_json_object(name, self.store.read(name)).get("plan")
+                if isinstance(there, dict):
+                    break
+        else:
+            return
+        check_partition(self.store.path, there, plan)
+
+    def publish(self, part: Part) -> None:
+        """Write the record of a part, or compare the one that is there."""
+        text = canonical_json(part.to_dict(self._digest)).encode()
+        try:
+            if self.store.publish(part.name, [text]) or self.store.read(part.name) == text:
+                return
+            there = self._read(part.name, part.number, part.of)
             if there is not None:
-                check_partition(root, there.plan, plan)
+                check_partition(self.store.path, there.plan, part.plan)
                 raise PlanFileError(
-                    f"{root.path}/{part.name}",
+                    f"{self.store.path}/{part.name}",
                     "must hold what its part generates",
                     "other hashes",
                     "delete it and run the same part again",
                 )
-    except PlanFileError:
-        if not root.has(MANIFEST):  # else another builder has just finished, and swept up
-            raise
+        except PlanFileError:
+            if not self.store.has(MANIFEST):  # else another builder has just finished, and swept up
+                raise
 
+    def gather(
+        self, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[dict[str, Any], list[Written]]:
+        """Return what the parts have recorded: the plan, and every chunk.
 
-def first_plan(root: Store) -> dict[str, Any] | None:
-    """Return the plan of the first record that can be read; `gather` reports damaged ones."""
-    for name, _, _ in _records(root):
-        with suppress(IndexPlanError):
-            plan = parse_json_object(name, root.read(name)).get("plan")
-            if isinstance(plan, dict):
-                return plan
-    return None
+        Raises
+        ------
+        UnfinishedError
+            If a chunk is missing, or the record of its part; the latter is found out quickly.
+        PlanFileError
+            If a record was edited or is that of another build or partition, or a chunk has another
+            size.
+        """
+        total = self.build.num_chunks
+        # by their names first: each of a thousand parts asks whether it is the last
+        if lost := _gaps((chunks_of(total, number, of) for _, number, of in self.names), total):
+            raise UnfinishedError("no record of", lost)
+        parts = [part for each in self.names if (part := self._read(*each)) is not None]
+        for part in parts[1:]:
+            check_partition(self.store.path, parts[0].plan, part.plan)
+        found: dict[int, Written] = {}
+        for part in parts:
+            found.update(zip(chunks_of(total, part.number, part.of), part.written, strict=True))
+        there = self._sized(found, progress)
+        if lost := _gaps((range(number, number + 1) for number in there), total):
+            raise UnfinishedError("none of", lost)
+        return parts[0].plan, [found[number] for number in range(total)]
+
+    def _sized(
+        self, found: dict[int, Written], progress: Callable[[int, int], None] | None
+    ) -> list[int]:
+        """Return which recorded chunks are there, all of which must have their sizes."""
+        total = self.build.num_chunks
+        if progress is not None:
+            progress(0, total)
+        there = []
+        sizes = self.store.sizes(chunk.name for chunk in self.build.chunks())
+        for number, (chunk, size) in enumerate(zip(self.build.chunks(), sizes, strict=True)):
+            if number in found and size is not None:
+                if size != found[number].size:
+                    rule = f"must hold {found[number].size} bytes"
+                    cure = "delete it, and run its part again"
+                    raise PlanFileError(f"{self.store.path}/{chunk.name}", rule, size, cure)
+                there.append(number)
+            if progress is not None:
+                progress(number + 1, total)
+        return there
+
+    def _read(self, name: str, number: int, of: int) -> Part | None:
+        """Return a record; None if another builder has just finished, and swept it up."""
+        try:
+            text = self.store.read(name)
+        except PlanFileError:
+            if self.store.has(name):
+                raise
+            return None
+        cure = f"delete it, and run part {number}/{of} again"
+        try:
+            data = parse_json_object("a record", text, "")
+            return Part.from_dict(data, self._digest, self.build.num_chunks, number, of)
+        except IndexPlanError as error:  # the cure is the same for all, and added here
+            what = f"{self.store.path}/{name}: {error.what}"
+            raise PlanFileError(what, error.rule, error.got, cure) from error
+        except (TypeError, ValueError) as error:
+            rule = "must be the record of a part"
+            raise PlanFileError(f"{self.store.path}/{name}", rule, shown(error), cure) from error
+
+    def missing(self, error: UnfinishedError) -> PlanFileError:
+        """Return the error that names the chunks that are missing, and the parts to run again."""
+        cure = "run the same build again"
+        if self.names:
+            of, total = max(of for _, _, of in self.names), self.build.num_chunks
+            ends = np.array([(lost.start, lost.stop - 1) for lost in error.lost])
+            held = [range(a, b + 1) for a, b in part_of(total, of, ends).tolist()]
+            again = _gaps(_gaps(held, of), of)  # a part may lack several chunks
+            cure = f"run {_few('part', again, lambda number: f'{number + 1}/{of}')} again"
+        got = f"{error.what} {_named(self.build, error.lost)}"
+        return PlanFileError(self.store.path, "must have all of its chunks", got, cure)
+
+    def remove(self) -> None:
+        """Delete the records: the plan is finished, and its manifest has what they had."""
+        for name, _, _ in self.names:
+            self.store.remove(name)
 
 
 def check_partition(
-    root: Store, there: dict[str, Any], mine: dict[str, Any], *, finished: bool = False
+    path: str, there: dict[str, Any], mine: dict[str, Any], *, finished: bool = False
 ) -> None:
     """Raise `PlanFileError` if the plan that is there has another partition than this one."""
     names = [name for name in sorted({*there, *mine}) if _differ(there, mine, name)]
@@ -181,60 +280,12 @@ def check_partition(
         if finished:
             cure = "load that plan and use plan.replace or plan.resume, or choose another path"
         raise PlanFileError(
-            root.path, "must be a build of the same partition", f"one with {said[:1000]}", cure
+            path, "must be a build of the same partition", f"one with {said[:1000]}", cure
         )
 
 
 def _differ(there: dict[str, Any], mine: dict[str, Any], name: str) -> bool:
     return canonical_json(there.get(name)) != canonical_json(mine.get(name))
-
-
-def sweep(root: Store) -> None:
-    """Delete the records: the plan is finished, and its manifest has what they had."""
-    for name, _, _ in _records(root):
-        root.remove(name)
-
-
-def gather(
-    root: Store, build: Build, progress: Callable[[int, int], None] | None = None
-) -> tuple[dict[str, Any], list[tuple[int, Hashes]]]:
-    """Return what the parts have recorded: the plan, and the size and hashes of every chunk.
-
-    Raises
-    ------
-    UnfinishedError
-        If a chunk is missing, or the record of its part; the latter is found out quickly.
-    PlanFileError
-        If a record was edited or is that of another build or partition, or a chunk has another
-        size.
-    """
-    there = _records(root)
-    total = build.num_chunks
-    # by their names first: each of a thousand parts asks whether it is the last
-    if lost := _gaps((chunks_of(total, number, of) for _, number, of in there), total):
-        raise UnfinishedError("no record of", lost)
-    digest = sha256_of(build.to_dict())
-    parts = [part for one in there if (part := _read(root, digest, total, *one)) is not None]
-    for part in parts[1:]:
-        check_partition(root, parts[0].plan, part.plan)
-    found = dict(chunk for part in parts for chunk in part.chunks(total))
-    if progress is not None:
-        progress(0, total)
-    there_now: list[range] = []
-    sizes = root.sizes(chunk.name for chunk in build.chunks())
-    for number, (chunk, size) in enumerate(zip(build.chunks(), sizes, strict=True)):
-        if number in found and size is not None:
-            if size != found[number][0]:
-                cure = "delete it, and run its part again"
-                raise PlanFileError(
-                    f"{root.path}/{chunk.name}", f"must hold {found[number][0]} bytes", size, cure
-                )
-            there_now.append(range(number, number + 1))
-        if progress is not None:
-            progress(number + 1, total)
-    if lost := _gaps(there_now, total):
-        raise UnfinishedError("none of", lost)
-    return parts[0].plan, [found[number] for number in range(total)]
 
 
 def _gaps(ranges: Iterable[range], stop: int) -> list[range]:
@@ -245,48 +296,6 @@ def _gaps(ranges: Iterable[range], stop: int) -> list[range]:
             gaps.append(range(start, one.start))
         start = max(start, one.stop)
     return [*gaps, range(start, stop)] if start < stop else gaps
-
-
-def _records(root: Store) -> list[tuple[str, int, int]]:
-    """Return the records in a plan directory: name, number, of how many; by number."""
-    matches = [match for name in sorted(root.names()) if (match := _NAME.fullmatch(name))]
-    found = [(match[0], int(match[1]), int(match[2])) for match in matches]
-    return [(name, number, of) for name, number, of in found if 1 <= number <= of]
-
-
-def _read(
-    root: Store, build_sha256: str, num_chunks: int, name: str, number: int, of: int
-) -> Part | None:
-    """Return a record; None if another builder has just finished, and swept it up."""
-    try:
-        text = root.read(name)
-    except PlanFileError:
-        if root.has(name):
-            raise
-        return None
-    cure = f"delete it, and run part {number}/{of} again"
-    try:
-        data = parse_json_object("a record", text, "")
-        return Part.from_dict(data, build_sha256, num_chunks, number, of)
-    except IndexPlanError as error:  # the cure is the same for all, and added here
-        what = f"{root.path}/{name}: {error.what}"
-        raise PlanFileError(what, error.rule, error.got, cure) from error
-    except (TypeError, ValueError) as error:
-        rule = "must be the record of a part"
-        raise PlanFileError(f"{root.path}/{name}", rule, shown(error), cure) from error
-
-
-def missing(root: Store, build: Build, error: UnfinishedError) -> PlanFileError:
-    """Return the error that names the chunks that are missing, and the parts to run again."""
-    cure = "run the same build again"
-    if there := _records(root):
-        of, total = max(of for _, _, of in there), build.num_chunks
-        ends = np.array([(lost.start, lost.stop - 1) for lost in error.lost])
-        held = [range(a, b + 1) for a, b in part_of(total, of, ends).tolist()]
-        again = _gaps(_gaps(held, of), of)  # a part may lack several chunks
-        cure = f"run {_few('part', again, lambda number: f'{number + 1}/{of}')} again"
-    got = f"{error.what} {_named(build, error.lost)}"
-    return PlanFileError(root.path, "must have all of its chunks", got, cure)
 
 
 def _named(build: Build, lost: list[range]) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, PlanFileError, in_file, wrong
 from indexplan.files.columns import finder, identities
-from indexplan.files.directory import check_digest, read_manifest
+from indexplan.files.directory import PlanDirectory, replaced
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.once import once
@@ -81,11 +81,13 @@ class Stored(Order):
         self.path = store_of(path).absolute()
         self.check = check
         status = manifest_status(self.path)  # before it is read, so that later changes are noticed
-        self.manifest = read_manifest(store_of(self.path))
+        directory = PlanDirectory(store_of(self.path))
+        directory.check()
+        self.manifest = directory.manifest
         build = self.manifest.build
         self.num_samples = build.num_samples
         self.algorithm = str(build.order.get("algorithm"))
-        self._chunks = Chunks.of(self.path, self.manifest, status)
+        self._chunks = Chunks.of(directory, status)
         self._units = self._chunks.units
 
     def __reduce__(self) -> tuple[Callable[..., Stored], tuple[str, str, str]]:
@@ -367,7 +369,8 @@ class Stored(Order):
 def _opened_again(path: str, check: str, sha256: str) -> Stored:
     """Return a pickled reader, if the plan at the path is still the same."""
     order = Stored(path, check=check)
-    check_digest(store_of(path), sha256, order.manifest.sha256)
+    if order.manifest.sha256 != sha256:
+        raise replaced(order.path, sha256, order.manifest.sha256)
     return order
 
 

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import os
-import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from itertools import islice
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from indexplan.answers import Answer
-from indexplan.canonical import parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, check_callable, counted, in_file, wrong
-from indexplan.files import columns
-from indexplan.files.building import check_chunks, check_there, clear, complete, join
-from indexplan.files.directory import read_manifest
-from indexplan.files.format import (
-    BUILD,
-    CURE,
-    INDICES,
-    UNITS_PER_CHUNK,
-    Build,
-    Chunk,
-    sha256_of,
-)
-from indexplan.files.parts import UnfinishedError, check_part, chunks_of, missing, record
+from indexplan.errors import check_callable, counted, wrong
+from indexplan.files.building import Building, joined
+from indexplan.files.chunk_files import Progress
+from indexplan.files.directory import PlanDirectory
+from indexplan.files.format import UNITS_PER_CHUNK, Build, sha256_of
+from indexplan.files.parts import Parts, UnfinishedError, check_part, chunks_of
 from indexplan.files.read import Stored
-from indexplan.files.running import check_executor, run
-from indexplan.orders.base import Order
+from indexplan.files.running import check_executor
 from indexplan.plan.plan import Plan, check_plan, columns_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.dataset import Dataset, Identified
-from indexplan.stores.agree import claim, difference
 from indexplan.stores.open import store_of
-from indexplan.stores.store import Store
-
-Progress = Callable[[int, int], None]
-
-NUM_CHUNKS_MAX = 2**26  # with more, the manifest would be longer than any that is read
 
 
 def was_there(number: int) -> str:
@@ -159,34 +138,23 @@ def save(
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
     balance = None if plan.balance is None else plan.balance.to_dict()
     build = Build.of(order, numbers, units_per_chunk, dataset, balance)
-    _check_num_chunks(build)
     number, of = (1, 1) if part is None else check_part(part)
-    root = store_of(path)
-    check_executor(executor)
-    _claim(root, build)
-    check_there(root, plan.to_dict())
-    columns.publish(root, columns_of(plan))
     mine = chunks_of(build.num_chunks, number, of)
-    results = _build_chunks(root, build, order, mine, executor, progress)
-    kept = sum(result.kept for result in results)
-    left = [(result.size, result.hashes) for result in results]
-    finished = True
+    directory = PlanDirectory(store_of(path))
+    check_executor(executor)
+    building = Building(directory, build, plan.to_dict())
+    building.claim()
+    building.write_columns(columns_of(plan))
+    written = building.write_chunks(order, mine, executor, progress)
     if of == 1:
-        complete(root, build, plan.to_dict(), left)
-        clear(root, build)
-    else:
-        record(root, build, number, of, plan.to_dict(), left)
-        try:
-            join(root, build)
-            check_chunks(root, plan.to_dict(), mine.start, left)
-        except UnfinishedError:
-            finished = False
-            chunks = islice(build.chunks(), mine.start, mine.stop)
-            root.sweep([BUILD, *(chunk.name for chunk in chunks)])
+        building.complete(written)
+    finished = of == 1 or building.record(number, of, written)
+    building.sweep(None if finished else mine)
+    kept = sum(each.kept for each in written)
     return Saved(
-        path=root.path,
-        num_bytes=sum(result.size for result in results),
-        num_written=len(results) - kept,
+        path=directory.path,
+        num_bytes=sum(each.size for each in written),
+        num_written=len(written) - kept,
         num_kept=kept,
         finished=finished,
         fingerprint=plan.fingerprint,
@@ -230,142 +198,18 @@ def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) ->
     4
     """
     check_callable("progress", progress)
-    root = store_of(path)
-    if not root.has(BUILD):
-        read_manifest(root)  # which says what is there instead
+    directory = PlanDirectory(store_of(path))
+    build = directory.build
     try:
-        build = Build.from_dict(parse_json_object(BUILD, root.read(BUILD), CURE))
-        _check_num_chunks(build)
-    except PlanFileError:
-        raise
-    except IndexPlanError as error:
-        raise in_file(root.path, error) from None
-    try:
-        manifest = join(root, build, progress)
+        manifest = joined(directory, build, progress).manifest
     except UnfinishedError as error:
-        raise missing(root, build, error) from None
+        raise Parts(directory, build).missing(error) from None
+    Building(directory, manifest.build, manifest.plan).sweep()
     sizes = manifest.chunk_bytes
     return Saved(
-        path=root.path,
+        path=directory.path,
         num_bytes=sum(sizes),
         num_written=0,
         num_kept=len(sizes),
         fingerprint=sha256_of(manifest.plan),
     )
-
-
-def _check_num_chunks(build: Build) -> None:
-    """Raise `IndexPlanError` if there are more chunk files than a plan directory can have."""
-    if build.num_chunks > NUM_CHUNKS_MAX:
-        cure = "build fewer epochs, or leave units_per_chunk out"
-        raise wrong("the number of chunk files", "at most 2**26", build.num_chunks, cure)
-
-
-def _claim(root: Store, build: Build) -> None:
-    """Make the directory, and write to `build.json` what it is a build of."""
-    mine = build.to_dict()
-    there = claim(root, BUILD, "a plan directory", mine)
-    if there != mine:
-        differ = [name for name in mine if there.get(name) != mine[name]]
-        said = "; ".join(f"{name} {there.get(name)!r}, not {mine[name]!r}" for name in differ)
-        raise PlanFileError(
-            root.path,
-            "must be a build of the same order and epochs",
-            f"one with {said[:1000]}",
-            "choose another path",
-        )
-
-
-@dataclass(frozen=True)
-class _Built:
-    """What a task returns of one chunk file."""
-
-    size: int
-    hashes: NDArray[np.uint64]
-    kept: bool
-
-
-def _build_chunks(
-    root: Store,
-    build: Build,
-    order: Order,
-    numbers: range,
-    executor: Executor | None,
-    progress: Progress | None,
-) -> list[_Built]:
-    def chunks() -> Iterator[Chunk]:
-        return islice(build.chunks(), numbers.start, numbers.stop)
-
-    total = sum(chunk.stop - chunk.start for chunk in chunks() if chunk.kind == INDICES)
-    done = 0
-    results: dict[Chunk, _Built] = {}
-    begun: dict[Chunk, int] = {}  # units of chunks that are not whole yet
-
-    def told(chunk: Chunk, size: int) -> None:
-        whole = build.num_bytes(chunk)
-        if progress is not None and chunk.kind == INDICES and whole is not None and size < whole:
-            units = (chunk.stop - chunk.start) * size // whole
-            if units > begun.get(chunk, 0):  # a chunk that is compared is drawn again
-                begun[chunk] = units
-                progress(done + sum(begun.values()), total)
-
-    def take(chunk: Chunk, result: _Built) -> None:
-        nonlocal done
-        results[chunk] = result
-        begun.pop(chunk, None)
-        done += chunk.stop - chunk.start if chunk.kind == INDICES else 0
-        if progress is not None:
-            progress(done, total)
-
-    if progress is not None:
-        progress(0, total)
-    # workers may have another working directory, and need to know little of the build
-    store = root.path if executor is None else root.absolute()
-    light = replace(build, epochs=(), num_units=(), dataset=None)
-    said = None if progress is None else told
-    run(executor, build_chunk, (store, light, order), chunks(), take, said)
-    return [results[chunk] for chunk in chunks()]
-
-
-def build_chunk(
-    root: str,
-    build: Build,
-    order: Order,
-    chunk: Chunk,
-    tell: Callable[[tuple[Chunk, int]], None] | None = None,
-) -> _Built:
-    """Write one chunk file, or compare the one that is there; return its size and block hashes."""
-    from indexplan.kernels.xxh64 import xxh64
-
-    store = store_of(root)
-    if not store.has(BUILD):
-        got = f"no {BUILD} there on {platform.node()}"
-        raise PlanFileError(
-            root,
-            "must be there, for every worker to see",
-            got,
-            "if nobody removed it, choose a path on shared storage",
-        )
-    hashes: list[int] = []
-    size = 0
-
-    def hashed() -> Iterator[memoryview]:
-        nonlocal size
-        hashes.clear()
-        size = 0
-        for block in build.content(order, chunk):
-            hashes.append(xxh64(block))
-            size += len(block)
-            if tell is not None:
-                tell((chunk, size))
-            yield block
-
-    kept = store.has(chunk.name) or not store.publish(chunk.name, hashed())
-    if kept and (got := difference(store, chunk.name, hashed())):  # or another builder was faster
-        raise PlanFileError(
-            f"{store.path}/{chunk.name}",
-            "must hold what its order generates",
-            got,
-            "delete the file and run the same build again",
-        )
-    return _Built(size, np.array(hashes, "<u8"), kept)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.files.columns import damage
-from indexplan.files.directory import other_build, read_blocks
+from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import (
     HEADER_BYTES,
     INDICES,
@@ -94,7 +94,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     source, why = stored.known
     root = store_of(stored.path)
     findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
-    if (error := other_build(root, build)) is not None:
+    if (error := PlanDirectory(root).other_build(build)) is not None:
         findings.problems.append(str(error))
     findings.problems.extend(damage(root, build.spec))
     if source is not None and (said := _disagreements(build, source)):
@@ -153,7 +153,7 @@ def _disagreements(build: Build, source: Order) -> list[str]:
 def _tasks(stored: Stored, source: Order | None) -> Iterator[Task]:
     """Yield tasks that are small enough for every core to have some, epoch by epoch."""
     build, sizes = stored.manifest.build, stored.manifest.chunk_bytes
-    table = read_blocks(store_of(stored.path), stored.manifest)
+    table = PlanDirectory(store_of(stored.path)).blocks_of(stored.manifest)
     each = max(1, min(TASK_BLOCKS, len(table) // (4 * num_cores())))
     begin = 0
     for chunk, size in zip(build.chunks(), sizes, strict=True):

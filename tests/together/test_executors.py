@@ -24,8 +24,8 @@ from dask.distributed import Client, LocalCluster
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.cli.engines import engine
+from indexplan.files.chunk_files import write_chunk
 from indexplan.files.format import Build
-from indexplan.files.saving import build_chunk
 from tests.support.found import at
 from tests.support.trees import tree
 from tests.test_docs import ROOT, blocks, inside
@@ -365,7 +365,7 @@ def test_storage_that_a_worker_does_not_see(tmp_path: Path) -> None:
     order = ip.Shuffle(1000)
     build = Build.of(order, [0], 2**26, None)
     with pytest.raises(ip.PlanFileError) as error:
-        build_chunk(str(tmp_path), build, order, next(build.chunks()))
+        write_chunk(str(tmp_path), build, order, next(build.chunks()))
     assert str(error.value) == (
         f"{tmp_path} must be there, for every worker to see; got no build.json there on "
         f"{os.uname().nodename}; if nobody removed it, choose a path on shared storage"

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.files.directory import read_blocks, read_manifest
+from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import header
 from indexplan.files.mapped import Chunks
 from indexplan.kernels.xxh64 import xxh64
@@ -97,7 +97,7 @@ def write(plan: Path) -> None:
 
 
 def map_it(plan: Path) -> None:
-    Chunks(str(plan), MANIFESTS[plan]).numbers(0, 0, "")
+    Chunks(DIRECTORIES[plan]).numbers(0, 0, "")
 
 
 def keep(plan: Path) -> None:
@@ -109,12 +109,14 @@ def keep(plan: Path) -> None:
         pass
 
 
-MANIFESTS: dict[Path, Any] = {}
+DIRECTORIES: dict[Path, PlanDirectory] = {}
 
 CASES: dict[str, Callable[[Path], Any]] = {
     "open a file": read,
     "read a small file": lambda plan: read_small(plan / "build.json"),
-    "read the block table": lambda plan: read_blocks(Folder(plan), MANIFESTS[plan]),
+    "read the block table": lambda plan: PlanDirectory(Folder(plan)).blocks_of(
+        DIRECTORIES[plan].manifest
+    ),
     "write a file": write,
     "sync a folder": sync_folder,
     "map a chunk": map_it,
@@ -130,7 +132,8 @@ def test_ctrl_c_is_ctrl_c_and_closes_nobodys_files(
     plan: Path, name: str, request: pytest.FixtureRequest
 ) -> None:
     """Interrupted anywhere, a call ends with KeyboardInterrupt, and others' files stay open."""
-    MANIFESTS[plan] = read_manifest(Folder(plan))
+    DIRECTORIES[plan] = PlanDirectory(Folder(plan))
+    DIRECTORIES[plan].check()
     CASES[name](plan)  # what is imported at first use is imported
     problems = []
     gc.freeze()  # so that to collect what an interrupt left takes no time

@@ -16,8 +16,8 @@ from unittest.mock import patch
 import numpy as np
 
 import indexplan as ip
+from indexplan.files.chunk_files import write_chunk
 from indexplan.files.format import Build
-from indexplan.files.saving import build_chunk
 from tests.errors.catalogue.made import (
     CHUNK,
     STORED,
@@ -83,7 +83,7 @@ def file_for_a_folder(root: Path) -> None:
 def worker_without_the_folder() -> None:
     """Run a task where its folder is not."""
     build = Build.of(STORED.order, [0], 2**26, None)
-    build_chunk("a.plan", build, STORED.order, next(build.chunks()))
+    write_chunk("a.plan", build, STORED.order, next(build.chunks()))
 
 
 def locked_again(root: Path, modes: dict[str, int]) -> None:

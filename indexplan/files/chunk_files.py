@@ -1,0 +1,109 @@
+"""Writing the chunk files of a build, by tasks that any executor runs."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from indexplan.errors import PlanFileError
+from indexplan.files.format import BUILD, INDICES, Build, Chunk, Written
+from indexplan.files.running import run
+from indexplan.orders.base import Order
+from indexplan.stores.agree import difference
+from indexplan.stores.open import store_of
+from indexplan.stores.store import Store
+
+Progress = Callable[[int, int], None]
+
+
+def write_chunks(
+    store: Store,
+    build: Build,
+    order: Order,
+    numbers: range,
+    executor: Executor | None,
+    progress: Progress | None,
+) -> list[Written]:
+    """Write some chunk files of a build, or compare those that are there."""
+
+    def chunks() -> Iterator[Chunk]:
+        return islice(build.chunks(), numbers.start, numbers.stop)
+
+    total = sum(chunk.stop - chunk.start for chunk in chunks() if chunk.kind == INDICES)
+    done = 0
+    results: dict[Chunk, Written] = {}
+    begun: dict[Chunk, int] = {}  # units of chunks that are not whole yet
+
+    def told(chunk: Chunk, size: int) -> None:
+        whole = build.num_bytes(chunk)
+        if progress is not None and chunk.kind == INDICES and whole is not None and size < whole:
+            units = (chunk.stop - chunk.start) * size // whole
+            if units > begun.get(chunk, 0):  # a chunk that is compared is drawn again
+                begun[chunk] = units
+                progress(done + sum(begun.values()), total)
+
+    def take(chunk: Chunk, result: Written) -> None:
+        nonlocal done
+        results[chunk] = result
+        begun.pop(chunk, None)
+        done += chunk.stop - chunk.start if chunk.kind == INDICES else 0
+        if progress is not None:
+            progress(done, total)
+
+    if progress is not None:
+        progress(0, total)
+    # workers may have another working directory, and need to know little of the build
+    root = store.path if executor is None else store.absolute()
+    light = replace(build, epochs=(), num_units=(), dataset=None)
+    said = None if progress is None else told
+    run(executor, write_chunk, (root, light, order), chunks(), take, said)
+    return [results[chunk] for chunk in chunks()]
+
+
+def write_chunk(
+    root: str,
+    build: Build,
+    order: Order,
+    chunk: Chunk,
+    tell: Callable[[tuple[Chunk, int]], None] | None = None,
+) -> Written:
+    """Write one chunk file, or compare the one that is there; return its size and block hashes."""
+    from indexplan.kernels.xxh64 import xxh64
+
+    store = store_of(root)
+    if not store.has(BUILD):
+        got = f"no {BUILD} there on {platform.node()}"
+        raise PlanFileError(
+            root,
+            "must be there, for every worker to see",
+            got,
+            "if nobody removed it, choose a path on shared storage",
+        )
+    hashes: list[int] = []
+    size = 0
+
+    def hashed() -> Iterator[memoryview]:
+        nonlocal size
+        hashes.clear()
+        size = 0
+        for block in build.content(order, chunk):
+            hashes.append(xxh64(block))
+            size += len(block)
+            if tell is not None:
+                tell((chunk, size))
+            yield block
+
+    kept = store.has(chunk.name) or not store.publish(chunk.name, hashed())
+    if kept and (got := difference(store, chunk.name, hashed())):  # or another builder was faster
+        raise PlanFileError(
+            f"{store.path}/{chunk.name}",
+            "must hold what its order generates",
+            got,
+            "delete the file and run the same build again",
+        )
+    return Written(size, np.array(hashes, "<u8"), kept)
