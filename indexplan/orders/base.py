@@ -20,7 +20,7 @@ from indexplan.orders.costs import costs_of
 from indexplan.orders.fields import HasFields, field_names
 from indexplan.orders.found import MOST_READS, by_sample, first_of, too_many
 from indexplan.orders.groups import HasGroups
-from indexplan.orders.nesting import check_cuts_samples, hidden_cuts
+from indexplan.orders.nesting import nested
 from indexplan.orders.runs import cut_pieces
 from indexplan.orders.traits import PLAIN, Traits
 from indexplan.orders.units import Units
@@ -265,7 +265,8 @@ class Order(HasFields, HasGroups, abc.ABC):
         samples, those of the parts. An order that knows the lengths in its units without drawing
         the samples may override this.
         """
-        return costs_of(self, self.deal(epoch, starts, stops), lengths, cost)
+        units = self.deal(epoch, starts, stops)
+        return costs_of(units, lengths, cost, bins=self.traits.deals_bins)
 
     def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return which samples an epoch reads at some positions.
@@ -322,7 +323,10 @@ class Order(HasFields, HasGroups, abc.ABC):
 
         The class is this order's, or that of one inside; with the algorithm of the hidden order.
         """
-        return hidden_cuts(self)
+        for inside, holder in nested(self):
+            if inside.traits.cuts_samples and not holder.traits.cuts_samples:
+                return type(holder).__name__, inside.algorithm
+        return None
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         """Return which part of each sample of valid runs is read."""
@@ -351,7 +355,9 @@ class Order(HasFields, HasGroups, abc.ABC):
         """
         epoch = check_epoch(epoch)
         runs = check_runs(epoch, self.num_units(epoch), starts, stops)
-        check_cuts_samples(self)
+        if not self.traits.cuts_samples:
+            rule = "one that cuts samples, such as DocumentWindows, to have spans"
+            raise wrong("an order", rule, self.algorithm, "read its samples whole")
         return self._spans(epoch, *runs)
 
     def locate(self, epoch: int, indices: ArrayLike) -> Int64:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +10,16 @@ from numpy.typing import NDArray
 from indexplan.orders.columns import Column
 from indexplan.orders.units import Units
 
-if TYPE_CHECKING:
-    from indexplan.orders.base import Order
-
 Int64 = NDArray[np.int64]
 
 
-def costs_of(order: Order, units: Units, lengths: Column, cost: Callable[[Int64], Int64]) -> Int64:
-    """Return what each of some units of an order costs, as `Order._costs` does."""
+def costs_of(units: Units, lengths: Column, cost: Callable[[Int64], Int64], *, bins: bool) -> Int64:
+    """Return what each of some units costs, which are bins of samples or samples."""
     if units.spans is None:
         costs = cost(lengths.array[units.samples].astype(np.int64))
     else:
         costs = cost(units.spans[:, 1] - units.spans[:, 0])
-    return summed(costs, units.offsets) if order.traits.deals_bins else costs
+    return summed(costs, units.offsets) if bins else costs
 
 
 def summed(costs: Int64, offsets: Int64) -> Int64:

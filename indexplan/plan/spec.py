@@ -9,7 +9,6 @@ from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
-from indexplan.orders.nesting import check_parts_known
 from indexplan.orders.registry import order_from_dict
 from indexplan.partition.phases import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.remainders import REMAINDERS, Remainder
@@ -55,7 +54,7 @@ def normal(given: Fields) -> Fields:
     order, resumed = given["order"], given["_resumed"]
     if not isinstance(order, Order):
         raise wrong("order", "an Order", order, "pass indexplan.Shuffle(len(dataset))")
-    check_parts_known(order)
+    _check_parts_known(order)
     written = given.copy()
     if given["world_size"] is not None:
         cure = "leave it out to keep it open"
@@ -77,6 +76,14 @@ def normal(given: Fields) -> Fields:
             raise wrong("resumed", "a Resume", resumed, "use plan.resume(cursor)")
         written["_resumed"] = check_place(resumed, order, written["sub_epochs"])
     return written
+
+
+def _check_parts_known(order: Order) -> None:
+    """Raise `IndexPlanError` if an order hides that one inside it cuts samples."""
+    if (hidden := order._hidden_cuts) is not None:  # noqa: SLF001 (of an order, for this)
+        rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts samples"
+        cure = "deal spans too, and set cuts_samples=True in its traits"
+        raise wrong("cuts_samples", rule, False, cure)
 
 
 def _phases_of(given: Fields) -> tuple[Phase, ...]:
