@@ -19,7 +19,6 @@ from indexplan.cli.common import (
     number,
     open_plan,
 )
-from indexplan.errors import IndexPlanError
 from indexplan.files.exporting import FORMATS
 
 
@@ -30,10 +29,9 @@ def add(verbs: Any) -> None:
     add_columns(export)
     words = "the folder, or its URL: new, or an export of the same plan"
     export.add_argument("out", metavar="OUT", help=words)
-    words = "files for each rank: its indices in order of reading, and where its steps start"
-    export.add_argument("--per-rank", action="store_true", help=f"{words} (the default)")
     words = (
-        "npy: arrays for each rank; parquet or arrow: a table for each epoch, a row for each sample"
+        "npy: arrays for each rank, its indices in order of reading; parquet or arrow: a table for "
+        "each epoch, a row for each sample"
     )
     export.add_argument("--format", choices=FORMATS, default="npy", help=f"{words} (npy)")
     words = "export this epoch only (all in the plan directory; epoch 0 of a .json file)"
@@ -49,9 +47,6 @@ def run(options: Any) -> int:
     epochs: Iterable[int] = manifest.build.epochs if manifest else range(1)
     if options.epoch is not None:
         epochs = [options.epoch]
-    if options.per_rank and options.format != "npy":
-        cure = "leave one of the two out"
-        raise IndexPlanError("--per-rank", "needs --format npy", options.format, cure)
     with Progress("exporting", "B") as progress:
 
         def tell(done: int, total: int) -> None:

@@ -28,7 +28,7 @@ def test_progress(tmp_path: Path, verb: str) -> None:
     """A bar of bytes from none to all, with the rate, the time taken and the time that is left."""
     plan = ip.Plan(ip.Shuffle(5_000_000), world_size=2, batch_size=1000)
     ip.save(plan, tmp_path / "a.plan")
-    more = [str(tmp_path / "out"), "--per-rank"] if verb == "export" else []
+    more = [str(tmp_path / "out")] if verb == "export" else []
     said = seen_at_a_terminal(verb, str(tmp_path / "a.plan"), *more)
     name = {"verify": "verifying", "export": "exporting"}[verb]
     bars = re.findall(rf"{name}: +(\d+)%.*?\[(\d\d:\d\d)<(\d\d:\d\d|\?), +(\S+B/s)", said)

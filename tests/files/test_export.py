@@ -177,7 +177,7 @@ def test_many_at_once(tmp_path: Path) -> None:
     plan = ip.Plan(ip.Sequential(10_000), world_size=8, batch_size=16)
     (tmp_path / "plan.json").write_text(plan.to_json())
     command = [sys.executable, "-m", "indexplan", "export", str(tmp_path / "plan.json")]
-    command += [str(tmp_path / "a"), "--per-rank"]
+    command += [str(tmp_path / "a")]
     exporters = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
     assert [0] * 4 == [exporter.wait() for exporter in exporters]
     ip.export(plan, tmp_path / "b")
@@ -360,7 +360,7 @@ def test_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     """The command exports all stored epochs, or one, and says what it did."""
     out = str(tmp_path / "out")
     words = ["export", path, out, "--world-size", "3"]
-    assert 0 == main([*words, "--per-rank", "--epoch", "1"])
+    assert 0 == main([*words, "--epoch", "1"])
     assert f"{out}: 5,296 bytes; 6 files written, 0 were there already\n" == capsys.readouterr().out
     assert 0 == main([*words, "--json"])
     plan = ip.load(path).replace(world_size=3)
@@ -382,7 +382,7 @@ def test_wrong_commands(path: str, tmp_path: Path, capsys: pytest.CaptureFixture
         "indexplan: --world-size must be set for an export, which has files for each rank; got "
         "none; use --world-size\n"
     ) == capsys.readouterr().err
-    assert 1 == main(["export", path, path, "--per-rank", "--world-size", "3"])
+    assert 1 == main(["export", path, path, "--world-size", "3"])
     assert (
         f"indexplan: {path} must be new, empty or an export of the same plan; got a folder that "
         f"holds blocks.npy; choose another path\n"

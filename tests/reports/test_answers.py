@@ -167,7 +167,7 @@ def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("verify", made): ip.verify(plan),
         ("diff", made, made): ip.diff(plan, plan),
         ("finish", made): ip.finish(made),
-        ("export", made, out, "--per-rank"): again,
+        ("export", made, out): again,
         ("show", made): show_plan(plan, plan.order.manifest, None, None, made),
     }
     for words, answer in expected.items():

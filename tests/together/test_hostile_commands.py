@@ -27,7 +27,7 @@ COMMANDS: dict[str, list[str]] = {
     "explain": ["right.plan", "3", "--epochs=1"],
     "diff": ["right.plan", "right.plan", "--epochs=1", "--world-size=2"],
     "verify": ["right.plan"],
-    "export": ["right.plan", "--out=exported", "--per-rank"],
+    "export": ["right.plan", "--format=npy"],
     "plot": ["nowhere.plan", "--out=a.png"],
 }
 

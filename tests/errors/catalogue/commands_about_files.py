@@ -43,8 +43,7 @@ COMMANDS: list[Command] = [
     ("verify a.plan", nothing),
     # export
     ("export plan.json", spec_file),
-    ("export plan.json out --per-rank --epoch -1", spec_file),
-    ("export plan.json out --per-rank --format parquet", spec_file),
+    ("export plan.json out --epoch -1", spec_file),
     ("export plan.json out", lambda: spec_file(OPEN)),
     ("export plan.json out", lambda: (spec_file(), written("out"))),
     # bench
