@@ -6,7 +6,10 @@ import errno
 import operator
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 LONGEST = 300  # most characters of a value in a message
 LONGEST_MESSAGE = 1500  # most characters of a whole message, whose middle is cut out beyond
@@ -59,6 +62,21 @@ class IndexPlanError(ValueError):
         return text
 
 
+class Cure(str):
+    """A cure for those who write Python, with another one for those who type a command."""
+
+    command: str
+
+    def __new__(cls, python: str, command: str) -> Self:
+        """Make a text that prints what to do in Python."""
+        cure = super().__new__(cls, python)
+        cure.command = command
+        return cure
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # for a pickle
+        return str(self), self.command
+
+
 class RemoteError(Exception):
     """What a worker process raised, as it wrote it: the cause of an error that arrived as text."""
 
@@ -96,6 +114,12 @@ def wrong(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
 def in_file(path: object, error: IndexPlanError) -> PlanFileError:
     """Return an error about a part of a file, as one that names the file."""
     return PlanFileError(f"{path}: {error.what}", error.rule, error.got, error.cure)
+
+
+def inside(where: str, error: IndexPlanError) -> IndexPlanError:
+    """Return an error about a part of something, as one that says where in it that is."""
+    kind = PlanFileError if isinstance(error, PlanFileError) else IndexPlanError
+    return kind(f"{where}: {error.what}", error.rule, error.got, error.cure)
 
 
 def shown(value: object) -> str:

@@ -171,7 +171,7 @@ def test_orders_as_text_are_not_evaluated(tmp_path: Path, monkeypatch: pytest.Mo
     sizes = ["--num-samples=9", "--batch-size=3", "--world-size=1"]
     for text in (
         "__import__('os').mkdir('sprung')",
-        "shuffle seed=__import__('os').mkdir('sprung')",
+        "Shuffle(seed=__import__('os').mkdir('sprung'))",
     ):
         assert 2 == main(["build", "a.plan", *sizes, "--order", text])
     assert [] == list(tmp_path.iterdir())

@@ -8,8 +8,9 @@ from typing import Any
 import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli.common import OK, Progress, add_verb, emit, number
-from indexplan.cli.spec_options import add_spec, plan_of, unsized
+from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, counted, did_you_mean, wrong
+from indexplan.orders.arguments import LENGTH
 from indexplan.reports.benchmark.measuring import bench
 
 
@@ -34,8 +35,8 @@ def run(options: Any) -> int:
     """Measure, and show."""
     if options.batch_size is None and options.global_batch_size is None:
         options.batch_size = "256"
-    if options.num_samples is None and unsized(options):
-        raise IndexPlanError("--num-samples", "must be given", "none", "pass len(dataset)")
+    if options.num_samples is None and options.order is None:
+        raise IndexPlanError("--num-samples", "must be given", "none", LENGTH.command)
     plan = plan_of(options, options.num_samples)
     if options.plot is not None:  # checked before seconds are spent
         _check_path(options.plot)

@@ -12,13 +12,12 @@ from indexplan.cli.common import (
     add_dataset,
     add_plan,
     add_verb,
+    data_named,
     emit,
     number,
-    scan_dataset,
-    sizes_named,
 )
 from indexplan.cli.engines import add_engine, engine, part_named
-from indexplan.cli.spec_options import add_spec, plan_of, unsized
+from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.files.format import UNITS_PER_CHUNK
 from indexplan.orders.shard_shuffle import sizes_of
@@ -45,23 +44,20 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Build the plan directory."""
-    sizes = sizes_named(options)
-    dataset = scan_dataset(options) if sizes is None else None
-    counted = sizes is not None or dataset is not None
-    given = counted + (options.num_samples is not None)
-    if given > 1 or (not given and unsized(options)):
+    data = data_named(options)
+    given = (data is not None) + (options.num_samples is not None)
+    if given > 1 or (not given and options.order is None):
         got = "two" if given else "none"
         cure = "give --dataset or --shards to have samples counted, or else --num-samples"
         raise IndexPlanError(
             "exactly one of --num-samples, --dataset and --shards", "must be given", got, cure
         )
-    num_samples = options.num_samples if dataset is None else dataset.num_samples
-    if isinstance(dataset, ip.Shards):
-        sizes = dataset.sizes
-    known = {} if sizes is None else {"sizes": sizes}
-    if sizes is not None:
-        num_samples = sizes_of(sizes)[1]
-    plan = plan_of(options, num_samples, known)
+    num_samples, sizes = options.num_samples, None
+    if isinstance(data, ip.Dataset):
+        num_samples = data.num_samples
+    elif data is not None:
+        sizes, num_samples = sizes_of(data)
+    plan = plan_of(options, num_samples, sizes)
     if not 1 <= options.epochs <= 2**32:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     each = UNITS_PER_CHUNK if options.units_per_chunk is None else options.units_per_chunk
@@ -72,7 +68,7 @@ def run(options: Any) -> int:
             plan,
             options.plan,
             epochs=range(options.epochs),
-            dataset=dataset,
+            dataset=None if isinstance(data, ip.Column) else data,
             executor=executor,
             part=part,
             progress=progress,

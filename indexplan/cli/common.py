@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ from indexplan.answers import Answer, printable_lines
 from indexplan.cli.terminal import for_terminal
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, in_file, integer, wrong
 from indexplan.files.format import Manifest
-from indexplan.orders.kinds import integer_in
 from indexplan.seeds import EPOCH_STOP
 
 if TYPE_CHECKING:
@@ -56,23 +56,10 @@ def add_columns(command: argparse.ArgumentParser) -> None:
     """Add the option that names the columns of the order of a plan in a .json file."""
     words = (
         "for a plan in a .json file: a .npy file with a column of its order, or a folder with such "
-        "files; columns are recognised by their content, so NAME= changes nothing; may be repeated"
+        "files, which are recognised by their content; may be repeated"
     )
-    command.add_argument(
-        "--column",
-        dest="columns",
-        type=column_or_folder,
-        action="append",
-        default=[],
-        metavar="[NAME=]PATH",
-        help=words,
-    )
-
-
-def column_or_folder(text: str) -> str:
-    """Return the path of a column or of a folder of columns, without a field's name before it."""
-    name, _, path = text.partition("=")
-    return path if name.isidentifier() else text
+    add = command.add_argument
+    add("--column", dest="columns", action="append", default=[], metavar="PATH", help=words)
 
 
 def add_epochs(command: argparse.ArgumentParser, default: str) -> None:
@@ -108,25 +95,24 @@ def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
 
 def number(text: str) -> int:
     """Read an integer, also as 1e9 or 1_000_000."""
-    if (value := integer_in(text)) is not None:
-        return value
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal("nan")
+    if value.is_finite() and value == value.to_integral_value() and abs(value.adjusted()) < 50:
+        return int(value)
     raise argparse.ArgumentTypeError(f"must be an integer, such as 1000000 or 1e6; got {text!r}")
 
 
-def sizes_named(options: Any) -> ip.Column | None:
-    """Return the sizes of shards if --shards names a .npy file of them, as in every verb."""
+def shards_named(options: Any) -> ip.Shards | ip.Column | None:
+    """Return what --shards names: shards, or in a .npy file the samples in each and no more."""
     path = options.shards
-    if path is None or not (path.endswith(".npy") and Path(path).is_file()):
+    if path is None:
         return None
-    if getattr(options, "dataset", None) is not None:
-        raise _both()
-    return ip.Column(path, "integers")
-
-
-def _both() -> IndexPlanError:
-    return IndexPlanError(
-        "one of --dataset and --shards", "must be left out", "both", "leave out --dataset"
-    )
+    if path.endswith(".npy") and Path(path).is_file():
+        return ip.Column(path, "integers")
+    with Progress("reading shards", "file") as progress:
+        return ip.shard_sizes(path, progress=progress)
 
 
 def emit(options: Any, answer: Answer) -> None:
@@ -139,27 +125,32 @@ def emit(options: Any, answer: Answer) -> None:
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 
 
+def data_named(
+    options: Any, built_for: ip.Dataset | None = None
+) -> ip.Dataset | ip.Shards | ip.Column | None:
+    """Look at the data that the command names, with the plan's pattern unless it gives one."""
+    if options.shards is not None and options.dataset is not None:
+        raise IndexPlanError(
+            "one of --dataset and --shards", "must be left out", "both", "leave out --dataset"
+        )
+    if options.dataset is not None:
+        pattern = options.pattern or (built_for and built_for.pattern) or "**/*"
+        return ip.Dataset.scan(options.dataset, pattern)
+    if options.pattern is not None:
+        raise IndexPlanError("--pattern", "needs --dataset", None, "add --dataset with a folder")
+    return shards_named(options)
+
+
 def scan_dataset(
     options: Any, built_for: ip.Dataset | None = None
 ) -> ip.Dataset | ip.Shards | None:
-    """Scan the dataset that the command names, with the plan's pattern unless it gives one."""
-    if options.shards is not None:
-        if options.dataset is not None:
-            raise _both()
-        if sizes_named(options) is not None:
-            rule = "shards, or the .json file that `indexplan shards --output` writes"
-            cure = "name the shards that the plan was built for"
-            raise wrong("--shards", rule, f"{options.shards}, which holds sizes alone", cure)
-        with Progress("reading shards", "file") as progress:
-            return ip.shard_sizes(options.shards, progress=progress)
-    if options.dataset is None:
-        if options.pattern is not None:
-            raise IndexPlanError(
-                "--pattern", "needs --dataset", None, "add --dataset with a folder"
-            )
-        return None
-    pattern = options.pattern or (built_for and built_for.pattern) or "**/*"
-    return ip.Dataset.scan(options.dataset, pattern)
+    """Return the dataset that the command names, to compare it with the one of a plan."""
+    data = data_named(options, built_for)
+    if isinstance(data, ip.Column):
+        rule = "shards, or the .json file that `indexplan shards --output` writes"
+        cure = "name the shards that the plan was built for"
+        raise wrong("--shards", rule, f"{options.shards}, which holds sizes alone", cure)
+    return data
 
 
 def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manifest | None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from functools import partial
 from typing import Any
 
 from indexplan.answers import Shown
@@ -10,13 +12,13 @@ from indexplan.cli.common import OK, add_verb, emit
 from indexplan.errors import IndexPlanError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
-PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE", "[NAME=]PATH"}  # what is completed as a file
+PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE"}  # what is completed as a file
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
+def add(verbs: Any, parser: argparse.ArgumentParser) -> None:
+    """Add the verb, which completes the commands of a parser, itself among them."""
     words = "print a script that lets your shell complete verbs, options and choices"
-    completion = add_verb(verbs, "completion", run, words)
+    completion = add_verb(verbs, "completion", partial(run, parser, verbs), words)
     completion.description = (
         "Print a script that lets your shell complete verbs, options, choices and paths; pressing "
         "TAB starts no Python. bash: indexplan completion bash > "
@@ -27,16 +29,13 @@ def add(verbs: Any) -> None:
     completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
-def run(options: Any) -> int:
+def run(parser: argparse.ArgumentParser, verbs: Any, options: Any) -> int:
     """Print the script."""
     try:
         import shtab
     except ImportError as error:
         cure = "pip install 'indexplan[cli]'"
         raise IndexPlanError("completion", "needs shtab", None, cure) from error
-    from indexplan.cli.main import parser_of_verbs  # which imports this
-
-    parser, verbs = parser_of_verbs()
     for verb in verbs.choices.values():
         for action in verb._actions:  # noqa: SLF001
             if action.metavar in PATHS:

@@ -34,12 +34,12 @@ from indexplan.cli import (
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.cli.parsing import Parser, new_parser, options_in
 from indexplan.cli.terminal import for_terminal
-from indexplan.cli.words import said
+from indexplan.cli.words import in_words_of
 from indexplan.errors import IndexPlanError, PlanFileError
 
 VERBS = (
     *(build, orders, finish, show, plot, draws, shards, traffic, locate, explain, diff, verify),
-    *(export, bench, warm_up, completion),
+    *(export, bench, warm_up),
 )
 
 
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except IndexPlanError as error:
-        return _complain(error, said(error, known), as_json)
+        return _complain(in_words_of(known, error), as_json)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
@@ -75,6 +75,7 @@ def parser_of_verbs() -> tuple[Parser, Any]:
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
         verb.add(verbs)
+    completion.add(verbs, parser)
     return parser, verbs
 
 
@@ -90,14 +91,21 @@ def _import(name: str) -> None:
         ) from error
 
 
-def _complain(error: IndexPlanError, message: str, as_json: bool) -> int:
+def _complain(error: IndexPlanError, as_json: bool) -> int:
     """Print what is wrong to stderr, and as JSON to stdout if that was asked for."""
     about_files = isinstance(error, PlanFileError)
     code = WRONG_PLAN if about_files else WRONG_COMMAND
     if as_json:
-        kind = (PlanFileError if about_files else IndexPlanError).__name__
-        found = {"type": kind, "message": message, "exit_code": code}
+        found = {
+            "type": (PlanFileError if about_files else IndexPlanError).__name__,
+            "what": error.what,
+            "rule": error.rule,
+            "got": error.got,
+            "cure": error.cure,
+            "message": str(error),
+            "exit_code": code,
+        }
         print(json.dumps({"error": found}, indent=2))  # noqa: T201 (the output)
         sys.stdout.flush()
-    sys.stderr.write(for_terminal(f"indexplan: {message}", sys.stderr) + "\n")
+    sys.stderr.write(for_terminal(f"indexplan: {error}", sys.stderr) + "\n")
     return code

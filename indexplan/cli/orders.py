@@ -1,4 +1,4 @@
-"""`indexplan orders`: the kinds of orders, and the fields of each."""
+"""`indexplan orders`: the kinds of orders, and the arguments of each."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from typing import Any
 
 from indexplan.answers import Shown
 from indexplan.cli.common import OK, add_verb, emit
-from indexplan.orders.kinds import kinds, makers
-
-HEADING = "Only in orders that are written as in Python:"
+from indexplan.orders.kinds import helpers, kinds
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    orders = add_verb(verbs, "orders", run, "list the kinds of orders, and the fields of each")
+    orders = add_verb(verbs, "orders", run, "list the kinds of orders, and the arguments of each")
     orders.description = (
-        "List the kinds of orders that --order takes, with the types and defaults of their fields: "
-        "--order 'block-shuffle block_size=4096 window=8'. The number of samples comes from "
-        "--num-samples, --dataset or --shards. Orders inside orders are written as in Python, with "
-        "their numbers of samples: --order 'Epochs(Shuffle(1000000), epoch_size=50000)'."
+        "List what --order may call, as Python writes it, with the types and defaults of the "
+        "arguments: --order 'BlockShuffle(block_size=4096, window=8)'. The number of samples may "
+        "be left out where --num-samples, --dataset or --shards tells it. A column is the path "
+        "of a .npy file. Orders may hold orders: --order 'Epochs(Shuffle(seed=7), 50000)'."
     )
 
 
 def run(options: Any) -> int:
     """List them."""
-    known, more = kinds(), makers()
-    words = "\n\n".join([*map(str, known), HEADING, *map(str, more)])
-    emit(options, Shown({"orders": known, "makers": more}, words))
+    orders, more = kinds(), helpers()
+    words = "\n\n".join([*map(str, orders), "To make orders, or parts of them:", *map(str, more)])
+    emit(options, Shown({"orders": orders, "helpers": more}, words))
     return OK

@@ -14,7 +14,7 @@ from indexplan.cli.common import (
     emit,
     number,
     open_either,
-    sizes_named,
+    shards_named,
 )
 from indexplan.errors import integer
 from indexplan.seeds import EPOCH_STOP
@@ -49,12 +49,9 @@ def run(options: Any) -> int:
         plan = plan.replace(world_size=options.world_size)
     first = max(manifest.build.epochs[0], plan.start.epoch) if manifest else plan.start.epoch
     epochs = integer("--epochs", options.epochs, 1, EPOCH_STOP - first + 1, "leave it out for 1")
-    shards: Any = sizes_named(options)
-    if shards is None and options.shards is not None:
-        shards = ip.shard_sizes(options.shards)
     found = ip.traffic(
         plan,
-        shards,
+        shards_named(options),
         ranks_per_node=options.ranks_per_node,
         cache=options.cache,
         epochs=range(first, first + epochs),

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import PlanFileError, check_callable, counted, wrong
+from indexplan.errors import Cure, PlanFileError, check_callable, counted, wrong
 from indexplan.files.chunk_files import Progress
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
@@ -223,10 +223,13 @@ def export(
     if not isinstance(format, str) or format not in FORMATS:
         raise wrong("format", f"one of {', '.join(FORMATS)}", format, "leave it out for npy")
     if plan.order.deals_bins and format == "npy":
-        cure = "read it with plan.units, or export it as 'parquet'"
+        cure = Cure(
+            "read it with plan.units, or export it as 'parquet'",
+            "see its batches with `indexplan show`, or give --format parquet",
+        )
         raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)
     if plan.world_size is None:
-        cure = "use plan.replace(world_size=...)"
+        cure = Cure("use plan.replace(world_size=...)", "give --world-size")
         raise wrong("world_size", "set for an export, which has files for each rank", None, cure)
     numbers = sorted(set(check_epochs(epochs)))
     if not numbers:

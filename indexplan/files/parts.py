@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, counted, integer, shown, wrong
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, counted, integer, shown, wrong
 from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import (
     FORMAT,
@@ -278,7 +278,10 @@ def check_partition(
         said = "; ".join(f"{name} {there.get(name)!r}, not {mine.get(name)!r}" for name in names)
         cure = "give all parts the same partition, or delete part-*.json and run every part again"
         if finished:
-            cure = "load that plan and use plan.replace or plan.resume, or choose another path"
+            cure = Cure(
+                "load that plan and use plan.replace or plan.resume, or choose another path",
+                "choose another path",
+            )
         raise PlanFileError(
             path, "must be a build of the same partition", f"one with {said[:1000]}", cure
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError, PlanFileError, in_file, wrong
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import PlanDirectory, replaced
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
@@ -420,7 +420,10 @@ def load(
     if known is not None:
         if built_for is None:
             rule = "a plan that was built for a dataset"
-            cure = "build it with dataset=..., or load it without"
+            cure: str = Cure(
+                "build it with dataset=..., or load it without",
+                "build it with --dataset or --shards, or leave --dataset and --shards out",
+            )
             raise wrong(f"{path}", rule, "one that remembers none", cure)
         known.check_same(built_for)
     try:

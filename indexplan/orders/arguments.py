@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import counted, integer, wrong
+from indexplan.errors import Cure, counted, integer, wrong
 from indexplan.orders.columns import as_array
 
 Int64 = NDArray[np.int64]
 
 NUM_SAMPLES_STOP = 2**63
+LENGTH = Cure("pass len(dataset)", "pass how many samples there are")
 
 
 def as_int64(what: str, values: ArrayLike) -> Int64:
@@ -35,7 +36,7 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
 
 def check_num_samples(value: Any) -> int:
     """Return `value` as an int in [1, 2**63), or raise `IndexPlanError`."""
-    return integer("num_samples", value, 1, NUM_SAMPLES_STOP, "pass len(dataset)")
+    return integer("num_samples", value, 1, NUM_SAMPLES_STOP, LENGTH)
 
 
 def check_indices(indices: ArrayLike, num_samples: int) -> Int64:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import IndexPlanError, integer, path_text, wrong
+from indexplan.errors import Cure, IndexPlanError, integer, path_text, wrong
 from indexplan.once import once
 
 INTEGERS, FLOATS = "integers", "floats"
@@ -370,7 +370,10 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
     if found is None:
         what = f"{identity['length']} numbers, {identity['dtype']}"
         sought = f"a column of {what}, with sha256 {identity['sha256']}"
-        cure = "pass it, or the folder that it is in, as columns= or --column"
+        cure = Cure(
+            "pass it, or the folder that it is in, as columns=",
+            "give it, or the folder that it is in, as --column",
+        )
         raise IndexPlanError(field, f"needs {sought}", "no such column", cure)
     return found
 

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan import kernels
-from indexplan.errors import integer, wrong
+from indexplan.errors import Cure, integer, wrong
 from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
 from indexplan.seeds import BINS, PHASES, check_epoch, check_seed
+
+LENGTH = Cure("pass len(tokens)", "pass how many tokens there are")
 
 
 @register
@@ -79,7 +81,7 @@ class TokenWindows(Order):
 
     def __post_init__(self) -> None:
         checked = {
-            "num_tokens": integer("num_tokens", self.num_tokens, 1, 2**63, "pass len(tokens)"),
+            "num_tokens": integer("num_tokens", self.num_tokens, 1, 2**63, LENGTH),
             "length": integer("length", self.length, 1, 2**63, "pass the model's context length"),
             "overlap": integer("overlap", self.overlap, 0, 2**63, "leave it out for 1"),
             "seed": check_seed(self.seed),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import integer, shown, wrong
+from indexplan.errors import Cure, integer, shown, wrong
 from indexplan.once import once
 from indexplan.seeds import EPOCH_STOP
 
@@ -113,7 +113,10 @@ def _check_at(at: Any) -> At:
 
 def check_size(what: str, size: Any) -> Size:
     """Return a batch size as an int, or as a tuple of two or more ints if it is nested."""
-    cure = "pass how many units a batch holds, or a tuple such as (5, 3)"
+    cure = Cure(
+        "pass how many units a batch holds, or a tuple such as (5, 3)",
+        "give how many units a batch holds, or 5x3 for a nested one",
+    )
     if not isinstance(size, list | tuple):
         return integer(what, size, 1, SIZE_STOP, cure)
     if not size:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from indexplan.errors import IndexPlanError, counted, integer, wrong
+from indexplan.errors import Cure, IndexPlanError, counted, integer, wrong
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.base import Order
 from indexplan.partition import ranks
@@ -86,7 +86,10 @@ class Layout:
     def world_size(self) -> int:
         """The number of ranks; raises `IndexPlanError` if it is open."""
         if self.partition.world_size is None:
-            cure = "use plan.replace(world_size=...), with the number of running ranks"
+            cure = Cure(
+                "use plan.replace(world_size=...), with the number of running ranks",
+                "give --world-size",
+            )
             raise wrong("world_size", "set for this", None, cure)
         return self.partition.world_size
 
@@ -97,7 +100,10 @@ class Layout:
 
     def rank(self, rank: int) -> int:
         """Return `rank`, or raise `IndexPlanError` if there is no such rank."""
-        cure = "use plan.replace(world_size=...) to change how many ranks there are"
+        cure = Cure(
+            "use plan.replace(world_size=...) to change how many ranks there are",
+            "change how many ranks there are with --world-size",
+        )
         return integer("rank", rank, 0, self.world_size, cure)
 
     def steps(self, epoch: int, sub_epoch: int | None) -> Steps:
@@ -133,9 +139,12 @@ class Layout:
             return step
         kind = f"an unfinished step of {self._named(steps)}"
         if first == stop:
-            cure = "plan.account says why; use smaller batches"
+            cure = Cure(
+                "plan.account says why; use smaller batches",
+                "`indexplan show` says why; use smaller batches",
+            )
             raise wrong("step", f"{kind}, and there is none", step, cure)
-        cure = "pass one of plan.steps(...)"
+        cure = Cure("pass one of plan.steps(...)", "see how many there are with `indexplan show`")
         return integer("step", step, first, stop, cure, kind)
 
     def edge(self, steps: Steps, name: str, step: int) -> int:

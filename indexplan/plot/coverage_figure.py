@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError
+from indexplan.errors import Cure, IndexPlanError
 from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.chance import counts_between
@@ -63,7 +63,10 @@ def coverage(plan: Plan, epoch: int | None = None) -> Figure:
     epoch, order, num_samples = first_of(plan, epoch)[0], plan.order, plan.order.num_samples
     if order.deals_bins:
         raise IndexPlanError(
-            "coverage", "needs an order of single samples", order.algorithm, "use indexplan.verify"
+            "coverage",
+            "needs an order of single samples",
+            order.algorithm,
+            Cure("use indexplan.verify", "use `indexplan verify`"),
         )
     num_units = order.num_units(epoch)
     counted = num_units <= WHOLE

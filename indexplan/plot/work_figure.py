@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexplan.errors import wrong
+from indexplan.errors import Cure, wrong
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import first_of, of_many
 from indexplan.plot.style import (
@@ -64,7 +64,9 @@ def work(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> 
     """
     check_plan("plan", plan)
     if plan.balance is None:
-        cure = "use plan.replace(balance=indexplan.Balance(lengths))"
+        cure: str = Cure(
+            "use plan.replace(balance=indexplan.Balance(lengths))", "build a plan with --balance"
+        )
         raise wrong("balance", "set for this", None, cure)
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     found = work_of(plan, epoch, sub_epoch)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import IndexPlanError, counted, integer, wrong
+from indexplan.errors import Cure, IndexPlanError, counted, integer, wrong
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
@@ -119,7 +119,9 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
     if plan.order.traits.reads == "any":
         reads = int(plan.order.count(epoch, index))
         if reads > MOST_READINGS:
-            cure = "call plan.locate_all or plan.order.count"
+            cure = Cure(
+                "call plan.locate_all or plan.order.count", "count them by `indexplan draws`"
+            )
             rule = f"at most {MOST_READINGS} in an epoch, to be explained"
             raise wrong(f"reads of sample {index}", rule, reads, cure)
     positions = plan.order.locate_all(epoch, index)[0].tolist() or [-1]

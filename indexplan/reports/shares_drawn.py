@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.answers import Answer, table
-from indexplan.errors import counted, wrong
+from indexplan.errors import Cure, counted, wrong
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
@@ -145,7 +145,10 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
     check_plan("plan", plan)
     order = plan.order
     if not order.group_names:
-        cure = "plan.account counts units without groups"
+        cure: str = Cure(
+            "plan.account counts units without groups",
+            "`indexplan show` counts units without groups",
+        )
         raise wrong("an order", "one with groups, such as a Mixture", order.algorithm, cure)
     epoch = plan.start.epoch if epoch is None else check_epoch(epoch)
     first = plan.start.sub_epoch if epoch == plan.start.epoch else 0

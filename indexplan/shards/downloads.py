@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.answers import Answer, as_json, table
-from indexplan.errors import counted, integer, wrong
+from indexplan.errors import Cure, counted, integer, wrong
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
@@ -202,9 +202,10 @@ def traffic(
     num_nodes = -(-world_size // ranks_per_node)
     if num_nodes * table.num_shards > NOTED:
         rule, got = f"at most {NOTED}", num_nodes * table.num_shards
-        raise wrong("shards times nodes", rule, got, "ask ip.reads for some ranks at a time")
+        cure = Cure("ask ip.reads for some ranks at a time", "raise --ranks-per-node")
+        raise wrong("shards times nodes", rule, got, cure)
     if (total := sum(plan.order.num_units(epoch) for epoch in asked)) > MOST:
-        cure = "ask for fewer epochs, or ip.reads for some steps"
+        cure = Cure("ask for fewer epochs, or ip.reads for some steps", "ask for fewer epochs")
         raise wrong("units of the epochs", f"at most {MOST}, to be drawn", total, cure)
     ranks_per_node = min(ranks_per_node, world_size)
     points = max(1, min(POINTS, NUMBERS // (num_nodes * len(asked))))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import PlanFileError, counted, integer, wrong
+from indexplan.errors import Cure, PlanFileError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import Column, Numbers
@@ -28,7 +28,10 @@ FORMAT, VERSION = "indexplan-shards", 1
 SHARDS = "shards"  # the last word of their identity's kind
 DIGEST = 32  # hexadecimal digits of a file's digest
 NAMED = 3  # files that an error names
-CURE = "pass what Shards.to_json returned, or read the sizes again with shard_sizes"
+CURE = Cure(
+    "pass what Shards.to_json returned, or read the sizes again with shard_sizes",
+    "write it again with `indexplan shards`",
+)
 INSIDE = "read the sizes of the folder that holds all files, or restore the JSON"
 
 _LISTS: dict[str, type] = {"files": str, "num_bytes": int, "digests": str, "parts": int}

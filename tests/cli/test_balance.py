@@ -11,8 +11,9 @@ import pytest
 import indexplan as ip
 from tests.cli.test_cli import run
 
+BALANCE = ["--balance", "Balance('my lengths.npy')"]
 LENGTHS = [1 + 7 * i % 20 for i in range(60)]
-SPEC = ["--num-samples=60", "--seed=3", "--world-size=4", "--batch-size=5"]
+SPEC = ["--num-samples=60", "--order=Shuffle(seed=3)", "--world-size=4", "--batch-size=5"]
 PLAN = ip.Plan(ip.Shuffle(60, seed=3), world_size=4, batch_size=5)
 
 
@@ -27,9 +28,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("text", "weights"),
     [
-        ("'my lengths.npy'", {}),
-        ("'my lengths.npy' quadratic=1 linear=24_576", {"linear": 24576, "quadratic": 1}),
-        ("'my lengths.npy' quadratic=1e3 linear=0", {"linear": 0, "quadratic": 1000}),
+        ("Balance('my lengths.npy')", {}),
+        (
+            "ip.Balance('my lengths.npy', quadratic=1, linear=24_576)",
+            {"linear": 24576, "quadratic": 1},
+        ),
+        ("Balance('my lengths.npy', quadratic=10**3, linear=0)", {"linear": 0, "quadratic": 1000}),
     ],
 )
 def test_build(text: str, weights: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +47,7 @@ def test_build(text: str, weights: dict[str, int], capsys: pytest.CaptureFixture
 
 def test_show(capsys: pytest.CaptureFixture[str]) -> None:
     """A plan in words says what its balance is worth, in JSON too, over which steps."""
-    run(capsys, "build", "a.plan", *SPEC, "--balance", "'my lengths.npy'")
+    run(capsys, "build", "a.plan", *SPEC, *BALANCE)
     said = json.loads(run(capsys, "show", "a.plan", "--json"))
     assert [0, 1, 2] == said["work"]["steps"]
     ratios = {}
@@ -71,16 +75,24 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_show_without_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     """Where the world size is open, or nothing is left, there is no work to look at."""
-    run(capsys, "build", "a.plan", *SPEC[:2], "--batch-size=5", "--balance", "'my lengths.npy'")
+    run(
+        capsys,
+        "build",
+        "a.plan",
+        *SPEC[:2],
+        "--batch-size=5",
+        "--balance",
+        "Balance('my lengths.npy')",
+    )
     assert "work:" not in run(capsys, "show", "a.plan")
     words = ["--batch-size=90", "--world-size=4", "--remainder=drop"]
-    run(capsys, "build", "b.plan", *SPEC[:2], *words, "--balance", "'my lengths.npy'")
+    run(capsys, "build", "b.plan", *SPEC[:2], *words, *BALANCE)
     assert "work: not looked at" in run(capsys, "show", "b.plan")
 
 
 def test_plot(capsys: pytest.CaptureFixture[str]) -> None:
     """A picture of work is that of the plan."""
-    run(capsys, "build", "a.plan", *SPEC, "--balance", "'my lengths.npy'")
+    run(capsys, "build", "a.plan", *SPEC, *BALANCE)
     run(capsys, "plot", "a.plan", "--kind=work", "-o", "a.png")
     ip.plot.save(ip.plot.work(ip.load("a.plan")), "b.png")
     assert Path("a.png").read_bytes() == Path("b.png").read_bytes()

@@ -69,7 +69,7 @@ def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> N
     [
         (["--batch-size", "5x3"], ip.Plan(ip.Shuffle(100), batch_size=(5, 3))),
         (
-            ["--order", "block-shuffle", "--block-size", "10", "--window", "3", "--seed", "7",
+            ["--order", "BlockShuffle(block_size=10, window=3, seed=7)",
              "--global-batch-size", "0:8 50:16:resolution=192,name=x", "--remainder", "pad"],
             ip.Plan(
                 ip.BlockShuffle(100, 10, window=3, seed=7),
@@ -81,7 +81,7 @@ def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> N
             ),
         ),
         (
-            ["--order", "sequential", "--batch-size", "0:4 1/2:8", "--sub-epochs", "3"],
+            ["--order", "Sequential()", "--batch-size", "0:4 1/2:8", "--sub-epochs", "3"],
             ip.Plan(
                 ip.Sequential(100),
                 batch_size=[ip.Phase(0, 4), ip.Phase((1, 2), 8)],
@@ -222,7 +222,7 @@ def test_locate(path: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_locate_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sample that nobody reads is said to be so."""
     made = str(tmp_path / "a")
-    run(capsys, "build", made, *BUILD, "--remainder", "drop", "--order", "sequential")
+    run(capsys, "build", made, *BUILD, "--remainder", "drop", "--order", "Sequential()")
     assert "no step reads sample 999 in epoch 0\n" == (
         run(capsys, "locate", made, "--index", "999", "--epoch", "0")
     )
@@ -309,7 +309,7 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9"],
-            "one of --batch-size and --global-batch-size must be given; got neither; give "
+            "exactly one of --batch-size and --global-batch-size must be given; got neither; give "
             "--batch-size, for each rank, or --global-batch-size, for all ranks together",
         ),
         (
@@ -317,13 +317,14 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "--pattern needs --dataset; add --dataset with a folder",
         ),
         (
-            ["--num-samples", "9", "--batch-size", "2", "--window", "2"],
-            "a field of shuffle must be one of seed; got 'window'; `indexplan orders` lists them",
+            ["--num-samples", "9", "--batch-size", "2", "--order", "Shuffle(window=2)"],
+            "--order, character 9: an argument of Shuffle must be one of num_samples, seed; got "
+            "'window'; give one of these",
         ),
         (
-            ["--num-samples", "9", "--batch-size", "2", "--order", "block-shuffle"],
-            "block_size must be given with block-shuffle; got none; add block_size=..., as "
-            "`indexplan orders` describes it",
+            ["--num-samples", "9", "--batch-size", "2", "--order", "BlockShuffle()"],
+            "--order, character 1: block_size of BlockShuffle must be given; got none; add "
+            "block_size=..., as `indexplan orders` describes it",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--epochs", "0"],
@@ -336,8 +337,8 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--global-batch-size", "2"],
-            "exactly one of --batch-size and --global-batch-size must be given; got both; pass "
-            "--batch-size for the units of one rank, or --global-batch-size for those of all",
+            "exactly one of --batch-size and --global-batch-size must be given; got both; give "
+            "--batch-size, for each rank, or --global-batch-size, for all ranks together",
         ),
         (
             ["--num-samples", "9", "--batch-size", "x"],

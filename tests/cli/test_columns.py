@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.orders.kinds import Kind, order_from_text
+from indexplan.orders.kinds import Kind
+from indexplan.orders.written import order_as_written
 from tests.cli.test_cli import fails, run
 from tests.support.listed import Listed
 
@@ -28,21 +29,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--order", "test-listed-column 'samples=my rows.npy' shares=shares.npy"],
-        [
-            "--order=test-listed-column",
-            "--column=samples=my rows.npy",
-            "--column=shares=shares.npy",
-        ],
-        ["--order", "test-listed-column shares=shares.npy", "--column", "samples=my rows.npy"],
-    ],
-)
-def test_build(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An order's columns are paths in its text, or each a `--column` of its own."""
-    run(capsys, "build", "a.plan", *SPEC, *words)
+def test_build(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An order's columns are paths in its text."""
+    text = "Listed('my rows.npy', shares='shares.npy')"
+    run(capsys, "build", "a.plan", *SPEC, "--order", text)
     assert PLAN == ip.load("a.plan")
     assert 2 == len(list((folder / "a.plan/columns").iterdir()))
     assert "3 1\n" == run(capsys, "show", "a.plan", *FIRST)
@@ -50,25 +40,23 @@ def test_build(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_column_that_is_not_needed() -> None:
     """A column that may be None is left out; a class may name the type in any way."""
-    order = order_from_text("test-listed-column", 5, ["samples=my rows.npy"])
+    order = order_as_written("Listed('my rows.npy')", {"num_samples": 5})
     assert Listed([3, 1, 3, 0], 5) == order
-    assert ["Column", "Column | None"] == [field.type for field in Kind.of(Listed).fields]
-    kept = Listed.__dataclass_fields__["shares"]
-    before = kept.type
-    try:
-        kept.type = ip.Column | None
-        assert "Column | None" == Kind.of(Listed).fields[1].type
-    finally:
-        kept.type = before
+    types = [argument.type for argument in Kind.of(Listed).arguments]
+    assert ["Column", "int", "Column | None"] == types
+
+    def made(shares: ip.Column | None) -> None: ...
+
+    made.__annotations__["shares"] = ip.Column | None
+    assert "Column | None" == Kind.of(made).arguments[0].type
 
 
 @pytest.mark.parametrize(
     "columns",
     [
         ["my rows.npy", "shares.npy"],
-        ["samples=my rows.npy", "shares=shares.npy"],
         ["a.plan/columns"],
-        ["other.npy", "there=here=.npy", "samples=rows", "shares.npy"],
+        ["other.npy", "here=.npy", "rows", "shares.npy"],
     ],
 )
 def test_plan_without_its_columns(
@@ -94,10 +82,10 @@ def test_plan_without_its_columns(
 
 
 def test_columns_that_are_not_those_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    """Other numbers are never taken for the plan's, whatever name they are given under."""
+    """Other numbers are never taken for the plan's."""
     np.save("other.npy", np.array([3, 1, 3, 1]))
     words = ["show", "plan.json", IMPORT, "--column=shares.npy"]
-    for more in ([], ["--column=samples=other.npy"], ["--column=samples=shares.npy"]):
+    for more in ([], ["--column=other.npy"], ["--column=shares.npy"]):
         said = fails(capsys, 1, *words, *more)
         assert said.startswith("plan.json: samples needs a column of 4 numbers, <u4, with sha256 ")
-        assert said.endswith("pass it, or the folder that it is in, as --column")
+        assert said.endswith("give it, or the folder that it is in, as --column")

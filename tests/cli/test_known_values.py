@@ -25,7 +25,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sizes_are_sizes_in_each_verb(capsys: pytest.CaptureFixture[str]) -> None:
     """A .npy file after --shards has the number of samples in each shard, and is no shard."""
-    run(capsys, "build", "a.plan", "--shards=sizes.npy", "--order=shard-shuffle lanes=2", *BATCHES)
+    run(capsys, "build", "a.plan", "--shards=sizes.npy", "--order=ShardShuffle(lanes=2)", *BATCHES)
     assert ip.ShardShuffle(SIZES, lanes=2) == ip.load("a.plan").order
     words = ["traffic", "a.plan", "--ranks-per-node=1", "--json"]
     said = json.loads(run(capsys, *words, "--shards=sizes.npy"))
@@ -39,8 +39,8 @@ def test_sizes_are_sizes_in_each_verb(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("order", "made"),
     [
-        ("shard-shuffle lanes=2 sizes=sizes.npy", ip.ShardShuffle(SIZES, lanes=2)),
-        ("weighted weights=weights.npy", ip.Weighted(np.arange(1, 8) / 2)),
+        ("ShardShuffle('sizes.npy', lanes=2)", ip.ShardShuffle(SIZES, lanes=2)),
+        ("TokenWindows(9000, 10)", ip.TokenWindows(9000, 10)),
         ("Weighted('weights.npy')", ip.Weighted(np.arange(1, 8) / 2)),
     ],
 )
@@ -49,10 +49,48 @@ def test_the_order_tells(order: str, made: ip.Order, capsys: pytest.CaptureFixtu
     run(capsys, "build", "a.plan", "--order", order, *BATCHES)
     assert made == ip.load("a.plan").order
     said = fails(capsys, 2, "build", "b.plan", "--order", order, "--num-samples=400", *BATCHES)
-    if not order.startswith("Weighted"):
-        number, kind = made.num_samples, order.partition(" ")[0]
-        expected = f"--num-samples must be {number}, as the fields of {kind} tell; got 400; "
-        assert f"{expected}leave it out, or change the fields" == said
+    expected = "the number of samples in --order must be 400, as the other options say; got "
+    assert f"{expected}{made.num_samples}; change one of the two" == said
+
+
+@pytest.mark.parametrize(
+    ("order", "made"),
+    [
+        ("BlockShuffle(block_size=10, seed=3)", ip.BlockShuffle(500, 10, seed=3)),
+        ("Epochs(Repeat(Shuffle(), 2), 30)", ip.Epochs(ip.Repeat(ip.Shuffle(500), 2), 30)),
+        ("Epochs(order=Shuffle(), epoch_size=30)", ip.Epochs(ip.Shuffle(500), 30)),
+        ("Subset(Shuffle(3), [1, 4, 5])", ip.Subset(ip.Shuffle(3), [1, 4, 5], 500)),
+        ("TokenWindows(length=7)", ip.TokenWindows(500, 7)),
+        ("ShardShuffle(lanes=2)", ip.ShardShuffle(SIZES, lanes=2)),
+        ("Epochs(ShardShuffle(lanes=2), 7)", ip.Epochs(ip.ShardShuffle(SIZES, lanes=2), 7)),
+    ],
+)
+def test_sizes_that_are_known(
+    order: str, made: ip.Order, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What --shards tells may be left out wherever the order means the whole dataset."""
+    run(capsys, "build", "a.plan", "--order", order, "--shards=sizes.npy", *BATCHES)
+    assert made == ip.load("a.plan").order
+
+
+@pytest.mark.parametrize(
+    ("order", "missing"),
+    [
+        ("Subset(Shuffle(), [1, 4, 5])", "8: num_samples of Shuffle"),
+        (
+            "Mixture({'a': Shuffle(3), 'b': Shuffle()}, {'a': 1, 'b': 1})",
+            "32: num_samples of Sh",
+        ),
+        ("Part(parts=[0], sizes=[500], num_samples=Shuffle())", "42: num_samples of Shuffle"),
+        ("Part(parts=[0])", "1: sizes of Part"),
+    ],
+)
+def test_sizes_that_are_not_known(
+    order: str, missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Orders of a part of the dataset are not given the size of all of it."""
+    said = fails(capsys, 2, "build", "a.plan", "--order", order, "--shards=sizes.npy", *BATCHES)
+    assert said.startswith(f"--order, character {missing}")
 
 
 def test_orders_that_do_not_tell(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,19 +3,18 @@
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.orders import registry as known
-from indexplan.orders.kinds import READERS, Kind, order_from_text
+from indexplan.orders.kinds import Kind
+from indexplan.orders.written import order_as_written
 from tests.cli.test_cli import fails, run
 
 OURS = {order.algorithm: order for order in (ip.BlockShuffle, ip.Sequential, ip.Shuffle)}
@@ -67,94 +66,82 @@ class Many(Own):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("shuffle", ip.Shuffle(10)),
-        ("shuffle-v1 seed=1e3", ip.Shuffle(10, seed=1000)),
-        ("  sequential ", ip.Sequential(10)),
-        ("block-shuffle block_size=4", ip.BlockShuffle(10, 4)),
-        ("block-shuffle seed=7 'window=3' block_size=\"1_0\"", ip.BlockShuffle(10, 10, 3, 7)),
+        ("Shuffle()", ip.Shuffle(10)),
+        ("ip.Shuffle(seed=10**3)", ip.Shuffle(10, seed=1000)),
+        ("  Sequential(\n) ", ip.Sequential(10)),
+        ("indexplan.BlockShuffle(10, 4)", ip.BlockShuffle(10, 4)),
+        ("BlockShuffle(seed=7, window=3, block_size=1_0)", ip.BlockShuffle(10, 10, 3, 7)),
     ],
 )
 def test_text(text: str, expected: ip.Order) -> None:
-    """A kind with or without its version, then fields in any order, split as a shell does."""
-    assert expected == order_from_text(text, 10)
-    first, *rest = shlex.split(text)
-    assert expected == order_from_text(first, 10, rest)
-
-
-def test_types() -> None:
-    """A value is read as its field's type, quotes keep spaces, and defaults stay away."""
-    ip.register(Many)
-    order: Any = order_from_text("test-many a=1e-1 'name=a=b c'", 10)
-    assert (0.1, "a=b c", 0.5) == (order.a, order.name, order.b)
-    assert "" == order_from_text("test-many a=1 name=", 10).name  # type: ignore[attr-defined]
+    """A call as in Python, with or without the number of samples and the library's name."""
+    assert expected == order_as_written(text, {"num_samples": 10})
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (
-            "blok-shuffle",
-            "the kind of an order must be one of block-shuffle, sequential, shuffle, test-many; "
-            "got 'blok-shuffle'; did you mean block-shuffle? `indexplan orders` lists them",
+            "BlokShuffle(4)",
+            "--order, character 1: the name must be one of BlockShuffle, Many, Sequential, Shuffle"
+            ", Split, curriculum, folds, range; got 'BlokShuffle'; did you mean BlockShuffle? "
+            "give --import for orders of your own",
         ),
         (
-            "zzz",
-            "the kind of an order must be one of block-shuffle, sequential, shuffle, test-many; "
-            "got 'zzz'; `indexplan orders` lists them",
+            "BlockShuffle(10, blocksize=4)",
+            "--order, character 18: an argument of BlockShuffle must be one of num_samples, "
+            "block_size, window, seed; got 'blocksize'; did you mean block_size? give one of "
+            "these",
         ),
         (
-            "block-shuffle blocksize=4",
-            "a field of block-shuffle must be one of block_size, window, seed; got 'blocksize'; "
-            "did you mean block_size? `indexplan orders` lists them",
+            "Many(1, b='é', c=2)",
+            "--order, character 16: an argument of Many must be one of a, name, b, rows; got 'c'; "
+            "give one of these",
         ),
         (
-            "shuffle num_samples=4",
-            "a field of shuffle must be one of seed; got 'num_samples'; `indexplan orders` lists "
-            "them",
+            "  Many(\n  name=Shuffle(9,\n  sed=2))",
+            "--order, character 29: an argument of Shuffle must be one of num_samples, seed; got "
+            "'sed'; did you mean seed? give one of these",
         ),
         (
-            "test-many a=half",
-            "a must be a number, such as 0.5; got 'half'; write it so",
+            "Many(name='a')",
+            "--order, character 1: a of Many must be given; got none; add a=..., as `indexplan "
+            "orders` describes it",
         ),
         (
-            "test-many a=1 rows=1",
-            "rows of test-many must be of a type that text can hold: int, float, str, bool, "
-            "Column; got 'list[int]'; build the plan in Python",
+            "Many(1, name=Shuffle(3, seed=1.5))",
+            "--order, character 14: seed must be an integer from 0 to 2**128 - 1; got 1.5; hash "
+            "other seeds to such an integer first",
         ),
         (
-            "shuffle seed=1.5",
-            "seed must be an integer, such as 4096 or 1e6; got '1.5'; write it so",
-        ),
-        ("shuffle seed=1 seed=2", "seed must be given once; got '1 and 2'; leave one of them out"),
-        (
-            "shuffle seed=",
-            "seed must be an integer, such as 4096 or 1e6; got ''; write it so",
+            "Shuffle(3, seed=1, seed=2)",
+            "--order, character 20: seed must be given once; got seed=2; leave one out",
         ),
     ],
 )  # fmt: skip
 def test_wrong_text(text: str, said: str) -> None:
-    """What cannot be read says what can, and what was probably meant."""
+    """What cannot be made names its place, what can, and what was probably meant."""
     ip.register(Many)
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(said)}$"):
-        order_from_text(text, 10)
+        order_as_written(text, where="--order")
 
 
-def test_versions() -> None:
-    """Of several versions of a kind none is guessed; the algorithm's whole name tells which."""
+def test_classes_of_one_name() -> None:
+    """Of two classes with one name none is guessed."""
 
-    @dataclass(frozen=True, eq=False)
-    class Second(ip.Shuffle):
+    class Shuffle(ip.Shuffle):
         algorithm = "shuffle-v2"
 
-    ip.register(Second)
-    with pytest.raises(ip.IndexPlanError, match="must be one of shuffle-v1, shuffle-v2; got 'shuf"):
-        order_from_text("shuffle", 10)
-    assert isinstance(order_from_text("shuffle-v2", 10), Second)
-    assert ip.Shuffle(10) == order_from_text("shuffle-v1", 10)
+    ip.register(Shuffle)
+    shared = "tests.cli.test_orders.test_classes_of_one_name.<locals>.Shuffle"
+    said = f"must be the name of one class; got indexplan.orders.shuffle.Shuffle and {shared}; "
+    with pytest.raises(ip.IndexPlanError, match=re.escape(f"{said}rename one of them")):
+        order_as_written("Shuffle(3)")
+    assert ip.Sequential(10) == order_as_written("Sequential(10)")
 
 
-def test_a_kind_without_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    """A registered class that is no dataclass is no kind that text can name, and no obstacle."""
+def test_a_class_that_is_no_dataclass(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is registered can be called."""
 
     class Bare(ip.Order):
         algorithm = "bare-v1"
@@ -163,68 +150,57 @@ def test_a_kind_without_fields(capsys: pytest.CaptureFixture[str]) -> None:
             self.num_samples = num_samples
 
     ip.register(Bare)
-    assert "bare" not in run(capsys, "orders")
-    with pytest.raises(
-        ip.IndexPlanError, match=r"^the kind of an order must be one of .*got 'bare'"
-    ):
-        order_from_text("bare", 10)
-
-
-def test_other_number_of_samples() -> None:
-    """An order that counts its samples by itself has to come to the number that was given."""
-    ip.register(Many)
-    told = "10, as the fields of test-many tell"
-    said = f"^num_samples must be {told}; got 9; leave it out, or change the fields$"
-    with pytest.raises(ip.IndexPlanError, match=said):
-        order_from_text("test-many a=1", 9)
+    assert "Bare\n    num_samples   int\n\n" in run(capsys, "orders")
+    assert isinstance(order_as_written("Bare()", {"num_samples": 3}), Bare)
 
 
 @pytest.mark.parametrize("order", OURS.values())
-def test_every_field_is_described(order: type[ip.Order]) -> None:
-    """Each field of an order of ours has its type, its default and a line; text can hold it."""
+def test_every_argument_is_described(order: type[ip.Order]) -> None:
+    """Each argument of an order of ours has its type, its default and a line."""
     kind = Kind.of(order)
-    assert f"{kind.kind}-v1" == kind.algorithm
+    assert (order.__name__, order.algorithm) == (kind.name, kind.algorithm)
     assert kind.words in (order.__doc__ or "")
-    names = [each.name for each in fields(order) if each.name != "num_samples"]  # type: ignore[arg-type]
-    assert names == [each.name for each in kind.fields]
-    for each in kind.fields:
-        assert each.type in READERS
+    assert [each.name for each in fields(order)] == [each.name for each in kind.arguments]  # type: ignore[arg-type]
+    for each in kind.arguments:
+        assert "int" == each.type
         assert each.words
-    text = [f"{each.name}=3" for each in kind.fields if each.required]
-    made = order_from_text(kind.kind, 10, text).to_dict()
-    assert [each.default for each in kind.fields if not each.required] == [
-        made[each.name] for each in kind.fields if not each.required
+    text = ", ".join(f"{each.name}=3" for each in kind.arguments if each.required)
+    made = order_as_written(f"{kind.name}({text})").to_dict()
+    assert [each.default for each in kind.arguments if not each.required] == [
+        made[each.name] for each in kind.arguments if not each.required
     ]
 
 
 def test_descriptions() -> None:
     """Names may share a description, which is put in one line; other sections are none of it."""
     kind = Kind.of(Many)
-    assert ("test-many", "Many fields.") == (kind.kind, kind.words)
-    words = {each.name: each.words for each in kind.fields}
+    assert ("Many", "Many fields.") == (kind.name, kind.words)
+    words = {each.name: each.words for each in kind.arguments}
     both = "Two numbers, in one line."
     assert {"a": both, "b": both, "name": "A text.", "rows": ""} == words
-    assert ["float", "str", "float", "list[int]"] == [each.type for each in kind.fields]
-    assert [True, False, False, False] == [each.required for each in kind.fields]
+    assert ["float", "str", "float", "list[int]"] == [each.type for each in kind.arguments]
+    assert [True, False, False, False] == [each.required for each in kind.arguments]
 
     @dataclass(frozen=True, eq=False)
     class Bare(Own):
         size: int
         algorithm = "test-bare-v1"
 
-    assert "test-bare\n    size          int" == str(Kind.of(Bare))
+    assert "Bare\n    size          int" == str(Kind.of(Bare))
 
 
 def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
     """`indexplan orders` lists what `--order` takes, in words and as JSON."""
     said = run(capsys, "orders")
     assert (
-        "sequential: Every epoch reads samples 0, 1, 2, ... in turn.\n\n"
-        "shuffle: Every epoch reads all samples once, in a new random order that the seed "
-        "determines.\n    seed          int, 0      0 <= seed < 2**128. Each seed, "
+        "Sequential: Every epoch reads samples 0, 1, 2, ... in turn.\n"
+        "    num_samples   int         Samples in the dataset, 1 <= num_samples < 2**63.\n\n"
+        "Shuffle: Every epoch reads all samples once, in a new random order that the seed "
+        "determines.\n    num_samples   int         Samples in the dataset, 1 <= num_samples < "
+        "2**63.\n    seed          int, 0      0 <= seed < 2**128. Each seed, "
     ) in said
     assert (
-        "\n\nOnly in orders that are written as in Python:\n\n"
+        "\n\nTo make orders, or parts of them:\n\n"
         "Split: Splits a dataset at random into disjoint parts, such as train and val, without"
     ) in said
     for words in (
@@ -233,7 +209,7 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert f"\n{words}" in said
     data = json.loads(run(capsys, "orders", "--json"))
-    assert ["Split", "curriculum", "folds"] == [each["kind"] for each in data["makers"]]
+    assert ["Split", "curriculum", "folds"] == [each["name"] for each in data["helpers"]]
     assert sorted(OURS) == [each["algorithm"] for each in data["orders"]]
     assert {
         "name": "window",
@@ -242,23 +218,14 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
         "default": 1,
         "words": "Blocks whose samples are shuffled together, 1 <= window < 2**63. More mix "
         "better, and keep more blocks in use at a time.",
-    } == data["orders"][0]["fields"][1]
+    } == data["orders"][0]["arguments"][2]
 
 
 def test_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--order` takes a text, and options of single fields are short for a word of it."""
-    words = ["build", "--num-samples", "1e2", "--batch-size", "4"]
-    run(capsys, *words, str(tmp_path / "a"), "--order", "block-shuffle block_size=10 window=3")
-    short = ["--order", "block-shuffle window=3", "--block-size", "10"]
-    run(capsys, *words, str(tmp_path / "b"), *short)
-    expected = ip.Plan(ip.BlockShuffle(100, 10, 3), batch_size=4)
-    assert expected == ip.load(tmp_path / "a") == ip.load(tmp_path / "b")
-    said = fails(capsys, 2, *words, str(tmp_path / "c"), "--order=shuffle seed=1", "--seed=2")
-    assert "--seed must be given once; got '1 and 2'; leave one of them out" == said
-    said = fails(capsys, 2, *words, str(tmp_path / "c"), "--order", "sequential", "--seed", "2")
-    rule = "a field of sequential must be left out, as it has none; got 'seed'"
-    assert f"{rule}; `indexplan orders` lists them" == said
-    assert not (tmp_path / "c").exists()
+    """`--order` takes a text, and --num-samples what it leaves out."""
+    words = ["build", "--num-samples", "1e2", "--batch-size", "4", str(tmp_path / "a")]
+    run(capsys, *words, "--order", "BlockShuffle(block_size=10, window=3)")
+    assert ip.Plan(ip.BlockShuffle(100, 10, 3), batch_size=4) == ip.load(tmp_path / "a")
 
 
 OWN = '''
@@ -309,9 +276,10 @@ def test_an_order_of_ones_own(tmp_path: Path) -> None:
         ).stdout
 
     line = "    shift         int, 0      Samples that come last instead.\n"
-    assert f"backwards: The last sample comes first.\n{line}" in told("orders")
+    assert "Backwards: The last sample comes first.\n" in told("orders")
+    assert line in told("orders")
     plan = str(tmp_path / "a.plan")
-    spec = ["--num-samples=9", "--batch-size=3", "--world-size=1", "--order", "backwards shift=2"]
+    spec = ["--num-samples=9", "--batch-size=3", "--world-size=1", "--order=Backwards(shift=2)"]
     told("build", plan, *spec)
     assert "6 5 4\n" == told("show", plan, "--epoch=0", "--step=0", "--rank=0")
     assert "ok  every byte of every chunk is what the order generates" in told("verify", plan)
@@ -339,5 +307,5 @@ def test_what_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
     """`bench` reads the same text."""
-    assert 2 == main(["bench", "--num-samples", "1e6", "--order", "blocks"])
-    assert "did you mean block-shuffle?" in capsys.readouterr().err
+    assert 2 == main(["bench", "--num-samples", "1e6", "--order", "Shufle()"])
+    assert "did you mean Shuffle?" in capsys.readouterr().err

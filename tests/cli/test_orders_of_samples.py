@@ -12,19 +12,19 @@ from tests.cli.test_cli import run
 
 LABELS = [0, 0, 0, 0, 0, 1, 1, 2, 2, 2]
 WEIGHTS = [0.5, 2, 1, 0, 1, 1, 1, 3, 0.25, 1]
-ORDERS: dict[str, tuple[str, ...]] = {
-    "weighted": ("weighted epoch_size=30", "--column", "weights=weights.npy"),
-    "class-balanced": ("class-balanced labels=labels.npy",),
-    "class-batches": ("class-batches classes=2 per_class=2", "--column", "labels=labels.npy"),
-    "local-shuffle": ("local-shuffle window=4",),
+ORDERS = {
+    "weighted": "Weighted('weights.npy', epoch_size=30)",
+    "class-balanced": "ClassBalanced('labels.npy')",
+    "class-batches": "ClassBatches('labels.npy', classes=2, per_class=2)",
+    "local-shuffle": "LocalShuffle(window=4)",
     "mixture": (
         "Mixture({'web': Shuffle(6), 'code': Weighted([(0, 'few.npy'), (1, [1, 1, 1, 9])])}, "
-        "{'web': 0.7, 'code': 0.3})",
+        "{'web': 0.7, 'code': 0.3})"
     ),
-    "epochs": ("Epochs(ClassBalanced('labels.npy'), 7)",),
-    "curriculum": ("curriculum('weights.npy', [(0, 0.5), (20, 1.0)], num_bins=2)",),
-    "repeat": ("Repeat(Subset(Shuffle(7), folds(10, 3)[1][0], 10), 2, span=4)",),
-    "split": ("Subset(Shuffle(9), Split(10, {'train': 0.9, 'val': 0.1})['train'], 10)",),
+    "epochs": "Epochs(ClassBalanced('labels.npy'), 7)",
+    "curriculum": "curriculum('weights.npy', [(0, 0.5), (20, 1.0)], num_bins=2)",
+    "repeat": "Repeat(Subset(Shuffle(7), folds(10, 3)[1][0]), 2, span=4)",
+    "split": "Subset(Shuffle(9), Split(10, {'train': 0.9, 'val': 0.1})['train'], 10)",
 }
 
 
@@ -37,10 +37,8 @@ def test_every_verb(
     np.save("weights.npy", WEIGHTS)
     np.save("labels.npy", LABELS)
     np.save("few.npy", [1.0, 2.0, 0.0, 4.0])
-    order, *more = ORDERS[name]
-    sized = [] if "(" in order else ["--num-samples", "10"]
-    options = ["--world-size", "2", "--batch-size", "2", "--epochs", "2"]
-    run(capsys, "build", "a.plan", "--order", order, *more, *sized, *options)
+    options = ["--num-samples", "10", "--world-size", "2", "--batch-size", "2", "--epochs", "2"]
+    run(capsys, "build", "a.plan", "--order", ORDERS[name], *options)
     for column in ("weights.npy", "labels.npy", "few.npy"):
         Path(column).unlink()
     plan = ip.load("a.plan")

@@ -48,7 +48,7 @@ def test_ones(
         "one": ["--num-samples=1"],
         "dropped": ["--num-samples=1", "--remainder=drop", "--global-batch-size=2"],
         "groups": ["--order=ClassBalanced('labels.npy')"],
-        "balanced": ["--num-samples=1", "--balance=one.npy"],
+        "balanced": ["--num-samples=1", "--balance=Balance('one.npy')"],
         "files": ["--dataset=data"],
     }
     for name, words in built.items():

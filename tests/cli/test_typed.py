@@ -46,8 +46,8 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["plot", "a.plan", "--outptu", "a.png"], "--output"),  # and not what is missing then
         ([*BUILD, "--remainder=sprad"], "spread"),
         (["plot", "a.plan", "-o", "a.png", "--kind=mixin"], "mixing"),
-        ([*BUILD, "--order=blok-shuffle"], "block-shuffle"),
-        ([*BUILD, "--order=block-shuffle blok_size=3"], "block_size"),
+        ([*BUILD, "--order=block-shuffle"], "BlockShuffle"),
+        ([*BUILD, "--order=BlockShuffle(blok_size=3)"], "block_size"),
         (["build", "a.plan", "--batch-size=2", "--order=Shufle(3)"], "Shuffle"),
         (["build", "a.plan", "--batch-size=2", "--order=Shuffle(3, sed=1)"], "seed"),
         (["shards", ".", "--kind=parqet"], "parquet"),
@@ -103,4 +103,7 @@ def test_errors_as_json(
     said = capsys.readouterr()
     error = json.loads(said.out)["error"]
     assert said.err == f"indexplan: {error['message']}\n"
-    assert {"type": kind, "message": error["message"], "exit_code": code} == error
+    assert ["type", "what", "rule", "got", "cure", "message", "exit_code"] == list(error)
+    assert (kind, code) == (error["type"], error["exit_code"])
+    got = "" if error["got"] is None else f"; got {error['got']}"
+    assert error["message"] == f"{error['what']} {error['rule']}{got}; {error['cure']}"

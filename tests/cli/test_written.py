@@ -21,8 +21,6 @@ def test_as_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         "say; got 100; change one of the two",
         f"--dataset={tmp_path / 'data'}": "the number of samples in --order must be 1, as "
         "the other options say; got 100; change one of the two",
-        "--seed=3": "fields beside an order written as in Python must be left out; got 'seed=3'; "
-        "write them inside it, such as Shuffle(100, seed=1)",
     }
     for option, expected in more.items():
         words = ["build", f"{root}2", "--order", text, "--batch-size=4", option]

@@ -27,9 +27,8 @@ import pytest
 
 import indexplan as ip
 import indexplan.cli
-from indexplan.orders.kinds import kinds
 from indexplan.orders.registry import OURS, registered
-from indexplan.orders.written import names
+from indexplan.orders.written import makers
 from tests.errors.catalogue import CASES, COMMANDS
 
 FILE = Path(__file__).with_name("errors.txt")
@@ -59,8 +58,7 @@ def portable(text: str, here: str) -> str:
     lists = {
         "{orders}": [kind.algorithm for kind in registered()],
         "{ours}": ours,
-        "{names}": sorted(names()),
-        "{kinds}": [kind.kind for kind in kinds()],
+        "{makers}": sorted(makers()),
     }
     text = text.replace(here, "{here}")
     for name, words in lists.items():
@@ -117,16 +115,16 @@ def commanded(name: str) -> Outcome:
     """Run a command of the catalogue, once for all tests; its error is what it complained of."""
     words, before = typed()[name]
     errors: list[BaseException] = []
-    say = module._complain
+    say = module.in_words_of
 
-    def complain(error: Exception, code: int, as_json: bool) -> int:
+    def kept(parser: Any, error: ip.IndexPlanError) -> ip.IndexPlanError:
         errors.append(error)
-        return say(error, code, as_json)
+        return say(parser, error)
 
     def run() -> int:
         before()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "_complain", complain)
+            patch.setattr(module, "in_words_of", kept)
             return module.main(shlex.split(words))
 
     done = outcome(run)

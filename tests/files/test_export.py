@@ -380,7 +380,7 @@ def test_wrong_commands(path: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert 2 == main(["export", path, str(tmp_path / "out")])
     assert (
         "indexplan: --world-size must be set for an export, which has files for each rank; got "
-        "none; use --world-size\n"
+        "none; give --world-size\n"
     ) == capsys.readouterr().err
     assert 1 == main(["export", path, path, "--world-size", "3"])
     assert (

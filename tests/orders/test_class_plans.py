@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.kernels import tables
 from indexplan.orders import classes as shared
-from indexplan.orders.kinds import order_from_text
+from indexplan.orders.written import order_as_written
 from indexplan.testing import check_order
 from tests.orders.test_classes import LABELS, balanced, batches
 from tests.orders.test_protocol import units
@@ -95,10 +95,11 @@ def test_labels_of_a_file(tmp_path: Path) -> None:
 def test_orders_from_text(tmp_path: Path) -> None:
     """The command line names the file of the labels, and the other fields."""
     np.save(tmp_path / "labels.npy", LABELS)
-    words = f"class-balanced labels={tmp_path / 'labels.npy'} epoch_size=90 seed=4"
-    assert ip.ClassBalanced(LABELS, 90, seed=4) == order_from_text(words, 203)
-    words = f"class-batches labels={tmp_path / 'labels.npy'} classes=5 per_class=8 short=repeat"
-    assert ip.ClassBatches(LABELS, 5, 8, short="repeat") == order_from_text(words, 203)
+    labels = str(tmp_path / "labels.npy")
+    text = f"ClassBalanced({labels!r}, epoch_size=90, seed=4)"
+    assert ip.ClassBalanced(LABELS, 90, seed=4) == order_as_written(text)
+    text = f"ClassBatches({labels!r}, classes=5, per_class=8, short='repeat')"
+    assert ip.ClassBatches(LABELS, 5, 8, short="repeat") == order_as_written(text)
 
 
 def test_batches_of_a_directory(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
-import shlex
 import zlib
 from itertools import combinations, groupby, pairwise
 from pathlib import Path
@@ -378,14 +377,11 @@ def batch_of(plan: ip.Plan, **where: Any) -> list[list[Piece]]:
 
 
 def test_written_as_text(tmp_path: Path) -> None:
-    """`--order` takes it in both ways, with its lengths in a file or, if they are few, in words."""
-    from indexplan.orders.kinds import order_from_text
+    """`--order` takes its lengths in a file or, if they are few, as a list."""
     from indexplan.orders.written import order_as_written
 
     order = ip.DocumentWindows([5, 3, 9, 4], 10, seed=2)
     np.save(tmp_path / "a.npy", np.array([5, 3, 9, 4]))
     path = str(tmp_path / "a.npy")
-    text = f"document-windows lengths={shlex.quote(path)} length=10 seed=2"
-    assert order == order_from_text(text, 4)
     assert order == order_as_written(f"DocumentWindows({path!r}, 10, seed=2)")
     assert order == order_as_written("DocumentWindows([5, 3, 9, 4], length=10, seed=2)")

@@ -260,21 +260,16 @@ def test_what_is_worked_out_waits() -> None:
 
 def test_orders_from_text(tmp_path: Path) -> None:
     """The command line names the file of the column, and the other fields."""
-    from indexplan.orders.kinds import order_from_text
     from indexplan.orders.written import order_as_written
 
     np.save(tmp_path / "a.npy", LENGTHS)
-    words = f"length-grouped lengths={tmp_path / 'a.npy'} batch_size=4 num_buckets=9 seed=3"
-    assert ORDERS[0] == order_from_text(words, 300)
-    words = f"token-budget lengths={tmp_path / 'a.npy'} max_tokens=200 max_samples=12 seed=3"
-    made = order_from_text(f"{words} multiple_of=4 num_buckets=9", 300)
-    assert ORDERS[1] == made
-    words = f"grouped groups={tmp_path / 'a.npy'} batch_size=4"
-    assert ip.Grouped(LENGTHS, 4) == order_from_text(words, 300)
-    words = f"packed lengths={tmp_path / 'a.npy'} max_length=200 max_samples=7"
-    assert ORDERS[3] == order_from_text(f"{words} min_stratum=6 seed=3", 300)
-    assert ORDERS[3] == order_as_written(
-        f"Packed('{tmp_path / 'a.npy'}', 200, max_samples=7, min_stratum=6, seed=3)"
-    )
-    with pytest.raises(ip.IndexPlanError, match="or the order as in Python"):
-        order_from_text(f"grouped groups={tmp_path / 'a.npy'} batch_size={{1:4,2:3}}", 300)
+    path = repr(str(tmp_path / "a.npy"))
+    text = f"LengthGrouped({path}, batch_size=4, num_buckets=9, seed=3)"
+    assert ORDERS[0] == order_as_written(text)
+    text = f"TokenBudget({path}, 200, max_samples=12, multiple_of=4, num_buckets=9, seed=3)"
+    assert ORDERS[1] == order_as_written(text)
+    assert ip.Grouped(LENGTHS, 4) == order_as_written(f"Grouped({path}, 4)")
+    sizes = {1: 4, 2: 3}
+    assert ip.Grouped([1, 2, 1], sizes) == order_as_written(f"Grouped([1, 2, 1], {sizes})")
+    text = f"Packed({path}, 200, max_samples=7, min_stratum=6, seed=3)"
+    assert ORDERS[3] == order_as_written(text)

@@ -189,8 +189,8 @@ def test_saved(tmp_path: Path) -> None:
 
 
 def test_written_as_text() -> None:
-    """`--order` takes it in both ways."""
-    from indexplan.orders.kinds import order_from_text
+    """`--order` takes it, with the number of tokens that a dataset tells."""
+    from indexplan.orders.written import order_as_written
 
-    order = order_from_text("token-windows num_tokens=1e6 length=1024 shift=False", 10**6)
+    order = order_as_written("TokenWindows(length=1024, shift=False)", {"num_tokens": 10**6})
     assert ip.TokenWindows(10**6, 1024, shift=False) == order

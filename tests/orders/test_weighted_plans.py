@@ -290,9 +290,9 @@ def test_threads_build_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_order_from_text(tmp_path: Path) -> None:
     """The command line names the file of the weights, and the other fields."""
-    from indexplan.orders.kinds import order_from_text
+    from indexplan.orders.written import order_as_written
 
     np.save(tmp_path / "w.npy", np.array(FIRST))
-    words = f"weighted weights={tmp_path / 'w.npy'} epoch_size=30 seed=5 max_repeats=9"
-    assert ip.Weighted(FIRST, **FIELDS) == order_from_text(words, 10)
-    assert json.loads(json.dumps(order_from_text(words, 10).to_dict()))["epoch_size"] == 30
+    text = f"Weighted({str(tmp_path / 'w.npy')!r}, epoch_size=30, seed=5, max_repeats=9)"
+    assert ip.Weighted(FIRST, **FIELDS) == order_as_written(text)
+    assert json.loads(json.dumps(order_as_written(text).to_dict()))["epoch_size"] == 30

@@ -38,7 +38,7 @@ ANSWERS: list[Answer] = [
     ip.types.Check(HOSTILE, 3, (HOSTILE,) * 9),
     ip.types.Check("what", 0, skipped="why"),
     Kind.of(ip.BlockShuffle),
-    Kind(kind="k", algorithm="k-v1", words=HOSTILE, fields=()),
+    Kind(name="k", algorithm="k-v1", words=HOSTILE, arguments=()),
     ip.types.Saved(**DONE),
     ip.types.Exported(**DONE),
     ip.types.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),

@@ -135,7 +135,7 @@ def test_command(
     said = "3 shards (npy), 7,104 bytes: 420 samples, 0 to 300 in a shard, 140 on average\n"
     assert said == capsys.readouterr().out
     assert ip.shard_sizes("*.npy") == ip.shard_sizes("shards.json")
-    order = ["--order", "shard-shuffle lanes=2", "--window", "1"]
+    order = ["--order", "ShardShuffle(lanes=2, window=1)"]
     words = ["--batch-size", "2", "--world-size", "1"]
     assert 0 == main(["build", "a.plan", "--shards", "shards.json", *order, *words])
     expected = ip.ShardShuffle([300, 0, 120], lanes=2, window=1)

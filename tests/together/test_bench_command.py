@@ -77,7 +77,7 @@ def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
 def test_too_large_for_torch(capsys: pytest.CaptureFixture[str]) -> None:
     """A size that no memory holds is measured all the same, and torch's row says what it needs."""
     assert 0 == main(["bench", "--num-samples", "1e15", "--world-size", "64",
-                      "--order", "block-shuffle", "--block-size", "4096"])  # fmt: skip
+                      "--order", "BlockShuffle(block_size=4096)"])  # fmt: skip
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("1,000,000,000,000,000 samples, 64 ranks; ")
     assert ["time", "per", "index", "million/s", "memory"] == lines[2].split()

@@ -17,7 +17,7 @@ WORDS = ["", "a", ESCAPE, "\ud800", "-1", "inf", "9" * 5000, "1.5", "0:5:a=1", "
 
 COMMANDS: dict[str, list[str]] = {
     "build": ["a.plan", "--num-samples=9", "--batch-size=2", "--epochs=1", "--part=1/1"],
-    "build of seeds": ["b.plan", "--num-samples=9", "--global-batch-size=2", "--seed=1"],
+    "build of orders": ["b.plan", "--num-samples=9", "--global-batch-size=2", "--order=Shuffle()"],
     "build of a dataset": ["c.plan", "--dataset=data", "--pattern=*", "--batch-size=2"],
     "build of chunks": ["d.plan", "--num-samples=9", "--batch-size=2", "--units-per-chunk=5"],
     "finish": ["right.plan"],

@@ -79,7 +79,9 @@ BUILD = "build a.plan --num-samples 3 --batch-size 2 --balance"
 
 COMMANDS: list[Command] = [
     (f"{BUILD} ''", nothing),
-    (f'{BUILD} "a.npy squared=1"', nothing),
-    (f'{BUILD} "a.npy quadratic=0.5"', nothing),
     (f"{BUILD} a.npy", nothing),
+    (f"{BUILD} 3", nothing),
+    (f"{BUILD} \"Balance('a.npy')\"", nothing),
+    (f"{BUILD} 'Balance([1, 2, 3], squared=1)'", nothing),
+    (f"{BUILD} 'Balance([1, 2, 3], quadratic=0.5)'", nothing),
 ]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from indexplan.cli import completion
 from indexplan.cli.common import open_either
 from indexplan.cli.engines import engine
+from indexplan.cli.main import parser_of_verbs
 from tests.errors.catalogue.made import (
     OPEN,
     Case,
@@ -58,7 +59,7 @@ COMMANDS: list[Command] = [
 ]
 
 CASES: list[Case] = [
-    ("no shtab", lambda: without("shtab", lambda: completion.run(BASH))),
+    ("no shtab", lambda: without("shtab", lambda: completion.run(*parser_of_verbs(), BASH))),
     ("no Dask", lambda: without("dask", on_dask)),
     (
         "a spec that is locked",
