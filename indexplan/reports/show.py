@@ -92,70 +92,81 @@ def show_plan(
 
     Without a manifest the plan is not stored, and its first epochs are shown.
     """
-    build = manifest.build if manifest else None
     start = plan.start.epoch
-    stored = build.epochs if build else tuple(range(start, min(start + FIRST, EPOCH_STOP)))
+    stored = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
+    if manifest is not None:
+        stored = manifest.build.epochs
     epochs = stored[:SHOWN] if epoch is None else (epoch,)
-    sized = plan.world_size is not None or plan.batch_size is None
-    accounts = [{"epoch": e, **plan.account(e, sub_epoch).to_dict()} for e in epochs if sized]
-    batches = _first_batches(plan, epochs[0], sub_epoch)
-    data: dict[str, Any] = {
-        "plan": plan.to_dict(),
-        "fingerprint": plan.fingerprint,
-        "epochs": list(stored) if build else None,
-        "num_bytes": sum(manifest.chunk_bytes) if manifest else None,
-        "dataset": build.dataset.to_dict() if build and build.dataset else None,
-        "accounts": accounts,
-        "first_batches": batches,
-    }
+    num_more = 0 if epoch is not None or manifest is None else len(stored) - len(epochs)
+    parts = [
+        _fields(plan, manifest),
+        _accounts(plan, epochs, sub_epoch, num_more),
+        _work(plan, epochs[0], sub_epoch),
+        _draws(plan, epochs[0]),
+        _locality(plan, epochs),
+        _first_batches(plan, epochs[0], sub_epoch),
+        Shown({}, _how_to_resume(plan, path)),
+    ]
+    data = {name: value for part in parts for name, value in part.data.items()}
+    return Shown(data, "\n\n".join(part.words for part in parts if part.words))
+
+
+def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
+    """Return what the plan is, and what is stored of it."""
+    dataset, files = None, "none: a spec alone"
+    data: dict[str, Any] = {"plan": plan.to_dict(), "fingerprint": plan.fingerprint}
+    data |= {"epochs": None, "num_bytes": None, "dataset": None}
+    if manifest is not None:
+        dataset, num_bytes = manifest.build.dataset, sum(manifest.chunk_bytes)
+        epochs = list(manifest.build.epochs)
+        data |= {"epochs": epochs, "num_bytes": num_bytes, "dataset": dataset and dataset.to_dict()}
+        files = f"{counted(len(epochs), 'epoch')}, {counted(num_bytes, 'byte')}"
+    lines = [f"order        {_order_in_words(plan.order)}"]
     if isinstance(mixture := computed(plan.order), Mixture):
         data["within"] = mixture.within
-    files = "none: a spec alone"
-    if manifest is not None:
-        size = counted(sum(manifest.chunk_bytes), "byte")
-        files = f"{counted(len(stored), 'epoch')}, {size}"
-    columns = ["epoch", "steps", "read", "dropped", "padded", "batches", "per rank"]
-    lines = [
-        f"order        {_order_in_words(plan.order)}",
-        *([f"shares       {_within(mixture)}"] if isinstance(mixture, Mixture) else []),
-        *(f"hint         {hint}" for hint in _hints_of(plan.order)),
-        f"partition    {_partition_in_words(plan)}",
-        f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}",
-        *([f"balance      {_in_words(plan.balance.to_dict())}"] if plan.balance else []),
-        f"dataset      {_dataset_in_words(build.dataset if build else None)}",
-        f"files        {files}",
-        f"fingerprint  {plan.fingerprint}",
-        "",
-    ]
-    rows = [columns]
-    for account in accounts:
-        each = between(account["min_per_rank"], account["max_per_rank"])
-        sizes = between(account["min_batch_size"], account["max_batch_size"])
-        counts = [account[f"num_{name}"] for name in columns[1:5]]
-        rows.append([str(account["epoch"]), *(f"{count:,}" for count in counts), sizes, each])
-    if sized:
-        lines += table(rows, least=(5, 7, 9, 7, 6, 8, 8))
+        lines.append(f"shares       {_within(mixture)}")
+    lines += [f"hint         {hint}" for hint in _hints_of(plan.order)]
+    lines.append(f"partition    {_partition_in_words(plan)}")
+    lines.append(f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}")
+    if plan.balance is not None:
+        lines.append(f"balance      {_in_words(plan.balance.to_dict())}")
+    lines.append(f"dataset      {_dataset_in_words(dataset)}")
+    lines.append(f"files        {files}")
+    lines.append(f"fingerprint  {plan.fingerprint}")
+    return Shown(data, "\n".join(lines))
+
+
+def _accounts(plan: Plan, epochs: tuple[int, ...], sub_epoch: int | None, num_more: int) -> Shown:
+    """Return what becomes of each epoch's units, as a table; `num_more` epochs are not shown."""
+    if not _is_sized(plan):
+        accounts = []
+        lines = ["world_size is open: to see steps, name one with --world-size"]
     else:
-        lines.append("world_size is open: to see steps, name one with --world-size")
-    if build and len(stored) > len(epochs) and epoch is None:
-        lines.append(f"   ... {len(stored) - len(epochs)} more; show one with --epoch")
-    if plan.balance is not None and sized and plan.world_size is not None:
-        work = work_of(plan, epochs[0], sub_epoch or 0)
-        data["work"] = work and work.to_dict()
-        lines += ["", f"work: {work or 'not looked at, as there are no steps or too many ranks'}"]
-    if (drawn := _draws_of(plan, epochs[0])) is not None:
-        data["draws"] = drawn
-        lines += ["", str(drawn)]
-    data["locality"] = _locality_of(plan, epochs)
-    lines += [""] * bool(data["locality"])
-    lines += [f"locality, in nodes of 8 ranks: {each}" for each in data["locality"]]
-    for batch in batches:
-        place = f"sub-epoch {batch['sub_epoch']}, " if plan.sub_epochs > 1 else ""
-        where = f"epoch {batch['epoch']}, {place}step {batch['step']}, rank {batch['rank']}"
-        indices = " ".join(map(str, batch["indices"]))
-        lines += [""] * (batch is batches[0])
-        lines.append(f"{where}: {indices}{' ...' * (batch['size'] > len(batch['indices']))}")
-    return Shown(data, "\n".join([*lines, "", *_how_to_resume(plan, path)]))
+        accounts = [{"epoch": e, **plan.account(e, sub_epoch).to_dict()} for e in epochs]
+        rows = [["epoch", "steps", "read", "dropped", "padded", "batches", "per rank"]]
+        for account in accounts:
+            sizes = between(account["min_batch_size"], account["max_batch_size"])
+            each = between(account["min_per_rank"], account["max_per_rank"])
+            counts = [f"{account[f'num_{name}']:,}" for name in rows[0][1:5]]
+            rows.append([str(account["epoch"]), *counts, sizes, each])
+        lines = table(rows, least=(5, 7, 9, 7, 6, 8, 8))
+    if num_more > 0:
+        lines.append(f"   ... {num_more} more; show one with --epoch")
+    return Shown({"accounts": accounts}, "\n".join(lines))
+
+
+def _is_sized(plan: Plan) -> bool:
+    """Return whether the plan's steps are known: not if they depend on an open world size."""
+    return plan.world_size is not None or plan.batch_size is None
+
+
+def _work(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:
+    """Return what the plan's balance is worth, if it has one."""
+    if plan.balance is None or plan.world_size is None:
+        return Shown({}, "")
+    work = work_of(plan, epoch, sub_epoch or 0)
+    words = f"work: {work or 'not looked at, as there are no steps or too many ranks'}"
+    return Shown({"work": work and work.to_dict()}, words)
 
 
 def _within(order: Mixture) -> str:
@@ -173,15 +184,17 @@ def _hints_of(order: Order) -> list[str]:
     ]
 
 
-def _draws_of(plan: Plan, epoch: int) -> Answer | None:
+def _draws(plan: Plan, epoch: int) -> Shown:
     """Return the draws of an epoch if the order has groups; of a long epoch what they aim at."""
     order = plan.order
-    if not order.group_names or (plan.world_size is None and plan.batch_size is not None):
-        return None
+    if not order.group_names or not _is_sized(plan):
+        return Shown({}, "")
+    drawn: Answer
     try:
-        return draws(plan, epoch) if order.num_units(epoch) <= COUNTED else _aims_of(order, epoch)
+        drawn = draws(plan, epoch) if order.num_units(epoch) <= COUNTED else _aims_of(order, epoch)
     except IndexPlanError as error:  # of samples that belong to several groups
-        return Shown({"error": str(error)}, f"draws: {error}")
+        drawn = Shown({"error": str(error)}, f"draws: {error}")
+    return Shown({"draws": drawn}, str(drawn))
 
 
 def _aims_of(order: Order, epoch: int) -> Shown:
@@ -196,33 +209,33 @@ def _aims_of(order: Order, epoch: int) -> Shown:
     return Shown({"not_counted": units, "aimed": aimed}, text)
 
 
-def _locality_of(plan: Plan, epochs: tuple[int, ...]) -> list[str]:
+def _locality(plan: Plan, epochs: tuple[int, ...]) -> Shown:
     """Return why nodes of 8 ranks do not keep their lanes, if the order has lanes."""
     left = [epoch for epoch in epochs if epoch >= plan.start.epoch]
-    return [] if plan.world_size is None else list(locality(plan, RANKS, left[:LOOKED_AT]))
+    found = [] if plan.world_size is None else list(locality(plan, RANKS, left[:LOOKED_AT]))
+    lines = [f"locality, in nodes of {RANKS} ranks: {each}" for each in found]
+    return Shown({"locality": found}, "\n".join(lines))
 
 
-def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> list[dict[str, Any]]:
+def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:
     """Return the first indices of the first ranks' first batches of a sub-epoch, if any."""
     resume = layout_of(plan).partition.resume
     if resume is not None:
         epoch, sub_epoch = resume[:2]
-    sub_epoch = sub_epoch or 0
-    if plan.world_size is None or not plan.steps(epoch, sub_epoch):
-        return []
-    where = {"epoch": epoch, "sub_epoch": sub_epoch}
-    step = plan.steps(epoch, sub_epoch).start
+    where = {"epoch": epoch, "sub_epoch": sub_epoch or 0}
+    if plan.world_size is None or not plan.steps(**where):
+        return Shown({"first_batches": []}, "")
+    step = plan.steps(**where).start
     steps = {"start_step": step, "stop_step": step + 1}
-    return [
-        {
-            **where,
-            "step": step,
-            "rank": rank,
-            "size": int(plan.batch_sizes(**where, rank=rank, **steps)[0]),
-            "indices": _begun(plan, where, step, rank),
-        }
-        for rank in range(min(plan.world_size, FIRST))
-    ]
+    place = f"sub-epoch {where['sub_epoch']}, " if plan.sub_epochs > 1 else ""
+    batches, lines = [], []
+    for rank in range(min(plan.world_size, FIRST)):
+        size = int(plan.batch_sizes(**where, rank=rank, **steps)[0])
+        indices = _begun(plan, where, step, rank)
+        batches.append({**where, "step": step, "rank": rank, "size": size, "indices": indices})
+        begun = " ".join(map(str, indices)) + " ..." * (size > len(indices))
+        lines.append(f"epoch {epoch}, {place}step {step}, rank {rank}: {begun}")
+    return Shown({"first_batches": batches}, "\n".join(lines))
 
 
 def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]:
@@ -238,16 +251,16 @@ def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]
     return [int(index) for index in plan.order.take(epoch, low, high)[:FIRST_INDICES]]
 
 
-def _how_to_resume(plan: Plan, path: str) -> list[str]:
+def _how_to_resume(plan: Plan, path: str) -> str:
     """Return the code that resumes a run, to be copied."""
     opened = f"indexplan.load({path!r})"
     if path.endswith(".json"):
         opened = f"indexplan.Plan.from_json(pathlib.Path({path!r}).read_text())"
     place = "epoch=e, sub_epoch=s, step=t" if plan.sub_epochs > 1 else "epoch=e, step=t"
-    return [
-        f"to go on after t steps, with any number of ranks: plan = {opened}",
-        f"    plan.replace(world_size=...).resume(plan.cursor({place}))",
-    ]
+    return (
+        f"to go on after t steps, with any number of ranks: plan = {opened}\n"
+        f"    plan.replace(world_size=...).resume(plan.cursor({place}))"
+    )
 
 
 def _order_in_words(order: Order) -> str:
