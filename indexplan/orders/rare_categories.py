@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from indexplan.errors import integer, wrong
 from indexplan.orders.arguments import as_int64
-from indexplan.orders.columns import LONGEST_RANGE
+from indexplan.orders.columns import INTEGERS, LONGEST_RANGE, Column, Numbers
 
 
 def repeat_factors(
-    image_ids: ArrayLike, category_ids: ArrayLike, threshold: float, num_samples: int
+    image_ids: Numbers, category_ids: Numbers, threshold: float, num_samples: int
 ) -> NDArray[np.float64]:
     """Return how often to read each image of a dataset, so that rare categories are read more.
 
@@ -23,7 +24,7 @@ def repeat_factors(
 
     Parameters
     ----------
-    image_ids, category_ids : array_like of int, shape (annotations,)
+    image_ids, category_ids : Column, array_like of int or path, shape (annotations,)
         The image of each annotation, from 0 to num_samples - 1, and its category.
     threshold : float
         Categories in a smaller fraction of the images than this are rare; LVIS uses 0.001.
@@ -55,7 +56,7 @@ def repeat_factors(
     array([2, 1, 1, 1])
     """
     num_samples = integer("num_samples", num_samples, 1, LONGEST_RANGE + 1, "pass len(dataset)")
-    images, categories = as_int64("image_ids", image_ids), as_int64("category_ids", category_ids)
+    images, categories = _ids("image_ids", image_ids), _ids("category_ids", category_ids)
     if images.ndim != 1 or images.shape != categories.shape:
         cure = "pass an image and a category for each annotation"
         rule = f"of the same shape as image_ids, {images.shape}"
@@ -75,6 +76,12 @@ def repeat_factors(
     factors = np.ones(num_samples)
     np.maximum.at(factors, images, np.sqrt(limit / frequency)[category])
     return factors
+
+
+def _ids(what: str, values: Any) -> NDArray[np.int64]:
+    if isinstance(values, Column | str | os.PathLike):
+        return Column.of(values, INTEGERS, what).array.astype(np.int64)
+    return as_int64(what, values)
 
 
 def _fraction(threshold: Any) -> float:

@@ -17,11 +17,13 @@ from indexplan.orders.registry import registered
 RULE = "written with calls, numbers, text, lists and dicts, as in Python"
 DESCRIBED = "as `indexplan orders` describes it"
 MOST_BITS = 200  # of a power: more than any argument of an order needs
-# functions that make orders, or parts of orders, and the module of each
+# functions that make orders, or what orders are made of, and the module of each
 HELPERS = {
     "Split": "indexplan.orders.split",
     "curriculum": "indexplan.orders.curricula",
     "folds": "indexplan.orders.split",
+    "pieces": "indexplan.orders.cutting",
+    "repeat_factors": "indexplan.orders.rare_categories",
 }
 NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 At = ast.expr | ast.keyword | tuple[int, int] | None  # a part, or a line and a column from 0 on
@@ -115,9 +117,10 @@ class _Reader:
             return dict(self.items(node))
         if isinstance(node, ast.UnaryOp | ast.BinOp):
             return self.number(node)
-        if isinstance(node, ast.Subscript):  # of a split, or of folds
-            held, at = self.value(node.value), self.value(node.slice)
-            return self.tried(node, lambda: held[at])
+        if isinstance(node, ast.Subscript) or (
+            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call)
+        ):
+            return self.part(node)
         if isinstance(node, ast.Call):
             return self.called(node, known)
         if isinstance(node, ast.Name) and node.id in self.makers:
@@ -125,6 +128,16 @@ class _Reader:
         if isinstance(node, ast.Name):
             self.maker(node)
         raise self.wrong(node, RULE, ast.unparse(node))
+
+    def part(self, node: ast.Subscript | ast.Attribute) -> Any:
+        """Return an item, such as of a split, or a field, such as of pieces."""
+        held = self.value(node.value)
+        if isinstance(node, ast.Subscript):
+            at = self.value(node.slice)
+            return self.tried(node, lambda: held[at])
+        if node.attr not in getattr(type(held), "__dataclass_fields__", {}):
+            raise self.wrong(node, RULE, ast.unparse(node))
+        return getattr(held, node.attr)
 
     def items(self, node: ast.Dict) -> Iterator[tuple[Any, Any]]:
         """Yield the items of a dict, whose keys differ: Python would drop the first of two."""

@@ -84,8 +84,8 @@ def test_text(text: str, expected: ip.Order) -> None:
         (
             "BlokShuffle(4)",
             "--order, character 1: the name must be one of BlockShuffle, Many, Sequential, Shuffle"
-            ", Split, curriculum, folds, range; got 'BlokShuffle'; did you mean BlockShuffle? "
-            "give --import for orders of your own",
+            ", Split, curriculum, folds, pieces, range, repeat_factors; got 'BlokShuffle'; did you "
+            "mean BlockShuffle? give --import for orders of your own",
         ),
         (
             "BlockShuffle(10, blocksize=4)",
@@ -209,7 +209,8 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert f"\n{words}" in said
     data = json.loads(run(capsys, "orders", "--json"))
-    assert ["Split", "curriculum", "folds"] == [each["name"] for each in data["helpers"]]
+    helpers = ["Split", "curriculum", "folds", "pieces", "repeat_factors"]
+    assert helpers == [each["name"] for each in data["helpers"]]
     assert sorted(OURS) == [each["algorithm"] for each in data["orders"]]
     assert {
         "name": "window",

@@ -24,6 +24,7 @@ def test_what_python_writes_is_read(order: ip.Order) -> None:
 def test_all_that_may_be_written(tmp_path: Path) -> None:
     """Paths of columns, splits, folds, products and powers, with or without the library's name."""
     np.save(tmp_path / "kept.npy", [4, 2])
+    np.save(tmp_path / "images.npy", [0, 0, 1, 2])
     kept = str(tmp_path / "kept.npy")
     parts = ip.Split(100, {"train": 0.9, "val": 0.1}, seed=1)
     written: list[tuple[str, Any]] = [
@@ -34,6 +35,11 @@ def test_all_that_may_be_written(tmp_path: Path) -> None:
             ip.Subset(ip.Shuffle(90), parts["train"], 100),
         ),
         (" folds(10, 5)[0][1]\n", ip.folds(10, 5)[0][1]),
+        (f"Packed(pieces({kept!r}, max_length=3).lengths, 3)", ip.Packed([3, 1, 2], 3)),
+        (
+            f"Weighted(repeat_factors({str(tmp_path / 'images.npy')!r}, [7, 9, 7, 7], 0.9, 3))",
+            ip.Weighted(ip.repeat_factors([0, 0, 1, 2], [7, 9, 7, 7], 0.9, 3)),
+        ),
         ("Shuffle(3 * 10**9, seed=2**100)", ip.Shuffle(3 * 10**9, 2**100)),
         ("Part(10, [5, 5], (1,))", ip.types.Part(10, [5, 5], [1])),
     ]
@@ -55,6 +61,7 @@ def test_every_helper_is_public() -> None:
         *("Shuffle(10**10**10)", "Shuffle(f'{3}')", "Shuffle('a' * 10**9)", "Shuffle(3", ""),
         *("Shuffle.__init__(3)", "range(3)", "Shuffle(3).__class__(4)", "{**{}}", "Shuffle(b'a')"),
         *("(" * 5000 + ")" * 5000, "-" * 9000 + "3", "Shuffle(3)\0", "Shuffle(-Shuffle(3))"),
+        *("Shuffle(3).fill", "Shuffle(3).__dict__", "pieces([3], 2).__class__"),
         *("Shuffle(0**-1)", "Mixture({[1]: Shuffle(3)}, {1: 1})"),
     ],
 )

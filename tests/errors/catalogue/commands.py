@@ -46,6 +46,7 @@ COMMANDS: list[Command] = [
     ("build a.plan --batch-size 2 --order 'Epochs(Shuffle(3), 0)'", nothing),
     ('build a.plan --batch-size 2 --order "folds(10, 2)[5]"', nothing),
     ("build a.plan --batch-size 2 --order 'folds(10, 2)'", nothing),
+    ("build a.plan --batch-size 2 --order 'Subset(Shuffle(3), Shuffle(3).fill, 3)'", nothing),
     ("build a.plan --batch-size 2 --order 'Shuffle(3) + 1'", nothing),
     ("build a.plan --batch-size 2 --order 'Shuffle(3'", nothing),
     ("build a.plan --batch-size 2 --order 'Shuffle(*[3])'", nothing),
