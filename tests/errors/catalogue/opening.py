@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,20 @@ def read_after(change: Callable[[Path], Any], check: str = "opened") -> None:
     order = ip.types.Stored(root, check=check)
     change(root)
     order.take(0, 300)
+
+
+def unpickled_after(change: Callable[[Path], Any]) -> None:
+    """Open a plan, pickle its order, change something, and open it from the pickle."""
+    root = saved()
+    text = pickle.dumps(ip.types.Stored(root))
+    change(root)
+    pickle.loads(text)  # noqa: S301 (our own)
+
+
+def another(root: Path) -> None:
+    """Put another plan in a plan's place."""
+    shutil.rmtree(root)
+    saved(plan=STORED.replace(batch_size=5))
 
 
 def unknown_epoch() -> None:
@@ -114,10 +129,8 @@ CASES: list[Case] = [
     ("a dataset for a plan without", no_dataset),
     ("an epoch that cannot be computed", unknown_epoch),
     ("a chunk cut after opening", lambda: read_after(cut)),
-    (
-        "another plan after opening",
-        lambda: read_after(lambda r: (shutil.rmtree(r), saved(plan=STORED.replace(batch_size=5)))),
-    ),
+    ("another plan after opening", lambda: read_after(another)),
+    ("another plan where a pickle is opened", lambda: unpickled_after(another)),
     ("a chunk's header edited after opening", lambda: read_after(lambda r: damaged(r / CHUNK, 9))),
     (
         "a chunk edited after opening",
