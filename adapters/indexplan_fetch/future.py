@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,3 +128,56 @@ class Future:
                 epoch.look()
                 return True
         return False
+
+
+class Outlook(NamedTuple):
+    """What the ranks of a node read, seen from the slowest of them.
+
+    Parameters
+    ----------
+    future : Future
+    epoch : Epoch
+        The epoch that it is in.
+    step : int
+        Its step, counted through the sub-epochs.
+    """
+
+    future: Future
+    epoch: Epoch
+    step: int
+
+    def upcoming(self, most: int) -> list[tuple[int, int]]:
+        """Return up to `most` shards whose first use is to come, each with the step of that."""
+        now = self.epoch
+        found = [(shard, int(now.first[shard])) for shard in now.upcoming(self.step, most)]
+        if len(found) < most and now.complete and self.future.num_epochs is not None:
+            then = self.future.after(now.number)
+            if then is not None:
+                rest = then.upcoming(0, most - len(found))
+                found += [(shard, now.stop + int(then.first[shard])) for shard in rest]
+        return found
+
+    def use(self, shard: int) -> int:
+        """Return the step of this epoch in which a shard is read next; NEVER if it is not known."""
+        first, last = int(self.epoch.first[shard]), int(self.epoch.last[shard])
+        if first < self.step <= last:
+            return int(self.epoch.next_uses(np.array([shard]), self.step)[0])
+        return first
+
+    def uses(self, ids: Int64s, *, exact: bool) -> Int64s:
+        """Return the step in which each shard is read next; this step for those in use.
+
+        If `exact`, the next step of those too, but of the one that is read last.
+        """
+        now, step = self.epoch, self.step
+        first, last = now.first[ids], now.last[ids]
+        uses = np.where(first >= step, first, np.where(last >= step, step, NEVER))
+        then = self.future.after(now.number)
+        if then is not None:
+            later = then.first[ids]
+            uses = np.where((uses == NEVER) & (later < NEVER), now.stop + later, uses)
+        live = (first < step) & (last >= step)
+        if exact and live.any():
+            found = now.next_uses(ids[live], step, leave=1)
+            uses[live] = np.minimum(found, now.stop)
+        return uses

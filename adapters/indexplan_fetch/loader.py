@@ -254,7 +254,7 @@ class ShardLoader(Iterator[list[Any]]):
     ) -> None:
         self.close()
 
-    def __reduce__(self) -> NoReturn:
+    def __getstate__(self) -> NoReturn:
         """Refuse to travel to another process, which would read the same samples again."""
         rule = "must be read in the process that made it"
         raise IndexPlanError("a ShardLoader", rule, "one to be pickled", IN_EACH)

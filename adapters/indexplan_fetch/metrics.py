@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from indexplan import Shards
 from indexplan.errors import printable, shown
 
 EVERY = 10.0  # seconds between two calls of on_metrics
@@ -50,6 +52,28 @@ class Fetched(NamedTuple):
     num_stalls: int
     num_hits: int
     num_retries: int
+
+
+class Counts:
+    """What a process has fetched, counted in several threads."""
+
+    def __init__(self, shards: Shards) -> None:
+        self.num_fetches = self.num_samples = self.num_bytes = self.num_retries = 0
+        self._shards = shards
+        self._counting = threading.Lock()
+
+    def fetched(self, shard: int, num_bytes: int) -> None:
+        """Count a shard that is about to get its name; with negative bytes, take that back."""
+        sign = 1 if num_bytes > 0 else -1
+        with self._counting:
+            self.num_fetches += sign
+            self.num_samples += sign * int(self._shards.sizes.array[shard])
+            self.num_bytes += num_bytes
+
+    def looked(self, num_bytes: int) -> None:
+        """Count bytes that came for a footer alone."""
+        with self._counting:
+            self.num_bytes += num_bytes
 
 
 class Tally:

@@ -173,8 +173,9 @@ class Samples:
         fetcher, sums = self._fetcher, self._tally.sums()
         if fetcher is None:
             return Fetched(0, 0, 0, *sums, 0)
-        counts = fetcher.num_fetches, fetcher.num_samples, fetcher.num_bytes
-        return Fetched(*counts, *sums, fetcher.num_retries)
+        found = fetcher.counts
+        counts = found.num_fetches, found.num_samples, found.num_bytes
+        return Fetched(*counts, *sums, found.num_retries)
 
     def heard(self, *, ended: bool = False) -> None:
         """Tell what there is to tell, as the loop has received a batch; `PlanLoader` calls it."""

@@ -15,7 +15,8 @@ import pytest
 import torch
 
 import indexplan as ip
-from indexplan_fetch import ShardFile, fetcher
+from indexplan_fetch import ShardFile, turn
+from indexplan_fetch.awaited import Awaited
 from indexplan_torch import PlanLoader, ShardedDataset
 from tests.support.forked import results
 from tests.together.sharded_runs import forks
@@ -99,7 +100,7 @@ def test_validation_inside_a_loop(
 
     It reads shards that the loop's plan comes to much later, as does who asks for any sample.
     """
-    monkeypatch.setattr(fetcher, "STILL", 0.5)
+    monkeypatch.setattr(turn, "STILL", 0.5)
     shards = write(tmp_path / "data")
     training, validation = plans(shards)
     options: dict[str, Any] = {"cache_bytes": cache_bytes, "ahead": 2}
@@ -140,11 +141,11 @@ def test_failures_of_a_machine_that_ran_longer(
 def test_more_failures_than_are_told(dataset_of: Opened, tmp_path: Path) -> None:
     """What somebody waits for is told, though much that is fetched ahead fails after it."""
     data = dataset_of(write(tmp_path / "data"))
-    fetching = data._fetching()
-    fetching.stop()
+    data._fetching().stop()
+    awaited = Awaited(data.folder)
     with data.folder.waiting(0):
         for shard in range(20):
-            fetching._fail(shard, "no")
+            awaited.fail(shard, "no")
         assert 0 in [failure.shard for failure in data.folder.failures()]
 
 
@@ -162,14 +163,14 @@ def test_report_of_what_was_read(
 ) -> None:
     """What somebody has read is counted, though the thread that fetches was not there since."""
     data = dataset_of(write(tmp_path / "data"))
-    fetching, asked = data._fetching(), threading.Event()
+    asked = threading.Event()
 
-    def look_later(look: Callable[[], None] = fetching._reap) -> None:
-        if fetching._fetches:
+    def look_later(its: turn.Turn, look: Callable[[turn.Turn], None] = turn.Turn._reap) -> None:
+        if its._fetches:
             asked.wait(60)
-        look()
+        look(its)
 
-    monkeypatch.setattr(fetching, "_reap", look_later)
+    monkeypatch.setattr(turn.Turn, "_reap", look_later)
     num_bytes = (tmp_path / "data" / "000.npy").stat().st_size
     assert (3, (1, ROWS, num_bytes)) == (data[3], data.report()[:3])
     asked.set()
