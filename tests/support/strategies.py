@@ -17,6 +17,12 @@ worlds = st.one_of(st.integers(1, 8), st.integers(1, 70))
 nums_samples = st.one_of(st.integers(1, 4), st.integers(1, 40), st.integers(1, MAX_UNITS))
 
 
+def some_ranks(world_size: int) -> list[int]:
+    """Return all ranks of a small world, and six of a large one: for what each rank has alone."""
+    few = {0, 1, world_size // 3, world_size // 2, world_size - 2, world_size - 1}
+    return [*range(world_size)] if world_size <= 9 else sorted(few)
+
+
 @st.composite
 def orders(draw: st.DrawFn, *kinds: type[ip.Order]) -> ip.Order:
     """Draw an order of any kind; block sizes and windows reach past the dataset."""
