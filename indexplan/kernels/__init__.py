@@ -36,36 +36,12 @@ if TYPE_CHECKING:
         xxh64,
     )
 
-__all__ = [
-    "balance",
-    "block_permutation",
-    "by_source",
-    "classes",
-    "compiling",
-    "documents",
-    "drawn",
-    "feistel",
-    "local_permutation",
-    "mixture",
-    "packing",
-    "permutation",
-    "philox",
-    "seeding",
-    "seen",
-    "shard_reads",
-    "shards",
-    "sorting",
-    "strata",
-    "tables",
-    "thresholds",
-    "tree",
-    "weighted",
-    "weighted_tables",
-    "xxh64",
-]
-
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'indexplan.kernels' has no attribute {name!r}")
-    return import_module(f"indexplan.kernels.{name}")
+    module = f"indexplan.kernels.{name}"
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:  # such as numba
+            raise
+    raise AttributeError(f"module 'indexplan.kernels' has no attribute {name!r}")
