@@ -59,17 +59,21 @@ def count(name: str, value: Any) -> int:
 
 def seconds(name: str, value: Any) -> float:
     """Return a positive number of seconds."""
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
-    if not 0 < number < float("inf"):
+    try:
+        number = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:  # an integer of 400 digits
+        number = 0.0
+    if isinstance(value, bool) or not 0 < number < float("inf"):
         raise wrong(name, "a positive number of seconds", value, "pass such as 60")
-    return float(number)
+    return number
 
 
 def path_of(cache_dir: Any) -> str:
     """Return the path of a folder on this machine."""
     try:
         path = os.fspath(cache_dir)
-    except TypeError:
+        os.fsencode(path)
+    except Exception:  # not a path, or one with a wrong __fspath__ or a lone surrogate
         path = None
     if not isinstance(path, str) or "\0" in path or "://" in path:
         raise wrong(

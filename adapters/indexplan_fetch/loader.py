@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from indexplan import Cursor, IndexPlanError, Plan, Shards
 from indexplan.errors import counted, wrong
+from indexplan_fetch.checks import count
 from indexplan_fetch.following import Loop
 from indexplan_fetch.metrics import Fetched
 from indexplan_fetch.opening import ShardFile
@@ -154,12 +155,13 @@ class ShardLoader(Iterator[list[Any]]):
         _check_plan(plan, shards)
         start = plan.start
         plan.batches(start.epoch, start.sub_epoch, rank=rank)  # refuses a rank that it has not
-        self._plan, self._rank, self._num_epochs = plan, int(rank), int(num_epochs)
+        self._plan, self._rank = plan, int(rank)
+        self._num_epochs = count("num_epochs", num_epochs)
         self._place = _Place((start.epoch, start.sub_epoch, start.step))
         self._begun: tuple[int, int] | None = None  # the sub-epoch that was looked at
         self._reading = threading.RLock()  # a signal's handler may close it
         self._pid = os.getpid()
-        if start.epoch < num_epochs:
+        if start.epoch < self._num_epochs:
             ranks = self._samples.ranks(plan, self._rank)
             self._samples.follow(Loop(plan, self._rank, ranks, self._place))
 

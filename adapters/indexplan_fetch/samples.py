@@ -273,6 +273,13 @@ class Samples:
                         raise self._unreadable(shard, path, error) from error
                     dropped = True
                     self.folder.drop(path, found)  # unless somebody else has done so
+        if not hasattr(rows, "__len__"):
+            raise wrong(
+                "open_shard",
+                "a function that returns rows, anything with len(rows) and rows[i]",
+                rows,
+                "return what it has read of the file",
+            )
         expected = int(self.shards.sizes.array[shard])
         if len(rows) != expected:
             raise IndexPlanError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 import indexplan as ip
+from indexplan_fetch import ShardLoader
 from indexplan_torch import (
     Bins,
     GlobalPlanBatchSampler,
@@ -106,6 +108,40 @@ def after(make: Callable[[], Any], method: str) -> Callable[..., Any]:
         return len(made), made.state_dict(), list(made)
 
     return called
+
+
+def test_every_argument_of_a_shard_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is passed where shards are fetched: the same errors alone."""
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "a.npy", np.arange(20))
+    right = {
+        "shards": ip.shard_sizes(tmp_path / "*.npy"),
+        "open_shard": lambda file: np.load(file.path),
+        "plan": ip.Plan(ip.Shuffle(20), world_size=2, batch_size=2),
+        "rank": 0,
+        "num_epochs": 1,
+        "cache_dir": tmp_path / "cache",
+        "cache_bytes": 10**6,
+        "ranks_per_node": 2,
+        "ahead": 2,
+        "num_threads": 1,
+        "tries": 1,
+        "stall_timeout": 5.0,
+        "keep_open": 3,
+    }
+
+    def made(**given: Any) -> Any:
+        with ShardLoader(**given) as loader:
+            return next(loader), loader.cursor
+
+    made(**right)
+    problems = {
+        f"{argument}={named(value)}: {problem}"
+        for argument in right
+        for value in VALUES
+        if (problem := problem_of(lambda: made(**{**right, argument: value})))  # noqa: B023
+    }
+    assert not problems, "\n".join(sorted(problems))
 
 
 @pytest.fixture
