@@ -66,15 +66,15 @@ def rank_reads_its_neighbours_share(patch: Patch) -> None:
 
 def carry_skips_a_unit(patch: Patch) -> None:
     """A step that runs past the end of an epoch goes on with the second unit of the next."""
-    pieces = partition.Steps.pieces
+    positions = partition.Steps.positions
 
     def skipping(self: Any, start: int, stop: int) -> list[tuple[int, int, int]]:
-        found = pieces(self, start, stop)
+        found = positions(self, start, stop)
         if not self.policy.crosses or self.num_units < 9:
             return found
         return [(e, a + (e > self.epoch and a == 0 and b < 9), b) for e, a, b in found]
 
-    patch.setattr(partition.Steps, "pieces", skipping)
+    patch.setattr(partition.Steps, "positions", skipping)
 
 
 def account_counts_one_too_few(patch: Patch) -> None:
