@@ -30,7 +30,7 @@ def add(verbs: Any) -> None:
     add_plan(build)
     words = "how many samples the dataset has, such as 1e9; not needed where --order tells"
     build.add_argument("--num-samples", type=number, metavar="N", help=words)
-    add_dataset(build, "count its samples, and remember its identity in the plan")
+    add_dataset(build, "count its samples, and remember its identity in the plan", sizes=True)
     add_spec(build)
     words = "how many epochs to write, from epoch 0 on (1)"
     build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)

@@ -81,14 +81,19 @@ def add_world_size(command: argparse.ArgumentParser) -> None:
     command.add_argument("--world-size", type=number, metavar="N", help=words)
 
 
-def add_dataset(command: argparse.ArgumentParser, words: str) -> None:
-    """Add the options that name a dataset; `words` say what for."""
+def add_dataset(command: argparse.ArgumentParser, words: str, sizes: bool = False) -> None:
+    """Add the options that name a dataset; `words` say what for, `sizes` if its sizes will do."""
     command.add_argument("--dataset", metavar="PATH", help=f"a folder or a .npy file: {words}")
     command.add_argument("--pattern", metavar="GLOB", help="which files of the folder (**/*)")
+    add_shards(command, "the same for a dataset in shards", sizes)
+
+
+def add_shards(command: argparse.ArgumentParser, words: str, sizes: bool) -> None:
+    """Add the option that names shards, or a .npy file of their sizes if these will do."""
+    more = "; or a .npy file with the number of samples in each" if sizes else ""
     words = (
-        "the same for a dataset in shards: a glob, folder, index or URL, as `indexplan shards` "
-        "takes it, or the .json file that `indexplan shards --output` writes; a .npy file is not a "
-        "shard, but holds the number of samples in each"
+        f"{words}: a glob, folder, index or URL, as `indexplan shards` takes it, or the .json file "
+        f"that `indexplan shards --output` writes{more}"
     )
     command.add_argument("--shards", metavar="PATH", help=words)
 

@@ -9,6 +9,7 @@ from indexplan.cli.common import (
     OK,
     add_columns,
     add_plan_or_spec,
+    add_shards,
     add_verb,
     add_world_size,
     emit,
@@ -26,11 +27,7 @@ def add(verbs: Any) -> None:
     traffic = add_verb(verbs, "traffic", run, words)
     add_plan_or_spec(traffic)
     add_columns(traffic)
-    words = (
-        "a .npy file with the number of samples in each shard, or the shards themselves, as for "
-        "`indexplan shards` (those of the plan's shard-shuffle)"
-    )
-    traffic.add_argument("--shards", metavar="PATH", help=words)
+    add_shards(traffic, "the shards, instead of those of the plan's ShardShuffle", sizes=True)
     words = "how many ranks share what their node downloads (8)"
     traffic.add_argument("--ranks-per-node", type=number, default=8, metavar="N", help=words)
     words = "how many samples a node can keep besides what it is reading (none)"
