@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,8 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
 from torch.utils.data import default_collate
 
 from indexplan import IndexPlanError
-from indexplan_torch.counting import UNPREPARED, under_transformers
+from indexplan_torch import callers
+from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.loader import PlanLoader, handed_over
 from indexplan_torch.versions import lacking
 
@@ -64,13 +64,13 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
     @property
     def batch_sampler(self) -> Any:
         """The loader's own; raises for `skip_first_batches`, which would make another loader."""
-        if sys._getframe(1).f_code.co_name == "skip_first_batches":  # noqa: SLF001 (to refuse it)
-            cure = "use load_state_dict(state), or make the loader of plan.resume(cursor)"
+        if callers.look(callers.SKIPPING) is not None:
             raise IndexPlanError(
                 "a prepared PlanLoader",
                 "must skip batches by its state, which accelerator.load_state loads",
                 "skip_first_batches, whose loader counts none and would skip once more",
-                UNPREPARED if under_transformers() else cure,
+                "use load_state_dict(state), or make the loader of plan.resume(cursor)"
+                + UNDER_TRAINER,
             )
         return self.base_dataloader.batch_sampler
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from indexplan import IndexPlanError, Plan
+from indexplan_torch import callers
 from indexplan_torch.drawn import find_drawer, refuse_out_of_order
 from indexplan_torch.items import Item, num_phases
 from indexplan_torch.ranks import discover, refuse_num_replicas
@@ -160,16 +160,12 @@ _NOT_DEALT = {
 
 def _check_prepare() -> None:
     """Raise if the caller is Accelerate preparing a loader in a way that breaks the plan."""
-    frame = sys._getframe(2)  # noqa: SLF001 (documented; only a check depends on it)
-    if frame.f_code.co_name == "get_sampler" and frame.f_back is not None:
-        frame = frame.f_back
-    if frame.f_globals.get("__name__") != "accelerate.data_loader":
-        return
+    seen = callers.look(callers.DEALING)
     for option, reason in _NOT_DEALT.items():
-        if frame.f_code.co_name == "prepare_data_loader" and frame.f_locals.get(option):
+        if seen is not None and seen[option]:
             raise IndexPlanError(
                 option,
                 f"must be left out with GlobalPlanBatchSampler, as {reason}",
-                frame.f_locals[option],
+                seen[option],
                 "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
             )

@@ -6,8 +6,6 @@ by the batches trained on so far.
 
 from __future__ import annotations
 
-import re
-from types import FrameType
 from typing import Any
 
 from composer import Callback  # type: ignore[import-not-found,unused-ignore]
@@ -18,6 +16,7 @@ from composer.utils import (  # type: ignore[import-not-found,unused-ignore]
 
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import number_of
+from indexplan_torch.callers import Seen
 from indexplan_torch.feed import Feed
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.versions import private
@@ -123,22 +122,20 @@ def _check_whole(feed: Feed) -> None:
         )
 
 
-def refuse_counting(feed: Feed, frame: FrameType) -> None:
+def refuse_counting(feed: Feed, seen: Seen) -> None:
     """Refuse to resume a training without KeepState where that would read other data.
 
     Parameters
     ----------
     feed : Feed
         Of the loader whose length is asked for, or whose pass is set.
-    frame : types.FrameType
-        Of the function of composer.trainer.trainer that asks.
+    seen : Seen
+        The function of Composer's Trainer that asks (`callers.IN_COMPOSER`).
     """
-    name, trainer = frame.f_code.co_name, frame.f_locals.get("self")
-    if name not in {"_eval_loop", "_train_loop", "_spin_dataloaders_to_cur_epoch"}:
-        return
+    trainer = seen["self"]
     state: Any = getattr(trainer, "state", None)
     if feed is not _feed(getattr(state, "train_dataloader", None)):
-        if name == "_eval_loop":
+        if seen.function == "_eval_loop":
             _check_whole(feed)
         return
     saved = private("mosaicml", trainer, "_rng_state")  # one a rank; None after Composer skipped
@@ -155,20 +152,18 @@ def refuse_counting(feed: Feed, frame: FrameType) -> None:
         )
 
 
-def refuse_counting_bins(frame: FrameType) -> None:
+def refuse_counting_bins(seen: Seen) -> None:
     """Refuse to tell Composer how many bins a batch has where it takes them for samples.
 
     Parameters
     ----------
-    frame : types.FrameType
-        Of the function of composer that asks.
+    seen : Seen
+        The function of Composer that asks (`callers.CUTTING`).
     """
-    use = re.fullmatch("_get_initial_(device_(?:train|eval)_microbatch_size)", frame.f_code.co_name)
-    if use is not None:
-        raise IndexPlanError(
-            use[1],
-            "must be given where the plan deals bins and keep_bins is False, as "
-            "Composer would cut a batch of one bin into its samples",
-            "none",
-            "pass how many samples fit into memory at a time",
-        )
+    raise IndexPlanError(
+        seen.function.removeprefix("_get_initial_"),
+        "must be given where the plan deals bins and keep_bins is False, as "
+        "Composer would cut a batch of one bin into its samples",
+        "none",
+        "pass how many samples fit into memory at a time",
+    )

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import importlib
 import sys
-from types import FrameType
 from typing import Any
 
 from indexplan import IndexPlanError
+from indexplan_torch import callers
 
-UNPREPARED = (
-    "return the PlanLoader itself from get_train_dataloader, and use "
+UNDER_TRAINER = (
+    "; under transformers.Trainer, return the PlanLoader itself from get_train_dataloader, and use "
     "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
 )
-_DEPTH = 8  # frames from a sampler's method, through loader, torch and callback, to the trainer
-_FABRIC = {"lightning.fabric.wrappers", "lightning_fabric.wrappers"}
 _TRAINERS = {
-    "transformers.trainer": "indexplan_torch.transformers",
-    "composer.trainer.trainer": "indexplan_torch.composer",
+    "indexplan_torch.transformers": callers.IN_TRANSFORMERS,
+    "indexplan_torch.composer": callers.IN_COMPOSER,
 }
 
 
@@ -35,15 +33,9 @@ def refuse_counting(feed: Any) -> None:
     IndexPlanError
         If the trainer resumes by counting steps that are not those of this plan.
     """
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
-    for _ in range(_DEPTH):
-        if frame is None:
-            return
-        module = _TRAINERS.get(frame.f_globals.get("__name__", ""))
-        if module is not None:
-            importlib.import_module(module).refuse_counting(feed, frame)
-            return
-        frame = frame.f_back
+    for module, trainer in _TRAINERS.items():
+        if (seen := callers.look(trainer)) is not None:
+            importlib.import_module(module).refuse_counting(feed, seen)
 
 
 def refuse_fetched_ahead(feed: Any) -> None:
@@ -54,23 +46,8 @@ def refuse_fetched_ahead(feed: Any) -> None:
     IndexPlanError
         If the trainer has fetched several micro-batches of this feed, and is not at the last.
     """
-    trainer = sys.modules.get("transformers.trainer")
-    if trainer is None:
-        return
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
-    while frame is not None:
-        if frame.f_globals is vars(trainer) and "batch_samples" in frame.f_locals:
-            importlib.import_module(_TRAINERS["transformers.trainer"]).refuse_ahead(feed, frame)
-            return
-        frame = frame.f_back
-
-
-def under_transformers() -> bool:
-    """Return whether Hugging Face Trainer is calling, through whatever it calls."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (only the words of an error depend on it)
-    while frame is not None and frame.f_globals.get("__name__") != "transformers.trainer":
-        frame = frame.f_back
-    return frame is not None
+    if (seen := callers.look(callers.FETCHED_TOGETHER)) is not None:
+        importlib.import_module("indexplan_torch.transformers").refuse_ahead(feed, seen)
 
 
 def refuse_rows_without_a_batch() -> None:
@@ -81,11 +58,10 @@ def refuse_rows_without_a_batch() -> None:
     IndexPlanError
         If Hugging Face Trainer asks the loader for its first batch, for a model of transformers.
     """
-    asking = sys._getframe(2)  # noqa: SLF001 (there is no other way)
-    if asking.f_globals.get("__name__") != "transformers.trainer":
+    if (seen := callers.look(callers.READING_ROWS)) is None:
         return
     models = sys.modules["transformers.modeling_utils"]
-    model = getattr(asking.f_locals.get("self"), "model", None)
+    model = getattr(seen["self"], "model", None)
     if model is not None and any(isinstance(e, models.PreTrainedModel) for e in model.modules()):
         raise IndexPlanError(
             "collate_fn",
@@ -106,16 +82,10 @@ def refuse_counting_bins(feed: Any) -> None:
     """
     if feed.form.keep_bins or not feed.plan.order.deals_bins:
         return
-    frame = sys._getframe(2)  # noqa: SLF001 (there is no other way)
-    if frame.f_globals.get("__name__", "").startswith("composer."):
-        module = importlib.import_module("indexplan_torch.composer")
-        module.refuse_counting_bins(frame)
+    if (seen := callers.look(callers.CUTTING)) is not None:
+        importlib.import_module("indexplan_torch.composer").refuse_counting_bins(seen)
 
 
 def counts_iterations() -> bool:
     """Return whether Fabric's loader names a pass: it counts how often it was asked for batches."""
-    # this, Feed.set_epoch_from_trainer, PlanView.set_epoch, _set_sampler_epoch, Fabric's __iter__
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 (there is no other way)
-    for _ in range(4):
-        frame = None if frame is None else frame.f_back
-    return frame is not None and frame.f_globals.get("__name__") in _FABRIC
+    return callers.look(callers.COUNTING_ITERATIONS) is not None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -18,6 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from indexplan import IndexPlanError
 from indexplan.errors import wrong
+from indexplan_torch import callers
 from indexplan_torch.feed import Feed, State
 from indexplan_torch.passes import Pass
 from indexplan_torch.versions import private
@@ -122,7 +122,8 @@ def find_drawer() -> Any:
         If it hands out batches in another order than it draws them.
     """
     private("torch", _BaseDataLoaderIter, "_next_index")  # without it nothing would ever be found
-    drawer, _ = _find("_next_index")
+    seen = callers.look(callers.DRAWING)
+    drawer = None if seen is None else seen["self"]
     if _num_workers(drawer):
         package, loader = _maker(drawer)
         if "in_order" in inspect.signature(loader).parameters:  # older ones are always in order
@@ -135,7 +136,8 @@ def refuse_out_of_order() -> None:
 
     Its workers have not started yet; ending workers that never had work is not always clean.
     """
-    _, loader = _find("__init__")
+    seen = callers.look(callers.STARTING)
+    loader = None if seen is None else seen["loader"]
     check_in_order(getattr(loader, "in_order", True))  # if kept elsewhere, find_drawer looks
 
 
@@ -150,8 +152,11 @@ def load_before_workers_start(sampler: Any) -> bool:
     IndexPlanError
         If the state is of another number of workers, which torchdata does not load.
     """
-    drawer, loader = _find("__init__")
-    if loader is None or loader.batch_sampler is not sampler or _maker(drawer)[0] != "torchdata":
+    seen = callers.look(callers.STARTING)
+    if seen is None:
+        return False
+    drawer, loader = seen["self"], seen["loader"]
+    if loader.batch_sampler is not sampler or _maker(drawer)[0] != "torchdata":
         return False
     state = private("torchdata", loader, "next_iter_state")
     if not isinstance(state, dict):
@@ -171,18 +176,6 @@ def load_before_workers_start(sampler: Any) -> bool:
     if num_workers and saved.get("_sampler_iter_state") is not None:
         sampler.feed.load_at_iter(saved["_sampler_iter_state"])
     return state.get("_iterator_finished") is True
-
-
-def _find(method: str) -> tuple[Any, Any]:
-    """Return the DataLoader iterator whose method is calling this, and its DataLoader."""
-    frame: FrameType | None = inspect.currentframe()
-    while frame is not None:
-        if frame.f_code.co_name == method:
-            found = frame.f_locals.get("self")
-            if isinstance(found, _BaseDataLoaderIter):
-                return found, frame.f_locals.get("loader")
-        frame = frame.f_back
-    return None, None
 
 
 def num_ahead(drawer: Any, drawn: Drawn) -> int | None:

@@ -13,10 +13,9 @@ from indexplan.errors import shown, wrong
 from indexplan_torch.arguments import check_by_index, number_of
 from indexplan_torch.bins import Bins, join
 from indexplan_torch.counting import (
-    UNPREPARED,
+    UNDER_TRAINER,
     refuse_counting_bins,
     refuse_rows_without_a_batch,
-    under_transformers,
 )
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
@@ -192,13 +191,12 @@ class PlanLoader(DataLoader[Any]):
     @property
     def _is_accelerate_prepared(self) -> bool:
         """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
-        cure = "use indexplan_torch.accelerate.prepare(accelerator, loader)"
         raise IndexPlanError(
             "a PlanLoader",
             "must be prepared by indexplan_torch.accelerate.prepare, as its batches "
             "are this rank's already",
             "accelerator.prepare, which would deal them out to the ranks again",
-            UNPREPARED if under_transformers() else cure,
+            "use indexplan_torch.accelerate.prepare(accelerator, loader)" + UNDER_TRAINER,
         )
 
     def __len__(self) -> int:

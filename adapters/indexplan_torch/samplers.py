@@ -7,7 +7,6 @@ on `loader.sampler` or `loader.batch_sampler`, and rebuild batch samplers as
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
 from indexplan.errors import shown
+from indexplan_torch import callers
 from indexplan_torch.arguments import number_of
 from indexplan_torch.drawn import (
     Drawn,
@@ -268,9 +268,8 @@ def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
     `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given. It only calls
     `iter`, so the calling frame is what shows it. One look per pass is cheap enough.
     """
-    # not currentframe(): a frame that holds itself keeps its callers' loader and workers alive
-    asking = sys._getframe(2).f_locals.get("self")  # noqa: SLF001
-    if isinstance(asking, BatchSampler) and vars(asking).get("sampler") is sampler:
+    seen = callers.look(callers.BATCHING)
+    if seen is not None and getattr(seen["self"], "sampler", None) is sampler:
         raise IndexPlanError(
             "sampler",
             "must yield indices",

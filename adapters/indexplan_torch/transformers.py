@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from transformers import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -17,7 +16,9 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
 )
 
 from indexplan import IndexPlanError
+from indexplan_torch import callers
 from indexplan_torch.arguments import number_of
+from indexplan_torch.callers import Seen
 from indexplan_torch.feed import STATE_VERSION, Feed
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.passes import Pass
@@ -235,29 +236,26 @@ def _of_other_world(args: Any, checkpoint: str) -> bool:
     return max(ranks) >= args.world_size or args.process_index not in ranks
 
 
-def refuse_counting(feed: Feed, frame: FrameType) -> None:
+def refuse_counting(feed: Feed, seen: Seen) -> None:
     """Refuse what would read other data: some resumes without KeepState, evaluations of a part.
 
     Parameters
     ----------
     feed : Feed
         Of the loader whose length is asked for.
-    frame : types.FrameType
-        Of the function of transformers.trainer that asks.
+    seen : Seen
+        The function of Trainer that asks (`callers.IN_TRANSFORMERS`).
     """
-    trainer: Any = frame.f_locals.get("self")
+    trainer = seen["self"]
     counts = "set_initial_training_values"
-    asked_by = frame.f_code.co_name
-    if asked_by in _EVALUATIONS:
+    if seen.function in _EVALUATIONS:
         _check_whole(feed)
-    if asked_by != counts and hasattr(trainer, counts):
+    if seen.function != counts and hasattr(trainer, counts):
         return
-    caller: FrameType | None = frame
-    while caller is not None and "resume_from_checkpoint" not in caller.f_locals:
-        caller = caller.f_back
-    if caller is None and asked_by == counts:
+    resuming = callers.look(callers.RESUMING)
+    if resuming is None and seen.function == counts:
         raise lacking("transformers", f"a caller of Trainer.{counts} with resume_from_checkpoint")
-    checkpoint = None if caller is None else caller.f_locals["resume_from_checkpoint"]
+    checkpoint = None if resuming is None else resuming["resume_from_checkpoint"]
     saved = _saved(checkpoint)
     if saved is not None and not isinstance(trainer, _Kept):
         private("transformers", trainer, counts)
@@ -275,21 +273,21 @@ def _check_whole(feed: Feed) -> None:
         )
 
 
-def refuse_ahead(feed: Feed, frame: FrameType) -> None:
+def refuse_ahead(feed: Feed, seen: Seen) -> None:
     """Refuse to say which micro-batch the loop holds while more of its update were fetched.
 
     Parameters
     ----------
     feed : Feed
         Of the loader that is asked.
-    frame : types.FrameType
-        Of the function of transformers.trainer that goes through an update's micro-batches.
+    seen : Seen
+        The function of Trainer that goes through an update's micro-batches
+        (`callers.FETCHED_TOGETHER`).
     """
-    names = frame.f_locals
-    group, place = names["batch_samples"], names.get("i", 0)
+    group, place = seen["batch_samples"], seen["i"] or 0
     if isinstance(group, _Group) or place + 1 >= len(group):
         return
-    loaders = [names.get("train_dataloader"), names.get("epoch_dataloader")]
+    loaders = [seen["train_dataloader"], seen["epoch_dataloader"]]
     if feed in [_feed(loader) for loader in loaders]:
         raise IndexPlanError(
             "transformers.Trainer",

@@ -17,15 +17,19 @@ DEALT_TWICE = (
     "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))"
 )
 ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
+UNDER_TRAINER = (
+    "; under transformers.Trainer, return the PlanLoader itself from get_train_dataloader, and use "
+    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+)
 NOT_OURS = (
     "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "
     "this rank's already; got accelerator.prepare, which would deal them out to the ranks "
-    "again; use indexplan_torch.accelerate.prepare(accelerator, loader)"
+    "again; use indexplan_torch.accelerate.prepare(accelerator, loader)" + UNDER_TRAINER
 )
 NOT_SKIPPED = (
     "a prepared PlanLoader must skip batches by its state, which accelerator.load_state loads; got "
     "skip_first_batches, whose loader counts none and would skip once more; use "
-    "load_state_dict(state), or make the loader of plan.resume(cursor)"
+    "load_state_dict(state), or make the loader of plan.resume(cursor)" + UNDER_TRAINER
 )
 NOT_COUNTED = (
     "a loader must hand its batches to the loop itself, to know its state, cursor and "

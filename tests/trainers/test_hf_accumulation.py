@@ -158,7 +158,7 @@ def test_prepared_loaders_name_the_cure_of_trainers(tmp_path: Path, prepare: Any
     with pytest.raises(ip.IndexPlanError) as refused:
         trainer.train(resume_from_checkpoint=checkpoint)
     cure = (
-        "; return the PlanLoader itself from get_train_dataloader, and use "
-        "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+        "; under transformers.Trainer, return the PlanLoader itself from get_train_dataloader, and "
+        "use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
     )
     assert str(refused.value).endswith(cure)

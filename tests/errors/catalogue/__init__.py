@@ -272,6 +272,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_torch/composer.py",
         "refuse_counting_bins",
-        "raise IndexPlanError(use[1], 'must be given where the plan d",
+        "raise IndexPlanError(seen.function.removeprefix('_get_initia",
     ): _IN_COMPOSER,
 }

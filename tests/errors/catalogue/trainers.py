@@ -6,7 +6,9 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.utils.data import DataLoader
@@ -70,12 +72,15 @@ class Halved:
 
 def resumed_by_nobody() -> None:
     """Count a resume as a version would that names its checkpoint in no caller."""
-    import indexplan_torch.transformers
+    made = trainer()
+    made.set_initial_training_values(made.args, loader())
 
-    def set_initial_training_values(self: Any) -> None:
-        indexplan_torch.transformers.refuse_counting(self.feed, sys._getframe())
 
-    set_initial_training_values(loader())
+def renamed_in_fabric() -> None:
+    """Name a pass under a version of Fabric that calls its loader otherwise."""
+    name = "lightning.fabric.wrappers"
+    with patch.dict(sys.modules, {name: ModuleType(name)}):
+        loader().sampler.set_epoch(1)
 
 
 def trainer(**options: Any) -> Any:
@@ -171,4 +176,5 @@ CASES: list[Case] = [
     ("rows for Trainer without a batch axis", rows_for_trainer),
     ("an evaluation of a part of the data under Trainer", evaluated_by_halves),
     ("another loader for Ray", on_ray),
+    ("a caller of another name", renamed_in_fabric),
 ]

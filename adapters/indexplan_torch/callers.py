@@ -1,0 +1,243 @@
+"""Who calls us: every look at callers' frames, with the reason for it, in one table.
+
+A look is taken only where a framework has no other way to tell. What is missing from a framework
+that is imported, as after a renaming, is an error, and tests find each caller in the installed
+versions. The table is in docs/design.md too.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from indexplan_torch.versions import lacking
+
+WHOLE = sys.maxsize  # a depth: all frames
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Somebody who may be calling, directly or through others.
+
+    Parameters
+    ----------
+    package : str
+        Whose code it is; the versions that were tested are in `versions.TESTED`.
+    modules : tuple of str
+        The names that the module has: it may be installed under two. None are given where the
+        caller is found by its `owner`, or by what it `reads` alone.
+    functions : tuple of str
+        "function" or "Class.method". At least one has to exist in each of the modules that is
+        imported. If none are given, any function that has the variables is the caller.
+    nearest : bool
+        Whether only the nearest function of the modules counts, so that code of a user that it
+        calls is not taken for it.
+    owner : type, optional
+        Of the `self` of the function, which subclasses in other modules may have.
+    reads : tuple of str
+        The local variables that are looked at; a function without the first is another one.
+    depth : int
+        Among how many callers it is looked for.
+    why : str
+        Why there is no other way.
+    otherwise : str
+        What happens if nobody is found.
+    """
+
+    package: str
+    modules: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    nearest: bool = False
+    owner: type | None = None
+    reads: tuple[str, ...] = ("self",)
+    depth: int
+    why: str
+    otherwise: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A caller that was found: the name of its function, and the variables that it is read for."""
+
+    function: str
+    values: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a variable; None if it is not there."""
+        return self.values.get(name)
+
+
+DRAWING = Caller(
+    package="torch",
+    functions=("_next_index",),
+    owner=_BaseDataLoaderIter,
+    depth=WHOLE,
+    why="a DataLoader does not tell its sampler how many batches it draws ahead of the loop, nor "
+    "whether it keeps their order",
+    otherwise="nobody draws ahead: each batch drawn is one received",
+)
+STARTING = Caller(
+    package="torch",
+    functions=("__init__",),
+    owner=_BaseDataLoaderIter,
+    reads=("loader", "self"),
+    depth=WHOLE,
+    why="a DataLoader with workers starts and seeds them before it draws, and torchdata's before "
+    "it loads a state",
+    otherwise="the loader has run before, or there is none; what is drawn is checked by the first "
+    "look",
+)
+BATCHING = Caller(
+    package="torch",
+    modules=("torch.utils.data.sampler",),
+    functions=("BatchSampler.__iter__",),
+    depth=3,
+    why="DataLoader(sampler=) puts a BatchSampler around whatever it is given, which only calls "
+    "iter",
+    otherwise="batches are read as batches",
+)
+SKIPPING = Caller(
+    package="accelerate",
+    modules=("accelerate.data_loader",),
+    functions=("skip_first_batches",),
+    reads=(),
+    depth=2,
+    why="it reads the same attributes of a prepared loader as code that skips nothing",
+    otherwise="the batch sampler is handed out",
+)
+DEALING = Caller(
+    package="accelerate",
+    modules=("accelerate.data_loader",),
+    functions=("prepare_data_loader",),
+    reads=("split_batches", "dispatch_batches", "use_stateful_dataloader"),
+    depth=4,
+    why="prepare hands the options that cut batches to no sampler",
+    otherwise="the batch sampler is read as it is",
+)
+COUNTING_ITERATIONS = Caller(
+    package="lightning",
+    modules=("lightning.fabric.wrappers", "lightning_fabric.wrappers"),
+    functions=("_FabricDataLoader.__iter__",),
+    depth=5,
+    why="Fabric names a pass by how often it was asked for batches, through the function by which "
+    "Lightning's Trainer names its epoch",
+    otherwise="the number is an epoch",
+)
+IN_TRANSFORMERS = Caller(
+    package="transformers",
+    modules=("transformers.trainer",),
+    functions=(
+        "Trainer.set_initial_training_values",
+        "Trainer.evaluation_loop",
+        "Trainer.prediction_loop",
+        "Trainer._inner_training_loop",
+    ),
+    nearest=True,
+    depth=9,
+    why="Trainer keeps what it counts in local variables, and asks a loader for no state",
+    otherwise="another loop is reading",
+)
+READING_ROWS = Caller(
+    package="transformers",
+    modules=("transformers.trainer",),
+    depth=3,
+    why="a collate function is not told for whom it makes rows",
+    otherwise="rows are handed out, to a loop that may want them as they are",
+)
+RESUMING = Caller(
+    package="transformers",
+    reads=("resume_from_checkpoint",),
+    depth=WHOLE,
+    why="Trainer hands the checkpoint from function to function",
+    otherwise="an error where Trainer counts the steps of a training",
+)
+FETCHED_TOGETHER = Caller(
+    package="transformers",
+    modules=("transformers.trainer",),
+    reads=("batch_samples", "i", "train_dataloader", "epoch_dataloader"),
+    depth=WHOLE,
+    why="Trainer fetches the micro-batches of an update together, and keeps them in a local "
+    "variable",
+    otherwise="the loop holds the batch that it has received last",
+)
+IN_COMPOSER = Caller(
+    package="mosaicml",
+    modules=("composer.trainer.trainer",),
+    functions=(
+        "Trainer._eval_loop",
+        "Trainer._train_loop",
+        "Trainer._spin_dataloaders_to_cur_epoch",
+    ),
+    nearest=True,
+    depth=9,
+    why="Composer's Trainer resumes by drawing as many batches as it had trained on, and asks a "
+    "loader for no state",
+    otherwise="another loop is reading",
+)
+CUTTING = Caller(
+    package="mosaicml",
+    modules=("composer.trainer.trainer", "composer.core.evaluator"),
+    functions=(
+        "_get_initial_device_train_microbatch_size",
+        "_get_initial_device_eval_microbatch_size",
+    ),
+    reads=(),
+    depth=3,
+    why="Composer asks for a batch size as everybody does, and takes it for samples",
+    otherwise="the batch size is told",
+)
+
+CALLERS = {name: each for name, each in vars().copy().items() if isinstance(each, Caller)}
+
+
+def look(caller: Caller) -> Seen | None:
+    """Look for a caller among those of the function that asks; the nearest one is returned.
+
+    Raises
+    ------
+    IndexPlanError
+        If this version of its package lacks all of its functions.
+    """
+    if caller.modules and not _imported(caller):
+        return None
+    wanted = {function.rpartition(".")[2] for function in caller.functions}
+    # not currentframe(): a frame that holds itself keeps its callers' loader and workers alive
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (the only look of this package)
+    left = caller.depth
+    while frame is not None and left:
+        named = not wanted or frame.f_code.co_name in wanted
+        if (named or caller.nearest) and _is(caller, frame):
+            values = {n: frame.f_locals[n] for n in caller.reads if n in frame.f_locals}
+            return Seen(frame.f_code.co_name, values) if named else None
+        frame, left = frame.f_back, left - 1
+    return None
+
+
+def _is(caller: Caller, frame: FrameType) -> bool:
+    """Return whether a frame is of the caller's modules, owner and variables."""
+    if caller.modules and frame.f_globals.get("__name__") not in caller.modules:
+        return False
+    if caller.owner is not None and not isinstance(frame.f_locals.get("self"), caller.owner):
+        return False
+    return not caller.reads or caller.reads[0] in frame.f_locals
+
+
+def _imported(caller: Caller) -> bool:
+    """Return whether a module of the caller is imported; raise if it lacks what is looked for."""
+    there = [sys.modules[name] for name in caller.modules if name in sys.modules]
+    for module in there:
+        if caller.functions and not any(_has(module, each) for each in caller.functions):
+            raise lacking(caller.package, f"{module.__name__}.{caller.functions[0]}")
+    return bool(there)
+
+
+def _has(module: Any, function: str) -> bool:
+    """Return whether a module has a function, or a class that has it."""
+    thing = module
+    for name in function.split("."):
+        thing = getattr(thing, name, None)
+    return thing is not None
