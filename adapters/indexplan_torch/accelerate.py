@@ -78,9 +78,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         """Enter the gradient state, with the valid rows of the last step as the remainder."""
         super().begin()
         loader = self.base_dataloader
-        named = loader.feed.cuts.named
-        loader.set_epoch(self.iteration)
-        loader.feed.cuts.named = named  # by the user, who may be told of a pass that starts again
+        loader.feed.set_coming()
         self._begins = True
         self.remainder = _rows_of_last_step(loader)
 
@@ -120,9 +118,9 @@ def _rows_of_last_step(loader: PlanLoader) -> int:
         return plan.step_size(*feed.where, step=last)
     if not plan.account(*feed.where).num_padded:
         return 0
-    if not feed.form.keep_bins:  # rows are samples
+    if not feed.run.form.keep_bins:  # rows are samples
         return plan.step_total(None, *feed.where, step=last)
-    if loader.collate_fn is default_collate and not feed.form.nested:  # rows are bins
+    if loader.collate_fn is default_collate and not feed.run.form.nested:  # rows are bins
         return plan.step_size(*feed.where, step=last)
     return -1
 

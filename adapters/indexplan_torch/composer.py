@@ -94,7 +94,7 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
                 "use another PlanLoader(dataset, plan)",
             )
         _check_whole(feed)
-        feed.pinned = True
+        feed.turn.pinned = True
 
     def _begin(self, state: Any) -> None:
         assert self._loader is not None  # noqa: S101 (fit_start comes first)

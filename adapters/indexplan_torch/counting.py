@@ -80,7 +80,7 @@ def refuse_counting_bins(feed: Any) -> None:
     IndexPlanError
         If Composer would cut batches into micro-batches by that number.
     """
-    if feed.form.keep_bins or not feed.plan.order.deals_bins:
+    if feed.run.form.keep_bins or not feed.plan.order.deals_bins:
         return
     if (seen := callers.look(callers.CUTTING)) is not None:
         importlib.import_module("indexplan_torch.composer").refuse_counting_bins(seen)

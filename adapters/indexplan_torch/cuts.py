@@ -35,7 +35,6 @@ class Cuts:
         self.partial = partial
         self.limited = False  # whether a trainer was told to leave them
         self.refreshed = False  # whether Lightning counts the steps of every pass
-        self.named = False  # whether a pass was named since the last one began
         self._warned = False
 
     def check(self, left: Any, number: int, sub_epochs: int) -> None:
@@ -66,10 +65,9 @@ class Cuts:
             f"{cure}, or pass partial=True if passes are left on purpose",
         )
 
-    def begin(self, left: Any, number: int, sub_epochs: int) -> None:
-        """Check that pass `number` may begin, and warn if it starts again."""
+    def begin(self, left: Any, number: int, sub_epochs: int, *, named: bool) -> None:
+        """Check that pass `number` may begin, and warn if it starts again, but was not named."""
         self.check(left, number, sub_epochs)
-        named, self.named = self.named, False
         if left is None or self._warned:
             return
         again = number == left.number and not named and self._received(left) > 1

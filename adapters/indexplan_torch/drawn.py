@@ -26,91 +26,142 @@ from indexplan_torch.versions import private
 class Drawn(Iterator[Any]):
     """The batches of one pass; nothing happens before the first is asked for.
 
-    torchdata's StatefulDataLoader keeps `state_dict` with every batch that is drawn, until the loop
-    receives the batch. It loads such a state when the loop begins; it may then drop some batches,
-    as it does not keep every state; and it begins again if the loop had seen the end of the pass.
+    It counts what the loop has received, unless a loader does: all that was asked for but the
+    batches that a DataLoader draws ahead.
     """
 
     def __init__(self, feed: Feed, *, seen_end: bool = False) -> None:
         self.feed = feed
         self._seen_end = seen_end  # of the pass that a state to be loaded was saved in
-        self.begun: Pass | None = None
         self._loaded = False
+        self.begun: Pass | None = None
         self._then: int | None = None  # the pass that is set, if that of the state is read first
-        self._num_asked = 0
-        self._num_drawn = 0  # in the pass that is begun
-        self._num_before = 0  # in a pass before it
+        self._known = True  # how many batches are drawn ahead
+        self._num_ahead: int | None = None  # and how many; None if a loader counts
+        self._num_asked = self._num_drawn = 0  # in the pass that is begun
 
     def __next__(self) -> Any:
         """Return the next batch of indices, in the form that the feed asks for."""
-        if self.begun is None:
-            self._begin()
+        begun = self._draw(self._begin()) if self.begun is None else self.begun
         self._num_asked += 1
         batch = next(self._batches, None)
         if batch is None and self._then is not None:
             number, self._then = self._then, None
-            self._draw(self.feed.begin_within(number))
+            self._num_asked -= self._num_drawn
+            begun = self._draw(begin_within(self.feed, number))
             batch = next(self._batches, None)
-        if batch is not None:
-            self._num_drawn += 1
-        if self._counts and self.begun is not None:
-            received = self._num_asked - self._num_ahead - self._num_before
-            received = min(max(received, 0), self._num_drawn)
-            self.begun.step = self.begun.first + received
-            self.begun.ahead = self._num_drawn - received
-        return next(self._batches) if batch is None else batch  # next raises StopIteration
+        self._num_drawn += batch is not None
+        if self._num_ahead is not None:
+            received = min(max(self._num_asked - self._num_ahead, 0), self._num_drawn)
+            begun.step = begun.first + received
+            begun.ahead = self._num_drawn - received
+        if batch is None:
+            raise StopIteration
+        return batch
 
-    def _begin(self) -> None:
-        feed = self.feed
-        drawer = find_drawer()
-        handed, feed.handed = feed.handed, None
-        self._counts = handed is None
+    def _draw(self, begun: Pass) -> Pass:
+        """Draw from a pass from now on; return it."""
+        begun.counted = self._known
+        self.begun, self._num_drawn = begun, 0
+        self._batches = self.feed.draw(begun)
+        return begun
+
+    def _begin(self) -> Pass:
+        """Begin the pass that this draws; or return the one that a loader has begun."""
+        feed, drawer = self.feed, find_drawer()
+        current = feed.current
+        if current is not None and current.handed:
+            current.handed = False
+            return current
         ahead = num_ahead(drawer, self)
         self._known, self._num_ahead = ahead is not None, ahead or 0
-        first = feed.first_after_load() if self._loaded else None
-        number = self._coming()
-        if self._loaded and self._seen_end:
-            feed.may_begin_once_more()
-        if handed is not None:
-            self._draw(handed)
-        elif self._loaded and feed.over(number):
-            feed.check_nothing_dropped(_snapshot_interval(drawer))
-            stays_set = self._seen_end or number != feed.number  # if torchdata begins again
-            self._draw(Pass(number, 0, 0) if stays_set else feed.begin())
-        elif first is not None:
-            self._then = feed.number
-            self._draw(feed.begin(first))
-        else:
-            self._draw(feed.begin())
+        if self._loaded:
+            return self._begin_loaded(drawer)
+        if current is not None and current.again and feed.coming > feed.number:
+            feed.current = Pass(feed.number, 0, 0)
+            return feed.current
+        return feed.begin()
 
-    def _draw(self, begun: Pass) -> None:
-        self.begun = begun
-        begun.counted = self._known or not self._counts
-        self._batches = self.feed.draw(begun)
-        self._num_before += self._num_drawn
-        self._num_drawn = 0
+    # --- torchdata's StatefulDataLoader
+
+    # It keeps `state_dict` with every batch that is drawn, until the loop receives the batch. It
+    # loads such a state when the loop begins; it may then drop some batches, as it does not keep
+    # every state; and it begins again if the loop had seen the end of the pass.
+
+    def _begin_loaded(self, drawer: Any) -> Pass:
+        """Begin with what is left of the pass of the state, or with the pass that is set."""
+        feed, number, first = self.feed, self._coming(), first_after_load(self.feed)
+        if feed.start.over(number):
+            check_nothing_dropped(feed, _snapshot_interval(drawer))
+            stays_set = self._seen_end or number != feed.number  # if torchdata begins again
+            return Pass(number, 0, 0) if stays_set else feed.begin()
+        if first is not None:
+            self._then = feed.number
+            return feed.begin(first)
+        again = self._seen_end and feed.turn.named and feed.start.saved_in == number
+        begun = feed.begin()
+        begun.again = again
+        return begun
 
     def _coming(self) -> int:
         """Return the number of the pass that this would begin with now."""
-        if not self._loaded:
-            return self.feed.coming
-        first = self.feed.first_after_load()
+        first = first_after_load(self.feed) if self._loaded else self.feed.coming
         return self.feed.number if first is None else first
-
-    def unbegun(self) -> int | None:
-        """Return the number of the pass that this is going to begin with; None if it has begun."""
-        return self._coming() if self.begun is None else None
 
     def state_dict(self) -> State:
         """Return where this pass stands, in what was drawn of it."""
-        standing = self._coming() if self.begun is None else self.begun
-        number = standing if isinstance(standing, int) else standing.number
-        return {**self.feed.state_dict(standing, drawn=True), "pass": number}
+        if self.begun is None:
+            return self.feed.state_at(self._coming(), None, drawn=True)
+        step = self.begun.step + self.begun.ahead
+        return self.feed.state_at(self.begun.number, step, drawn=True)
 
     def load_state_dict(self, state: State) -> None:
         """Go on where a pass stood."""
-        self.feed.load_at_iter(state)
+        load_at_iter(self.feed, state)
         self._loaded = True
+
+
+def load_at_iter(feed: Feed, state: State) -> None:
+    """Load a state when the loop begins, as torchdata does; a pass set before stays set."""
+    asked = feed.turn.asked
+    feed.load_state_dict(state)
+    feed.start = feed.start.read()  # first_after_load says what is read first
+    if asked is not None:
+        feed.set_epoch(asked)
+
+
+def begin_within(feed: Feed, number: int) -> Pass:
+    """Start a pass in the loop that another was read in; one set meanwhile stays set."""
+    meanwhile = feed.number if feed.turn.named else None
+    begun = feed.begin(number)
+    if meanwhile is not None:
+        feed.set_epoch(meanwhile)
+    return begun
+
+
+def first_after_load(feed: Feed) -> int | None:
+    """Return the pass that torchdata has to read to its end before the one that is set.
+
+    It may have kept an earlier state and the number of batches since then, and now reads and drops
+    that many. A pass that was at its end is then empty, as with torchdata's own samplers.
+    """
+    start = feed.start
+    if start.saved_in != start.number:
+        return None if feed.turn.named else start.saved_in
+    return start.number if feed.number > start.number else None
+
+
+def check_nothing_dropped(feed: Feed, snapshot_interval: int | None) -> None:
+    """Raise if torchdata may drop batches of the pass it saved in, which is not read now."""
+    if snapshot_interval != 1 and feed.start.saved_in == feed.start.number:
+        raise IndexPlanError(
+            "set_epoch",
+            f"must be {feed.start.saved_in}, the pass that the state was saved in, as "
+            "torchdata drops batches to get from its last snapshot to where the "
+            "loop was",
+            feed.number,
+            "start the loop with that pass, or use snapshot_every_n_steps=1",
+        )
 
 
 def find_drawer() -> Any:
@@ -174,7 +225,7 @@ def load_before_workers_start(sampler: Any) -> bool:
             "under any number",
         )
     if num_workers and saved.get("_sampler_iter_state") is not None:
-        sampler.feed.load_at_iter(saved["_sampler_iter_state"])
+        load_at_iter(sampler.feed, saved["_sampler_iter_state"])
     return state.get("_iterator_finished") is True
 
 

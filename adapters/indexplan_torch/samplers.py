@@ -7,7 +7,6 @@ on `loader.sampler` or `loader.batch_sampler`, and rebuild batch samplers as
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +111,14 @@ class PlanView(_FeedSampler):
         """Return how many units the rank reads in the sub-epoch that is set, padding included."""
         plan, rank = self.feed.running()
         epoch, sub_epoch = self.feed.where
-        if self.feed.over(self.feed.number):
+        if self.feed.start.over(self.feed.number):
             return 0
         return int(plan.batch_sizes(epoch, sub_epoch, rank=rank).sum())
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices one by one; its bins, where the plan's order deals bins."""
         plan, rank = self.feed.running()
-        if not self.feed.over(self.feed.number):
+        if not self.feed.start.over(self.feed.number):
             for batch in asked(plan, *self.feed.where, rank, Form()):
                 yield from batch
 
@@ -257,9 +256,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         """Yield one batch for each step; nothing happens before the first is asked for."""
         refuse_as_sampler(self)
         refuse_out_of_order()
-        drawn = Drawn(self.feed, seen_end=load_before_workers_start(self))
-        self.feed.opened = weakref.ref(drawn)
-        return drawn
+        return Drawn(self.feed, seen_end=load_before_workers_start(self))
 
 
 def refuse_as_sampler(sampler: PlanBatchSampler) -> None:

@@ -224,7 +224,7 @@ def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, An
             "the run that saves too",
         )
     cursor = plan.cursor(*divmod(number, plan.sub_epochs), step=step)
-    return {"version": STATE_VERSION, "cursor": cursor.to_dict()}
+    return {"version": STATE_VERSION, "cursor": cursor.to_dict(), "pass": number}
 
 
 def _of_other_world(args: Any, checkpoint: str) -> bool:

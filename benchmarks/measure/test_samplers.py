@@ -124,7 +124,7 @@ def test_resume(where: str, timed: Callable[..., Any], effort: Effort) -> None:
     whole = plan(10**12)
     last = whole.steps(0).stop - 1
     step = {"first": 1, "middle": last // 2, "last": last}[where]
-    state = {"version": 1, "cursor": whole.cursor(0, step=step).to_dict()}
+    state = {"version": 1, "cursor": whole.cursor(0, step=step).to_dict(), "pass": 0}
     sampler = PlanBatchSampler(plan(10**12))
 
     def resume() -> list[int]:

@@ -20,14 +20,16 @@ from tests.trainers.ranks import ROOT
 OPEN = ip.Plan(ip.Shuffle(10, seed=1), batch_size=2)
 HALVES = OPEN.replace(sub_epochs=2)
 SIZED = OPEN.replace(batch_size=[ip.Phase(size=2, parameters={"size": 128})])
-STATE = {"version": 1, "cursor": OPEN.replace(world_size=1).cursor(0, step=2).to_dict()}
-CUT_STATE = {"version": 1, "cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
+STATE = PlanLoader(
+    range(10), OPEN.resume(OPEN.replace(world_size=1).cursor(0, step=2))
+).state_dict()
+CUT_STATE = {**STATE, "cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
 OTHER_SEED = {
-    "version": 1,
+    **STATE,
     "cursor": {**STATE["cursor"], "order": ip.Shuffle(10, seed=2).to_dict()},
 }
 ORDER = {**STATE["cursor"]["order"], "algorithm": "shuffle-v0"}
-OTHER_VERSION = {"version": 1, "cursor": {**STATE["cursor"], "order": ORDER}}
+OTHER_VERSION = {**STATE, "cursor": {**STATE["cursor"], "order": ORDER}}
 SIZE_CURE = "use indexplan.Plan(..., batch_size=..., remainder=...)"
 
 
@@ -46,10 +48,8 @@ def set_epoch(*numbers: Any) -> None:
 
 def before_the_resume() -> None:
     """Ask a loader for a pass before the one that it was resumed in."""
-    loader = resumed(
-        HALVES,
-        {"version": 1, "cursor": HALVES.replace(world_size=1).cursor(3, 1, step=1).to_dict()},
-    )
+    saved = HALVES.resume(HALVES.replace(world_size=1).cursor(3, 1, step=1))
+    loader = resumed(HALVES, PlanLoader(range(10), saved).state_dict())
     loader.set_epoch(2)
     next(iter(loader))
 

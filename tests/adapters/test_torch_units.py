@@ -261,7 +261,8 @@ def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int) ->
         ip.Shuffle(103, seed=3), world_size=2, batch_size=5, sub_epochs=3, remainder=remainder
     )
     loader = loader_of(plan, rank=1, world_size=2, num_workers=num_workers)
-    loader.load_state_dict({"version": 1, "cursor": plan.cursor(0, 1, step=2).to_dict()})
+    cursor = plan.cursor(0, 1, step=2).to_dict()
+    loader.load_state_dict({"version": 1, "cursor": cursor, "pass": 1})
     for number in (1, 2):
         first = loader.cursor.step
         for step, _ in enumerate(loader, first):

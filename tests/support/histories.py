@@ -245,14 +245,9 @@ class InADataLoader(Histories):
         """What a user tells of passes."""
         return self.loader.batch_sampler
 
-    @property
-    def opened(self) -> bool:
-        """Whether a loop stands in the pass that it has asked an iterator for."""
-        return self.batches is not None and self.expected is None
-
     def saved(self) -> Saved | None:
         """Where the loop stands; a sampler tells even if a pass that is gone is set."""
-        saved = self.model.saved(opened=self.opened)
+        saved = self.model.saved()
         if saved is None and not self.model.loses(self.model.set):
             return Saved(self.model.plan.start, self.model.start)
         return saved

@@ -126,7 +126,7 @@ class TrainerHistories(Histories):
     @rule(number=st.integers(0, 9), num_steps=st.none() | st.integers(0, 2))
     def an_evaluation_comes_between(self, number: int, num_steps: int | None) -> None:
         """Composer's evaluation: whatever number it is given, it reads the same epoch."""
-        self.evaluation.feed.pinned = True
+        self.evaluation.feed.turn.pinned = True
         self.evaluation.set_epoch(number)
         assert self.evaluated[:num_steps] == list(islice(self.evaluation, num_steps))
 

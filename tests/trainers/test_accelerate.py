@@ -101,10 +101,10 @@ def global_sampler(num_workers: int) -> dict[str, Any]:
 
     sampler, prepared = fresh()
     plan = PLAN.replace(world_size=2)
-    sampler.load_state_dict({"version": 1, "cursor": plan.cursor(1, step=4).to_dict()})
+    sampler.load_state_dict({"version": 1, "cursor": plan.cursor(1, step=4).to_dict(), "pass": 1})
     seen["loaded"] = epochs(prepared, [1, 2])
     sampler.load_state_dict(
-        {"version": 1, "cursor": plan.cursor(0, step=plan.steps(0).stop).to_dict()}
+        {"version": 1, "cursor": plan.cursor(0, step=plan.steps(0).stop).to_dict(), "pass": 0}
     )
     seen["loaded at the end"] = epochs(prepared, [1, 2])
 

@@ -84,7 +84,7 @@ def every() -> dict[str, Any]:
     saved = PLAN.replace(world_size=2, batch_size=3).cursor(0, step=2)
     parts = padded.replace(sub_epochs=2)
     seen["resumed"] = by_sampler(
-        accelerator, padded, for_metrics, {"version": 1, "cursor": saved.to_dict()}
+        accelerator, padded, for_metrics, {"version": 1, "cursor": saved.to_dict(), "pass": 0}
     )
     seen["in parts"] = by_sampler(accelerator, parts, for_metrics)
     seen["uneven"] = by_sampler(

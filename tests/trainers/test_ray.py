@@ -106,7 +106,10 @@ def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
     """Fit and resumes read the plan, and states count what the loop has received."""
     plan = PLAN.replace(world_size=2)
     cursors = {"middle": plan.cursor(1, step=4), "end": plan.cursor(0, step=plan.steps(0).stop)}
-    states = {name: {"version": 1, "cursor": cursor.to_dict()} for name, cursor in cursors.items()}
+    states = {
+        name: {"version": 1, "cursor": cursor.to_dict(), "pass": cursor.epoch}
+        for name, cursor in cursors.items()
+    }
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}  # no files elsewhere
     run_ranks("tests.trainers.test_ray:train", 1, str(tmp_path), states, **environment)
     for rank in range(2):

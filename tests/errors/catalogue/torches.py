@@ -19,6 +19,7 @@ from indexplan_torch import (
     PlanSampler,
     seed_rank,
 )
+from indexplan_torch.drawn import check_nothing_dropped, load_at_iter
 from indexplan_torch.meshes import _dimensions
 from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import SeedWorker
@@ -59,9 +60,9 @@ def a_pass_that_is_over() -> None:
     batches = iter(sampler)
     next(batches)
     state: Any = batches.state_dict()  # type: ignore[attr-defined]  # as torchdata does
-    sampler.feed.load_at_iter(state)
+    load_at_iter(sampler.feed, state)
     sampler.set_epoch(0)
-    sampler.feed.check_nothing_dropped(snapshot_interval=2)
+    check_nothing_dropped(sampler.feed, snapshot_interval=2)
 
 
 class Dealt:

@@ -1,0 +1,113 @@
+"""What runs: a plan as it was given, the rank that reads it, and the form of its batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch.distributed
+
+from indexplan import IndexPlanError, Plan
+from indexplan.errors import wrong
+from indexplan_torch.agreeing import compare as compare_ranks
+from indexplan_torch.arguments import flag
+from indexplan_torch.items import Form
+from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What was given to a loader or sampler, and never changes.
+
+    Parameters
+    ----------
+    plan : Plan
+        As it was given.
+    rank, world_size : int or None
+        Both or none; if none, they are found when they are asked for.
+    readers : tuple of int or None
+        The ranks of the process group that read the plan, where a mesh tells.
+    form : Form
+        Of the batches.
+    compare : bool
+        Whether ranks compare plans.
+    """
+
+    plan: Plan
+    rank: int | None
+    world_size: int | None
+    readers: tuple[int, ...] | None
+    form: Form
+    compare: bool
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        rank: int | None,
+        world_size: int | None,
+        mesh: Any,
+        form: Form | None,
+        compare: bool,
+    ) -> Run:
+        """Check what was given; a mesh is only read here, as it does not travel to workers."""
+        if not isinstance(plan, Plan):
+            raise wrong(
+                "plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)"
+            )
+        form = Form() if form is None else form
+        form.check(plan)
+        readers = None
+        if mesh is not None:
+            rank, world_size = discover(rank, world_size, mesh=mesh)
+            readers = tuple(sorted(mesh.mesh.flatten().tolist()))
+        return cls(plan, rank, world_size, readers, form, flag("compare", compare))
+
+    def check_ranks(self, plan: Plan, where: tuple[int, int]) -> None:
+        """Look at the ranks, and compare their plans, as they begin a pass.
+
+        Ranks that were given explicitly are compared if they are as many as the process group's.
+        """
+        check_found_ranks(given=self.rank is not None)
+        if not self.compare or not process_group_runs():
+            return
+        readers = self.readers or tuple(range(torch.distributed.get_world_size()))
+        all_of_them = self.rank is None or self.world_size == len(readers)
+        if len(readers) > 1 and (self.readers or all_of_them):
+            compare_ranks(plan, where, readers)
+
+
+class Running(NamedTuple):
+    """A plan with its world_size filled in, the rank of this process, and what it was made of."""
+
+    plan: Plan
+    rank: int
+    source: Plan
+
+    @property
+    def ranks(self) -> tuple[int, int | None]:
+        """The rank of this process, and how many there are."""
+        return self.rank, self.plan.world_size
+
+
+def running(source: Plan, rank: int, world_size: int) -> Running:
+    """Return a plan as it runs.
+
+    Raises
+    ------
+    IndexPlanError
+        If the plan has another world_size than the running one.
+    """
+    if source.world_size is None:
+        return Running(source.replace(world_size=world_size).resume(source.start), rank, source)
+    if source.world_size == world_size:
+        return Running(source, rank, source)
+    cure = f"use plan.replace(world_size={world_size})"
+    if world_size == 1:
+        cure = "initialize torch.distributed first"  # torchrun and trainers do
+    raise IndexPlanError(
+        "world_size",
+        f"must be {source.world_size}, the plan's",
+        f"{world_size} running",
+        f"leave it out of the plan to take the running one, or {cure}",
+    )
