@@ -11,11 +11,6 @@ from indexplan import IndexPlanError
 from indexplan.errors import as_integer, wrong
 
 
-def number_of(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 rank, 2 ranks."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def count(name: str, number: Any) -> int:
     """Return a number that a trainer or user counts with, as an int from 0."""
     counted = as_integer(number)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from indexplan import IndexPlanError
-from indexplan.errors import shown
-from indexplan_torch.arguments import number_of
+from indexplan.errors import counted, shown
 from indexplan_torch.attention import varlen
 from indexplan_torch.bins import POSITIONS, SEQ_LENS, TOKENS, join
 
@@ -65,7 +64,7 @@ def join_causal(samples: Sequence[Any]) -> dict[str, Any]:
         raise IndexPlanError(
             "samples",
             "must have no padding, as they are joined",
-            f"an attention_mask with {number_of(int((mask == 0).sum()), 'zero')} in {mask.numel()}",
+            f"an attention_mask with {counted(int((mask == 0).sum()), 'zero')} in {mask.numel()}",
             "tokenize with padding=False",
         )
     bounds, longest, positions = varlen(row[SEQ_LENS])

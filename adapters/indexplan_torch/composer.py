@@ -15,7 +15,7 @@ from composer.utils import (  # type: ignore[import-not-found,unused-ignore]
 )
 
 from indexplan import IndexPlanError
-from indexplan_torch.arguments import number_of
+from indexplan.errors import counted
 from indexplan_torch.callers import Seen
 from indexplan_torch.feed import Feed
 from indexplan_torch.loader import PlanLoader
@@ -145,7 +145,7 @@ def refuse_counting(feed: Feed, seen: Seen) -> None:
         raise IndexPlanError(
             "a resume under composer.Trainer on another number of ranks",
             "must load the loader's state",
-            f"a checkpoint of {number_of(len(saved), 'rank')} on {dist.get_world_size()}"
+            f"a checkpoint of {counted(len(saved), 'rank')} on {dist.get_world_size()}"
             ", whose steps Composer would skip by counting",
             "use Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run "
             "that saves too",

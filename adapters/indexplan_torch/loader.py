@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import shown, wrong
-from indexplan_torch.arguments import check_by_index, number_of
+from indexplan.errors import counted, shown, wrong
+from indexplan_torch.arguments import check_by_index
 from indexplan_torch.bins import Bins, join
 from indexplan_torch.counting import (
     UNDER_TRAINER,
@@ -381,9 +381,9 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
     if length != order.num_samples:
         raise IndexPlanError(
             "dataset",
-            f"must hold {number_of(order.num_samples, 'sample')}, as many as the plan's order",
+            f"must hold {counted(order.num_samples, 'sample')}, as many as the plan's order",
             length,
-            f"make the plan with an order of {number_of(length, 'sample')}",
+            f"make the plan with an order of {counted(length, 'sample')}",
         )
     check_sources(dataset, order)
 

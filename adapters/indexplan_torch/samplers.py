@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import IndexPlanError, Plan
-from indexplan.errors import shown
+from indexplan.errors import counted, shown
 from indexplan_torch import callers
-from indexplan_torch.arguments import number_of
 from indexplan_torch.drawn import (
     Drawn,
     find_drawer,
@@ -331,7 +330,7 @@ class PlanSampler(PlanView):
             raise IndexPlanError(
                 "plan",
                 "must have batches that are all full and equal, for PlanSampler",
-                f"remainder={plan.remainder!r}, {number_of(num_phases(plan), 'phase')}, "
+                f"remainder={plan.remainder!r}, {counted(num_phases(plan), 'phase')}, "
                 f"batch_size={plan.batch_size}",
                 "use PlanLoader, or remainder='pad' and one batch_size",
             )

@@ -16,8 +16,8 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
 )
 
 from indexplan import IndexPlanError
+from indexplan.errors import counted
 from indexplan_torch import callers
-from indexplan_torch.arguments import number_of
 from indexplan_torch.callers import Seen
 from indexplan_torch.feed import STATE_VERSION, Feed
 from indexplan_torch.loader import PlanLoader
@@ -218,7 +218,7 @@ def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, An
             "must load the loader's state where a pass has other steps than in the run that saved",
             f"{Path(checkpoint).name} after {passes:g} passes, which Trainer, counting "
             f"its steps, would take for {number + step / max(1, steps):g} on "
-            f"{number_of(args.world_size, 'rank')}",
+            f"{counted(args.world_size, 'rank')}",
             "use "
             "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in "
             "the run that saves too",
