@@ -215,35 +215,8 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
 
 def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     """Return numbers as a read-only array with a column's dtype; uncopied if they have one."""
-    what = what if path is None else path
-    if isinstance(values, range) and values[LONGEST_RANGE:]:  # its len may raise
-        rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
-        raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
-    flat = "a flat list or array" if path is None else "a flat array"
-    rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
-    smaller = "pass smaller integers" if kind == INTEGERS else "pass smaller integers, or floats"
-    try:
-        row = as_array(values)
-    except Exception:  # lists of different lengths, or whatever a user's class raises
-        raise wrong(what, rule, values, FLAT) from None
-    if isinstance(values, np.ma.MaskedArray):
-        raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
-    if large := _too_large(values, row):
-        raise wrong(what, rule, large[0], smaller)
-    if row.shape == (0,):
-        row = row.astype(TYPES[kind or INTEGERS][0])
-    of = row.dtype.kind
-    if row.ndim != 1 or of not in ("iu" if kind == INTEGERS else "iuf") or row.itemsize > 8:
-        short = path is None and row.size <= AS_THEY_ARE
-        got = values if short else f"{row.dtype} of shape {row.shape}"
-        raise wrong(what, rule, got, _cure(row, kind))
-    # for other types there is nothing to check, which would read the whole file at each opening
-    if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
-        raise wrong(what, rule, most, smaller)
-    if kind == FLOATS and not _are_floats(row):
-        most = max(int(row.max()), -int(row.min()))
-        raise wrong(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
-    types = TYPES[FLOATS if kind == FLOATS or of == "f" else INTEGERS]
+    row = _as_row(what if path is None else path, values, kind, in_file=path is not None)
+    types = TYPES[FLOATS if kind == FLOATS or row.dtype.kind == "f" else INTEGERS]
     if row.dtype.str not in types:
         row = row.astype(types[-1])
     elif path is None:
@@ -251,6 +224,42 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     row = np.ascontiguousarray(row)
     row.setflags(write=False)
     return row
+
+
+def _as_row(what: str, values: Any, kind: str | None, *, in_file: bool) -> NDArray[Any]:
+    """Return numbers as NumPy has them, or raise `IndexPlanError` unless a column can hold them."""
+    if isinstance(values, range) and values[LONGEST_RANGE:]:  # its len may raise
+        rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
+        raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
+    flat = "a flat array" if in_file else "a flat list or array"
+    rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
+    try:
+        row = as_array(values)
+    except Exception:  # lists of different lengths, or whatever a user's class raises
+        raise wrong(what, rule, values, FLAT) from None
+    if isinstance(values, np.ma.MaskedArray):
+        raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
+    if large := _too_large(values, row):
+        raise wrong(what, rule, large[0], _smaller(kind))
+    if row.shape == (0,):
+        row = row.astype(TYPES[kind or INTEGERS][0])
+    types = "iu" if kind == INTEGERS else "iuf"
+    if row.ndim != 1 or row.dtype.kind not in types or row.itemsize > 8:
+        short = not in_file and row.size <= AS_THEY_ARE
+        got = values if short else f"{row.dtype} of shape {row.shape}"
+        raise wrong(what, rule, got, _cure(row, kind))
+    # for other types there is nothing to check, which would read the whole file at each opening
+    if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
+        raise wrong(what, rule, most, _smaller(kind))
+    if kind == FLOATS and not _are_floats(row):
+        most = max(int(row.max()), -int(row.min()))
+        raise wrong(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
+    return row
+
+
+def _smaller(kind: str | None) -> str:
+    """Return what to do about an integer that is too large."""
+    return "pass smaller integers" if kind == INTEGERS else "pass smaller integers, or floats"
 
 
 def as_array(values: Any) -> NDArray[Any]:

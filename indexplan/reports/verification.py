@@ -174,42 +174,45 @@ def verify(
     if epochs is None:
         written = stored.manifest.build.epochs if stored else ()
         epochs = [each for each in written if each >= plan.start.epoch] or [plan.start.epoch]
-    checked = sorted(set(check_epochs(epochs)))
+    chosen = sorted(set(check_epochs(epochs)))
+    source, unknown = stored.known if stored is not None else (plan.order, "")
+    if source is not None:
+        plan = dataclasses.replace(plan, order=source)  # the files come last
+    checks = _law_checks(plan, chosen, unknown or not_located(plan.order))
+    if stored is not None:
+        checks.extend(_file_checks(check_files(stored, progress)))
+    return Report(tuple(checks))
+
+
+def _law_checks(plan: Plan, epochs: list[int], unlocated: str) -> list[Check]:
+    """Check the laws of some epochs; `unlocated` says why samples cannot be located, if so."""
     unchecked = []
     if plan.world_size is None:
         why = "the plan's world_size is open; pass plan.replace(world_size=...), or --world-size"
         unchecked.append(Check("laws of more than one rank", 0, skipped=why))
         plan = dataclasses.replace(plan, world_size=1)
-    source, unknown = stored.known if stored is not None else (plan.order, "")
-    if source is not None:
-        plan = dataclasses.replace(plan, order=source)  # the files come last
     resume = layout_of(plan).partition.resume
-    if resume is not None and checked:
-        checked = [epoch for epoch in checked if epoch >= resume.epoch]
-        if not checked:
-            why = "they were read before the plan was resumed"
-            unchecked.append(Check("laws of these epochs", 0, skipped=why))
-    unlocated = unknown or not_located(plan.order)
+    left = [epoch for epoch in epochs if resume is None or epoch >= resume.epoch]
+    if epochs and not left:
+        why = "they were read before the plan was resumed"
+        unchecked.append(Check("laws of these epochs", 0, skipped=why))
     laws: dict[str, tuple[list[int], list[str]]] = {}
-    for epoch in checked:
+    for epoch in left:
         for law, count, problems in _laws(plan, epoch, not unlocated):
             counts, found = laws.setdefault(law, ([], []))
             counts.append(count)
             found.extend(problems)
-    checks = [Check(law, sum(counts), tuple(found)) for law, (counts, found) in laws.items()]
-    num_seen, in_all = sum(laws[TILE][0]) if laws else 0, len(checked) * plan.sub_epochs
+    num_seen, in_all = sum(laws[TILE][0]) if laws else 0, len(left) * plan.sub_epochs
     if num_seen < in_all:
         why = f"{num_seen:,} of {in_all:,} were: those where something changes, and some between"
         unchecked.append(Check("all other sub-epochs", 0, skipped=why))
     if SOME_COUNTS in laws:
         why = f"an epoch has more than {MOST_COUNTED:,} samples or units; some were compared"
         unchecked.append(Check(COUNTS, 0, skipped=why))
-    checks.extend(unchecked)
     if unlocated:
-        checks.append(Check(INVERSE, 0, skipped=unlocated))
-    if stored is not None:
-        checks.extend(_file_checks(check_files(stored, progress)))
-    return Report(tuple(checks))
+        unchecked.append(Check(INVERSE, 0, skipped=unlocated))
+    checks = [Check(law, sum(counts), tuple(found)) for law, (counts, found) in laws.items()]
+    return [*checks, *unchecked]
 
 
 def _file_checks(found: Findings) -> Iterator[Check]:
