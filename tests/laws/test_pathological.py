@@ -15,7 +15,7 @@ import indexplan as ip
 from indexplan.canonical import MOST_MARKS, parse_json_object
 from indexplan.partition import account as accounting
 from indexplan.partition import locate as locating
-from indexplan.reports import verification as checks
+from indexplan.reports import laws as checks
 from indexplan.reports.show import show_plan
 from tests.support.children import in_child
 

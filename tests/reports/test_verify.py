@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import indexplan as ip
 from indexplan.partition import ranks as shares
 from indexplan.partition.steps import Partition, steps_in
-from indexplan.reports import verification as checks
+from indexplan.reports import laws as checks
 from tests.support.found import at
 from tests.support.strategies import plans, resumed_plans
 
