@@ -62,7 +62,7 @@ class Known(Listed):
 
 @ip.register
 @dataclass(frozen=True, eq=False)
-class Weighted(Known):
+class Skewed(Known):
     """The same, of samples that may repeat."""
 
     algorithm = "test-weighted-v1"
@@ -214,7 +214,7 @@ def test_one_to_one_is_said_of_a_class_alone(tmp_path: Path) -> None:
 
 def test_orders_that_repeat_on_purpose(tmp_path: Path) -> None:
     """An order that says so may repeat and leave out samples."""
-    weighted = Weighted(5, (0, 3, 3, 3, 1, 0, 3))
+    weighted = Skewed(5, (0, 3, 3, 3, 1, 0, 3))
     ip.save(ip.Plan(weighted, world_size=1, batch_size=2), tmp_path / "a.plan")
     report = ip.verify(ip.load(tmp_path / "a.plan"))
     assert report.ok
