@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from indexplan.partition import ranks as shares
 from indexplan.partition import steps as partition
 from indexplan.plan import plan
 from indexplan_torch.feed import Feed
-from indexplan_torch.passes import Pass
 from tests.soak.history import PER_CENT, tell
 
 ROOT = Path(__file__).parents[2]
@@ -122,12 +120,11 @@ def state_is_one_batch_ahead(patch: Patch) -> None:
 def _shifted(patch: Patch, by: int) -> None:
     cursor = Feed._cursor
 
-    def shifted(self: Feed, standing: Any, **options: Any) -> ip.Cursor:
-        if isinstance(standing, Pass):
-            first = self.running()[0].steps(*self._place(standing.number)).start
-            standing = copy(standing)
-            standing.step = max(first, min(standing.step + by, standing.stop))
-        return cursor(self, standing, **options)
+    def shifted(self: Feed, number: int, step: int | None) -> ip.Cursor:
+        if step is not None:
+            steps = self.running()[0].steps(*self._place(number))
+            step = max(steps.start, min(step + by, steps.stop))
+        return cursor(self, number, step)
 
     patch.setattr(Feed, "_cursor", shifted)
 
