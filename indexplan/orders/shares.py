@@ -8,10 +8,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from indexplan.errors import integer, wrong
 
 PERIOD = 2**16  # for weights that are not short decimals
 LONGEST_PERIOD = 2**20
+ERROR = 1e-7  # of a share, in units of the period
 MOST_PHASES = 2**12
 CURE = 'pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]'
 
@@ -52,6 +55,59 @@ def four_decimals(weights: Sequence[Any]) -> list[int] | None:
         return None
     common = math.gcd(*scaled) or 1
     return [each // common for each in scaled]
+
+
+def rounded(rows: Sequence[Sequence[Any]]) -> list[tuple[int, ...] | None]:
+    """Return `shares_of` each row of weights without a period; None where floats cannot be sure.
+
+    Sure is what stays the same if every share is up to `ERROR` more or less, which is a thousand
+    times as much as arithmetic and the last digit of a written float are off: that no smaller
+    period is exact, that every share is above 1, and which are rounded up. Of 4,096 rows of 30 it
+    takes an eighth of the time.
+    """
+    found: list[tuple[int, ...] | None] = [None] * len(rows)
+    floats = [i for i, row in enumerate(rows) if set(map(type, row)) == {float}]
+    if not floats:
+        return found
+    with np.errstate(all="ignore"):
+        each = np.array([rows[i] for i in floats])
+        totals = each.sum(axis=1, keepdims=True)
+        quotas = each * (PERIOD / totals)
+        shares = np.where(np.isfinite(quotas), quotas, 0).astype(np.int64)
+        rests = quotas - shares
+        up = PERIOD - shares.sum(axis=1)
+        falling = -np.sort(-rests, axis=1)
+        last, after = (
+            np.take_along_axis(falling, (up - less).clip(0, each.shape[1] - 1)[:, None], axis=1)
+            for less in (1, 0)
+        )
+        sure = (totals > 1e-300) & (totals < 1e300) & (each > 0) & (quotas >= 1 + ERROR)
+        sure &= (rests > ERROR) & (rests < 1 - ERROR) & (last - after > ERROR)
+    shares += rests >= last
+    largest = (each / totals).max(axis=1, initial=0).tolist()
+    for i, certain, row, value in zip(
+        floats, sure.all(axis=1).tolist(), shares.tolist(), largest, strict=True
+    ):
+        if certain and not _may_be_ratio(value):
+            found[i] = tuple(row)
+    return found
+
+
+def _may_be_ratio(value: float) -> bool:
+    """Return whether a float may stand for a ratio of integers of at most `PERIOD`.
+
+    Its continued fraction tells: the last convergent with such a denominator is the nearest.
+    """
+    numerators, denominators, rest = (0, 1), (1, 0), value
+    while True:
+        whole = int(rest)
+        numerators = numerators[1], whole * numerators[1] + numerators[0]
+        denominators = denominators[1], whole * denominators[1] + denominators[0]
+        if denominators[1] > PERIOD:
+            return False
+        if abs(value - numerators[1] / denominators[1]) < ERROR / PERIOD:
+            return True
+        rest = 1 / (rest - whole)
 
 
 def shares_of(each: Sequence[int], period: int | None) -> tuple[int, ...]:
@@ -100,13 +156,23 @@ def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, .
         rule = f"from 1 to {MOST_PHASES} phases"
         raise wrong("weights", rule, len(entries), "leave some out" if entries else CURE)
     phases: list[Phase] = []
-    for place, row in entries:
+    sure: list[tuple[int, ...] | None] = [None] * len(entries)
+    if period is None and len(entries) > 1:
+        sure = rounded([_in_order(row, names) for _, row in entries])
+    for (place, row), known in zip(entries, sure, strict=True):
         least = phases[-1][0] + 1 if phases else 0
         stop = 2**63 if phases else 1
         cure = "begin the first phase at 0, and each later one after the one before"
         begin = integer("the place of a phase of weights", place, least, stop, cure)
-        phases.append((begin, _shares(row, names, period)))
+        phases.append((begin, known or _shares(row, names, period)))
     return tuple(phases)
+
+
+def _in_order(weights: Any, names: Sequence[str]) -> list[Any]:
+    """Return the weights of a phase by the names of sources; nothing if they are not by these."""
+    if not isinstance(weights, Mapping) or set(weights) != set(names):
+        return []
+    return [weights[name] for name in names]
 
 
 def _shares(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, ...]:
