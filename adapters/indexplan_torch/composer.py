@@ -9,17 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from composer import Callback  # type: ignore[import-not-found,unused-ignore]
-from composer.utils import (  # type: ignore[import-not-found,unused-ignore]
-    dist,
-    reproducibility,
-)
+from composer.utils import reproducibility  # type: ignore[import-not-found,unused-ignore]
 
 from indexplan import IndexPlanError
-from indexplan.errors import counted
-from indexplan_torch.callers import Seen
-from indexplan_torch.feed import Feed
+from indexplan_torch.counting_composer import feed_of
+from indexplan_torch.cuts import check_whole
 from indexplan_torch.loader import PlanLoader
-from indexplan_torch.versions import private
 
 
 class KeepState(Callback):  # type: ignore[misc,unused-ignore]
@@ -83,17 +78,17 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
 
     def eval_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002
         """Let the evaluation read what the last one read, whatever number Composer gives it."""
-        feed = _feed(state.dataloader)
+        feed = feed_of(state.dataloader)
         if feed is None:
             return
-        if feed is _feed(state.train_dataloader):
+        if feed is feed_of(state.train_dataloader):
             raise IndexPlanError(
                 "eval_dataloader",
                 "must be a loader of its own",
                 "the training's, whose pass it would interrupt",
                 "use another PlanLoader(dataset, plan)",
             )
-        _check_whole(feed)
+        check_whole(feed, "Composer")
         feed.turn.pinned = True
 
     def _begin(self, state: Any) -> None:
@@ -101,69 +96,3 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
         self._loader.set_epoch(int(state.timestamp.epoch))
         if not self._limited and len(self._loader):
             state.dataloader_len = len(self._loader)
-
-
-def _feed(loader: Any) -> Feed | None:
-    """Return the feed of a loader, or of its batch sampler."""
-    found = getattr(loader, "feed", None) or getattr(
-        getattr(loader, "batch_sampler", None), "feed", None
-    )
-    return found if isinstance(found, Feed) else None
-
-
-def _check_whole(feed: Feed) -> None:
-    """Raise if an evaluation would read only a part of the data."""
-    if feed.plan.sub_epochs > 1:
-        raise IndexPlanError(
-            "an evaluation's plan",
-            "must have sub_epochs=1 under Composer, as each evaluation is one pass",
-            f"sub_epochs={feed.plan.sub_epochs}",
-            "use plan.replace(sub_epochs=1)",
-        )
-
-
-def refuse_counting(feed: Feed, seen: Seen) -> None:
-    """Refuse to resume a training without KeepState where that would read other data.
-
-    Parameters
-    ----------
-    feed : Feed
-        Of the loader whose length is asked for, or whose pass is set.
-    seen : Seen
-        The function of Composer's Trainer that asks (`callers.IN_COMPOSER`).
-    """
-    trainer = seen["self"]
-    state: Any = getattr(trainer, "state", None)
-    if feed is not _feed(getattr(state, "train_dataloader", None)):
-        if seen.function == "_eval_loop":
-            _check_whole(feed)
-        return
-    saved = private("mosaicml", trainer, "_rng_state")  # one a rank; None after Composer skipped
-    if saved is None or "train" in state.dataset_resumption:
-        return
-    if len(saved) != dist.get_world_size():
-        raise IndexPlanError(
-            "a resume under composer.Trainer on another number of ranks",
-            "must load the loader's state",
-            f"a checkpoint of {counted(len(saved), 'rank')} on {dist.get_world_size()}"
-            ", whose steps Composer would skip by counting",
-            "use Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run "
-            "that saves too",
-        )
-
-
-def refuse_counting_bins(seen: Seen) -> None:
-    """Refuse to tell Composer how many bins a batch has where it takes them for samples.
-
-    Parameters
-    ----------
-    seen : Seen
-        The function of Composer that asks (`callers.CUTTING`).
-    """
-    raise IndexPlanError(
-        seen.function.removeprefix("_get_initial_"),
-        "must be given where the plan deals bins and keep_bins is False, as "
-        "Composer would cut a batch of one bin into its samples",
-        "none",
-        "pass how many samples fit into memory at a time",
-    )

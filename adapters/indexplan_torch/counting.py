@@ -8,34 +8,33 @@ local variables, so this code looks at those, but only to refuse: no batch depen
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
 
 from indexplan import IndexPlanError
-from indexplan_torch import callers
+from indexplan_torch import callers, counting_composer, counting_transformers
 
 UNDER_TRAINER = (
     "; under transformers.Trainer, return the PlanLoader itself from get_train_dataloader, and use "
     "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
 )
-_TRAINERS = {
-    "indexplan_torch.transformers": callers.IN_TRANSFORMERS,
-    "indexplan_torch.composer": callers.IN_COMPOSER,
-}
+_TRAINERS = (
+    (callers.IN_TRANSFORMERS, counting_transformers.refuse_counting),
+    (callers.IN_COMPOSER, counting_composer.refuse_counting),
+)
 
 
 def refuse_counting(feed: Any) -> None:
-    """If one of these trainers is asking for a pass, let its callback's module check that.
+    """If one of these trainers is asking for a pass, check that it counts as the plan does.
 
     Raises
     ------
     IndexPlanError
         If the trainer resumes by counting steps that are not those of this plan.
     """
-    for module, trainer in _TRAINERS.items():
+    for trainer, refuse in _TRAINERS:
         if (seen := callers.look(trainer)) is not None:
-            importlib.import_module(module).refuse_counting(feed, seen)
+            refuse(feed, seen)
 
 
 def refuse_fetched_ahead(feed: Any) -> None:
@@ -47,7 +46,7 @@ def refuse_fetched_ahead(feed: Any) -> None:
         If the trainer has fetched several micro-batches of this feed, and is not at the last.
     """
     if (seen := callers.look(callers.FETCHED_TOGETHER)) is not None:
-        importlib.import_module("indexplan_torch.transformers").refuse_ahead(feed, seen)
+        counting_transformers.refuse_ahead(feed, seen)
 
 
 def refuse_rows_without_a_batch() -> None:
@@ -83,7 +82,7 @@ def refuse_counting_bins(feed: Any) -> None:
     if feed.run.form.keep_bins or not feed.plan.order.deals_bins:
         return
     if (seen := callers.look(callers.CUTTING)) is not None:
-        importlib.import_module("indexplan_torch.composer").refuse_counting_bins(seen)
+        counting_composer.refuse_counting_bins(seen)
 
 
 def counts_iterations() -> bool:

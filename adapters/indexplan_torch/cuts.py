@@ -116,3 +116,14 @@ def check_received(begun: Any, step: int, *, ended: bool = False) -> None:
             "remove what changes batches between the plan and the loop, such as a "
             "wrapper that deals the batch sampler out to ranks again",
         )
+
+
+def check_whole(feed: Any, trainer: str) -> None:
+    """Raise if an evaluation under a trainer would read only a part of the data."""
+    if feed.plan.sub_epochs > 1:
+        raise IndexPlanError(
+            "an evaluation's plan",
+            f"must have sub_epochs=1 under {trainer}, as each evaluation is one pass",
+            f"sub_epochs={feed.plan.sub_epochs}",
+            "use plan.replace(sub_epochs=1)",
+        )

@@ -19,6 +19,7 @@ else:
         from pytorch_lightning import Callback
 
 from indexplan import IndexPlanError
+from indexplan_torch.cuts import check_whole
 from indexplan_torch.feed import Feed
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.versions import private
@@ -152,13 +153,8 @@ def _check_whole(loop: Any) -> None:
     """Raise if an evaluation would read only a part of the data."""
     for loader in _loaders(loop):
         feed = _feed(loader)
-        if feed is not None and feed.plan.sub_epochs > 1:
-            raise IndexPlanError(
-                "an evaluation's plan",
-                "must have sub_epochs=1 under Lightning, as each evaluation is one pass",
-                f"sub_epochs={feed.plan.sub_epochs}",
-                "use plan.replace(sub_epochs=1)",
-            )
+        if feed is not None:
+            check_whole(feed, "Lightning")
 
 
 def _load(loop: Any) -> None:

@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from transformers import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
     TrainerCallback,
-    TrainerState,
 )
 
 from indexplan import IndexPlanError
-from indexplan.errors import counted
-from indexplan_torch import callers
-from indexplan_torch.callers import Seen
-from indexplan_torch.feed import STATE_VERSION, Feed
+from indexplan_torch.counting_transformers import KEPT, counted_state, saved_state
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.passes import Pass
-from indexplan_torch.versions import lacking, private
 
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
-_STATE = "trainer_state.json"
 _TESTED = "5.23"
-_EVALUATIONS = ("evaluation_loop", "prediction_loop")  # the latter only before version 5
 # what _Kept changes of a trainer
 _CHANGED = (
     "_inner_training_loop",
@@ -72,7 +64,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
                 f"use transformers {_TESTED}, which this is tested with",
             )
         self.trainer = trainer
-        if not isinstance(trainer, _Kept):
+        if not hasattr(trainer, KEPT):
             trainer.__class__ = _kept(type(trainer))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
@@ -86,6 +78,7 @@ class _Kept:
 
     args: Any
     state: Any
+    _plan_kept = True
     _plan_loader: PlanLoader
     _plan_checkpoint: str | None = None
     _plan_first = 0  # the pass that the training continues with
@@ -109,12 +102,12 @@ class _Kept:
         self._plan_loader = dataloader
         done: int = 0
         self._plan_first = 0
-        saved = _saved(self._plan_checkpoint)
+        saved = saved_state(self._plan_checkpoint)
         if saved is not None:
             done = saved.global_step
             state = saved.stateful_callbacks.get(_KEY)
             if state is None:
-                state = _counted(dataloader.feed, args, saved, str(self._plan_checkpoint))
+                state = counted_state(dataloader.feed, args, saved, str(self._plan_checkpoint))
             dataloader.load_state_dict(state)
             number = dataloader.feed.number
             self._plan_first = number if self._steps_left(number) else number + 1
@@ -181,6 +174,8 @@ def _kept(trainer: type) -> type:
 class _Group(list[Any]):
     """Micro-batches that were fetched together; the loop receives them one by one."""
 
+    _plan_kept = True
+
     def __init__(self, batches: list[Any], begun: Pass) -> None:
         super().__init__(batches)
         self.begun = begun
@@ -190,116 +185,3 @@ class _Group(list[Any]):
         for received, batch in enumerate(super().__iter__(), 1):
             self.begun.step = fetched - len(self) + received
             yield batch
-
-
-def _saved(checkpoint: str | None) -> Any:
-    """Return the trainer's state in a checkpoint, or None where Trainer starts from scratch."""
-    file = None if checkpoint is None else Path(checkpoint) / _STATE
-    return TrainerState.load_from_json(str(file)) if file is not None and file.is_file() else None
-
-
-def _counted(feed: Feed, args: Any, saved: Any, checkpoint: str) -> dict[str, Any]:
-    """Return the state that Trainer would resume with, which counts the steps that were saved.
-
-    Raises
-    ------
-    IndexPlanError
-        If passes had other steps in the run that saved.
-    """
-    plan, _ = feed.running()
-    steps = plan.steps(*feed.where).stop
-    size = args.gradient_accumulation_steps
-    number, updates = divmod(saved.global_step, max(1, math.ceil(steps / size)))
-    step = min(updates * size, steps)
-    passes = saved.epoch or 0.0
-    if abs(passes * steps - (number * steps + step)) > 0.5 or _of_other_world(args, checkpoint):
-        raise IndexPlanError(
-            "a resume under transformers.Trainer",
-            "must load the loader's state where a pass has other steps than in the run that saved",
-            f"{Path(checkpoint).name} after {passes:g} passes, which Trainer, counting "
-            f"its steps, would take for {number + step / max(1, steps):g} on "
-            f"{counted(args.world_size, 'rank')}",
-            "use "
-            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in "
-            "the run that saves too",
-        )
-    cursor = plan.cursor(*divmod(number, plan.sub_epochs), step=step)
-    return {"version": STATE_VERSION, "cursor": cursor.to_dict(), "pass": number}
-
-
-def _of_other_world(args: Any, checkpoint: str) -> bool:
-    """Return whether a checkpoint has the random states of another number of ranks."""
-    files = [file.stem for file in Path(checkpoint).glob("rng_state*.pth")]
-    ranks = {int(name.rpartition("_")[2]) for name in files if name != "rng_state"}
-    if args.world_size == 1 or not ranks:
-        return bool(ranks) if args.world_size == 1 else bool(files)
-    return max(ranks) >= args.world_size or args.process_index not in ranks
-
-
-def refuse_counting(feed: Feed, seen: Seen) -> None:
-    """Refuse what would read other data: some resumes without KeepState, evaluations of a part.
-
-    Parameters
-    ----------
-    feed : Feed
-        Of the loader whose length is asked for.
-    seen : Seen
-        The function of Trainer that asks (`callers.IN_TRANSFORMERS`).
-    """
-    trainer = seen["self"]
-    counts = "set_initial_training_values"
-    if seen.function in _EVALUATIONS:
-        _check_whole(feed)
-    if seen.function != counts and hasattr(trainer, counts):
-        return
-    resuming = callers.look(callers.RESUMING)
-    if resuming is None and seen.function == counts:
-        raise lacking("transformers", f"a caller of Trainer.{counts} with resume_from_checkpoint")
-    checkpoint = None if resuming is None else resuming["resume_from_checkpoint"]
-    saved = _saved(checkpoint)
-    if saved is not None and not isinstance(trainer, _Kept):
-        private("transformers", trainer, counts)
-        _counted(feed, trainer.args, saved, str(checkpoint))
-
-
-def _check_whole(feed: Feed) -> None:
-    """Raise if an evaluation would read only a part of the data."""
-    if feed.plan.sub_epochs > 1:
-        raise IndexPlanError(
-            "an evaluation's plan",
-            "must have sub_epochs=1 under transformers.Trainer, as each evaluation is one pass",
-            f"sub_epochs={feed.plan.sub_epochs}",
-            "use plan.replace(sub_epochs=1)",
-        )
-
-
-def refuse_ahead(feed: Feed, seen: Seen) -> None:
-    """Refuse to say which micro-batch the loop holds while more of its update were fetched.
-
-    Parameters
-    ----------
-    feed : Feed
-        Of the loader that is asked.
-    seen : Seen
-        The function of Trainer that goes through an update's micro-batches
-        (`callers.FETCHED_TOGETHER`).
-    """
-    group, place = seen["batch_samples"], seen["i"] or 0
-    if isinstance(group, _Group) or place + 1 >= len(group):
-        return
-    loaders = [seen["train_dataloader"], seen["epoch_dataloader"]]
-    if feed in [_feed(loader) for loader in loaders]:
-        raise IndexPlanError(
-            "transformers.Trainer",
-            "must have KeepState where a loader is asked which of an update's "
-            "micro-batches the loop holds, as Trainer fetches them together",
-            f"none, and {len(group)} micro-batches",
-            "use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))",
-        )
-
-
-def _feed(loader: Any) -> Feed | None:
-    """Return the feed of a loader, or of the batch sampler inside its wrappers."""
-    while loader is not None and not isinstance(getattr(loader, "feed", None), Feed):
-        loader = getattr(loader, "batch_sampler", None)
-    return None if loader is None else loader.feed

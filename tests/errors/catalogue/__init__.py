@@ -117,11 +117,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise IndexPlanError('rank and world_size', f\"must be the st",
     ): "takes a trainer of several ranks: tests/trainers/test_lightning.py",
     (
-        "adapters/indexplan_torch/lightning.py",
-        "_check_whole",
-        "raise IndexPlanError(\"an evaluation's plan\", 'must have sub_",
-    ): "takes a trainer: tests/trainers/test_lightning_passes.py",
-    (
         "adapters/indexplan_torch/accelerate.py",
         "prepare",
         "raise lacking('accelerate', 'a prepare that leaves prepared ",
@@ -260,17 +255,12 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise IndexPlanError('eval_dataloader', 'must be a loader of",
     ): _IN_COMPOSER,
     (
-        "adapters/indexplan_torch/composer.py",
-        "_check_whole",
-        "raise IndexPlanError(\"an evaluation's plan\", 'must have sub_",
-    ): _IN_COMPOSER,
-    (
-        "adapters/indexplan_torch/composer.py",
+        "adapters/indexplan_torch/counting_composer.py",
         "refuse_counting",
         "raise IndexPlanError('a resume under composer.Trainer on ano",
     ): _IN_COMPOSER,
     (
-        "adapters/indexplan_torch/composer.py",
+        "adapters/indexplan_torch/counting_composer.py",
         "refuse_counting_bins",
         "raise IndexPlanError(seen.function.removeprefix('_get_initia",
     ): _IN_COMPOSER,

@@ -1,0 +1,71 @@
+"""What Composer counts: how it resumes without KeepState, and how it cuts batches.
+
+Nothing of Composer is imported here: where its Trainer asks, it has been.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from indexplan import IndexPlanError
+from indexplan.errors import counted
+from indexplan_torch.callers import Seen
+from indexplan_torch.cuts import check_whole
+from indexplan_torch.versions import private
+
+
+def feed_of(loader: Any) -> Any:
+    """Return the feed of a loader, or of its batch sampler; None if it has none."""
+    found = getattr(loader, "feed", None) or getattr(
+        getattr(loader, "batch_sampler", None), "feed", None
+    )
+    return found if hasattr(found, "state_at") else None
+
+
+def refuse_counting(feed: Any, seen: Seen) -> None:
+    """Refuse to resume a training without KeepState where that would read other data.
+
+    Parameters
+    ----------
+    feed : Feed
+        Of the loader whose length is asked for, or whose pass is set.
+    seen : Seen
+        The function of Composer's Trainer that asks (`callers.IN_COMPOSER`).
+    """
+    trainer = seen["self"]
+    state: Any = getattr(trainer, "state", None)
+    if feed is not feed_of(getattr(state, "train_dataloader", None)):
+        if seen.function == "_eval_loop":
+            check_whole(feed, "Composer")
+        return
+    saved = private("mosaicml", trainer, "_rng_state")  # one a rank; None after Composer skipped
+    if saved is None or "train" in state.dataset_resumption:
+        return
+    world_size = sys.modules["composer.utils"].dist.get_world_size()
+    if len(saved) != world_size:
+        raise IndexPlanError(
+            "a resume under composer.Trainer on another number of ranks",
+            "must load the loader's state",
+            f"a checkpoint of {counted(len(saved), 'rank')} on {world_size}"
+            ", whose steps Composer would skip by counting",
+            "use Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run "
+            "that saves too",
+        )
+
+
+def refuse_counting_bins(seen: Seen) -> None:
+    """Refuse to tell Composer how many bins a batch has where it takes them for samples.
+
+    Parameters
+    ----------
+    seen : Seen
+        The function of Composer that asks (`callers.CUTTING`).
+    """
+    raise IndexPlanError(
+        seen.function.removeprefix("_get_initial_"),
+        "must be given where the plan deals bins and keep_bins is False, as "
+        "Composer would cut a batch of one bin into its samples",
+        "none",
+        "pass how many samples fit into memory at a time",
+    )

@@ -1,0 +1,128 @@
+"""What Hugging Face Trainer counts: how it resumes without KeepState, and what it fetches together.
+
+Nothing of transformers is imported here: where its Trainer asks, it has been.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from indexplan import IndexPlanError
+from indexplan.errors import counted
+from indexplan_torch import callers
+from indexplan_torch.callers import Seen
+from indexplan_torch.cuts import check_whole
+from indexplan_torch.versions import lacking, private
+
+_STATE = "trainer_state.json"
+KEPT = "_plan_kept"  # an attribute of what KeepState has made of a trainer, and of its batches
+_EVALUATIONS = ("evaluation_loop", "prediction_loop")  # the latter only before version 5
+
+
+def saved_state(checkpoint: str | None) -> Any:
+    """Return the trainer's state in a checkpoint, or None where Trainer starts from scratch."""
+    file = None if checkpoint is None else Path(checkpoint) / _STATE
+    return (
+        sys.modules["transformers"].TrainerState.load_from_json(str(file))
+        if file is not None and file.is_file()
+        else None
+    )
+
+
+def counted_state(feed: Any, args: Any, saved: Any, checkpoint: str) -> dict[str, Any]:
+    """Return the state that Trainer would resume with, which counts the steps that were saved.
+
+    Raises
+    ------
+    IndexPlanError
+        If passes had other steps in the run that saved.
+    """
+    plan, _ = feed.running()
+    steps = plan.steps(*feed.where).stop
+    size = args.gradient_accumulation_steps
+    number, updates = divmod(saved.global_step, max(1, math.ceil(steps / size)))
+    step = min(updates * size, steps)
+    passes = saved.epoch or 0.0
+    if abs(passes * steps - (number * steps + step)) > 0.5 or _of_other_world(args, checkpoint):
+        raise IndexPlanError(
+            "a resume under transformers.Trainer",
+            "must load the loader's state where a pass has other steps than in the run that saved",
+            f"{Path(checkpoint).name} after {passes:g} passes, which Trainer, counting "
+            f"its steps, would take for {number + step / max(1, steps):g} on "
+            f"{counted(args.world_size, 'rank')}",
+            "use "
+            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in "
+            "the run that saves too",
+        )
+    state: dict[str, Any] = feed.state_at(number, step)
+    return state
+
+
+def _of_other_world(args: Any, checkpoint: str) -> bool:
+    """Return whether a checkpoint has the random states of another number of ranks."""
+    files = [file.stem for file in Path(checkpoint).glob("rng_state*.pth")]
+    ranks = {int(name.rpartition("_")[2]) for name in files if name != "rng_state"}
+    if args.world_size == 1 or not ranks:
+        return bool(ranks) if args.world_size == 1 else bool(files)
+    return max(ranks) >= args.world_size or args.process_index not in ranks
+
+
+def refuse_counting(feed: Any, seen: Seen) -> None:
+    """Refuse what would read other data: some resumes without KeepState, evaluations of a part.
+
+    Parameters
+    ----------
+    feed : Feed
+        Of the loader whose length is asked for.
+    seen : Seen
+        The function of Trainer that asks (`callers.IN_TRANSFORMERS`).
+    """
+    trainer = seen["self"]
+    counts = "set_initial_training_values"
+    if seen.function in _EVALUATIONS:
+        check_whole(feed, "transformers.Trainer")
+    if seen.function != counts and hasattr(trainer, counts):
+        return
+    resuming = callers.look(callers.RESUMING)
+    if resuming is None and seen.function == counts:
+        raise lacking("transformers", f"a caller of Trainer.{counts} with resume_from_checkpoint")
+    checkpoint = None if resuming is None else resuming["resume_from_checkpoint"]
+    saved = saved_state(checkpoint)
+    if saved is not None and not getattr(trainer, KEPT, False):
+        private("transformers", trainer, counts)
+        counted_state(feed, trainer.args, saved, str(checkpoint))
+
+
+def refuse_ahead(feed: Any, seen: Seen) -> None:
+    """Refuse to say which micro-batch the loop holds while more of its update were fetched.
+
+    Parameters
+    ----------
+    feed : Feed
+        Of the loader that is asked.
+    seen : Seen
+        The function of Trainer that goes through an update's micro-batches
+        (`callers.FETCHED_TOGETHER`).
+    """
+    group, place = seen["batch_samples"], seen["i"] or 0
+    if getattr(group, KEPT, False) or place + 1 >= len(group):
+        return
+    loaders = [seen["train_dataloader"], seen["epoch_dataloader"]]
+    if feed in [_feed(loader) for loader in loaders]:
+        raise IndexPlanError(
+            "transformers.Trainer",
+            "must have KeepState where a loader is asked which of an update's "
+            "micro-batches the loop holds, as Trainer fetches them together",
+            f"none, and {len(group)} micro-batches",
+            "use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))",
+        )
+
+
+def _feed(loader: Any) -> Any:
+    """Return the feed of a loader, or of the batch sampler inside its wrappers."""
+    while loader is not None and not hasattr(getattr(loader, "feed", None), "state_at"):
+        loader = getattr(loader, "batch_sampler", None)
+    return None if loader is None else loader.feed
