@@ -10,6 +10,7 @@ from itertools import islice
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import PlanFileError
 from indexplan.files.format import BUILD, INDICES, Build, Chunk, Written
 from indexplan.files.running import run
@@ -73,8 +74,6 @@ def write_chunk(
     tell: Callable[[tuple[Chunk, int]], None] | None = None,
 ) -> Written:
     """Write one chunk file, or compare the one that is there; return its size and block hashes."""
-    from indexplan.kernels.xxh64 import xxh64
-
     store = store_of(root)
     if not store.has(BUILD):
         got = f"no {BUILD} there on {platform.node()}"
@@ -92,7 +91,7 @@ def write_chunk(
         hashes.clear()
         size = 0
         for block in build.content(order, chunk):
-            hashes.append(xxh64(block))
+            hashes.append(kernels.xxh64.xxh64(block))
             size += len(block)
             if tell is not None:
                 tell((chunk, size))

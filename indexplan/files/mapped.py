@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import PlanFileError
 from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import HEADER_BYTES, MANIFEST, Chunk, header
@@ -125,14 +126,12 @@ class Chunks:
                 checked[block] = True
 
     def _check_block(self, key: Key, block: int) -> None:
-        from indexplan.kernels.xxh64 import xxh64
-
         mapped = self._mapped(key)[0]
         start = block * BLOCK_BYTES
         size = min(BLOCK_BYTES, len(mapped) - start)
         if hasattr(mapped, "madvise"):  # read it at once, not page by page
             mapped.madvise(mmap.MADV_WILLNEED, start, size)
-        found = xxh64(np.frombuffer(mapped, np.uint8, size, start))
+        found = kernels.xxh64.xxh64(np.frombuffer(mapped, np.uint8, size, start))
         table, firsts = self._table
         if found != (noted := int(table[firsts[key] + block])):
             path = self.folder / self._chunk(*key).name

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from indexplan import kernels
 from indexplan.errors import counted
-from indexplan.kernels.seen import mark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,9 @@ class Seen:
         """Mark samples as read; int64 or uint32, one dimension."""
         for start in range(0, len(indices), SLAB):
             part = indices[start : start + SLAB].astype(np.int64)
-            repeated, first, outside, example = mark(self.num_samples, part, self.words)
+            repeated, first, outside, example = kernels.seen.mark(
+                self.num_samples, part, self.words
+            )
             self.num_read += len(part)
             self.num_repeated += repeated
             self.first_repeated = min(self.first_repeated, first)

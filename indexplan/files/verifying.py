@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.files.columns import damage
 from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import (
@@ -26,6 +27,7 @@ from indexplan.files.format import (
     header,
 )
 from indexplan.files.machine import num_cores
+from indexplan.files.marking import Seen
 from indexplan.files.read import Stored
 from indexplan.files.running import run
 from indexplan.orders.base import Order
@@ -34,9 +36,6 @@ from indexplan.orders.traits import Traits
 from indexplan.stores.open import store_of
 from indexplan.stores.publish import explained
 from indexplan.stores.store import BLOCK_BYTES, Store
-
-if TYPE_CHECKING:
-    from indexplan.files.marking import Seen
 
 Octets = NDArray[np.uint8]
 
@@ -179,8 +178,6 @@ def _bitmap(build: Build, reads: int) -> Seen | None:
     """Return a bit for each sample; None if the epoch is far too short to hold all of them."""
     if build.num_samples > 64 * reads:
         return None
-    from indexplan.files.marking import Seen  # a kernel, which imports numba
-
     return Seen(build.num_samples)
 
 
@@ -210,8 +207,6 @@ class _Looking:
 
     def look(self, task: Task) -> tuple[int, list[Problem]]:
         """Return how many bytes the blocks of a task have, and what is wrong with them."""
-        from indexplan.kernels.xxh64 import xxh64
-
         chunk = task.chunk
         num_bytes = min(task.size, task.stop * BLOCK_BYTES) - task.first * BLOCK_BYTES
         data, _ = self._buffers()
@@ -231,7 +226,7 @@ class _Looking:
             for number, noted in enumerate(task.hashes.tolist(), task.first):
                 length = min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)
                 got = data[: stream.readinto(data[:length].data)]
-                if xxh64(got) != noted:
+                if kernels.xxh64.xxh64(got) != noted:
                     note(number, "its hash is not the table's")
                 must = next(expected, data[:0])
                 if len(got) != len(must) or (got.view("<u4") != must.view("<u4")).any():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -22,6 +21,8 @@ from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.extending import register_jitable
+
+from indexplan import kernels
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Origin: TypeAlias = Literal["loaded", "saved", "unsaved"]
@@ -50,14 +51,11 @@ WRITE_GROUPS = types.Array(types.int64, 2, "C")
 # Helpers that numba inlines before compilation take 1.05 to 1.2 times as long.
 OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
 
-_COMPILING = threading.RLock()  # numba compiles one function at a time anyway
-
-# A fork waits until no thread compiles: a child has only the thread that forked, and would wait
-# forever for a lock that another thread held. The inner locks are registered first, as they are
-# taken last. Their own methods are registered, since Python drops what a hook raises: so none is
-# half taken after Ctrl-C. All are reentrant, so the thread that compiles may fork too.
+# A fork waits for numba's and LLVM's locks too, which the caller's own numba functions may hold.
+# What is registered last is taken first: BUSY once more, as whoever compiles a kernel holds it
+# before these.
 for _inner in (getattr(ffi.lib, "_lock", None), global_compiler_lock, None):
-    _lock = getattr(_inner, "_lock", None) if _inner else _COMPILING
+    _lock = getattr(_inner, "_lock", None) if _inner else kernels.BUSY
     if _lock is not None and hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(
             before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
@@ -101,7 +99,7 @@ class Kernel:
         self._compile()
 
     def _compile(self) -> Callable[..., Any]:
-        with _COMPILING:
+        with kernels.BUSY:  # numba compiles one function at a time anyway
             if self._compiled is None:
                 self.origin = "unsaved"  # until it is known to be in the cache
                 if vars(numba.config).get("DISABLE_JIT"):

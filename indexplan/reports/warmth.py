@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import indexplan.kernels
+from indexplan import kernels
 from indexplan.answers import Answer, as_json
-from indexplan.kernels.compiling import KERNELS, Origin, cpu_name
+
+if TYPE_CHECKING:
+    from indexplan.kernels.compiling import Origin
 
 _NEVER_SAVED = {
     "NUMBA_BOUNDSCHECK": "checked kernels are never saved",
@@ -131,23 +132,23 @@ def warm_up() -> Warmth:
     >>> warm_up().ok
     True
     """
-    for module in iter_modules(indexplan.kernels.__path__, "indexplan.kernels."):
-        import_module(module.name)  # makes its kernels known
+    for module in iter_modules(kernels.__path__):
+        getattr(kernels, module.name)  # makes its kernels known
 
-    kernels = []
-    for kernel in KERNELS:
+    warm = []
+    for kernel in kernels.compiling.KERNELS:
         start = perf_counter()
         known = kernel.origin is not None
         kernel.compile()
         seconds = 0.0 if known else perf_counter() - start
         origin = kernel.origin or "unsaved"
-        kernels.append(WarmKernel(kernel.name, origin, seconds, kernel.folder))
-    return Warmth(tuple(kernels), cpu_name())
+        warm.append(WarmKernel(kernel.name, origin, seconds, kernel.folder))
+    return Warmth(tuple(warm), kernels.compiling.cpu_name())
 
 
 def _places() -> list[str]:
     """Return the folders that numba tries, in its order."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    beside = str(Path(indexplan.kernels.__path__[0]) / "__pycache__")
+    beside = str(Path(kernels.__path__[0]) / "__pycache__")
     return [*([chosen] if chosen else []), beside, str(Path(home) / "numba")]

@@ -17,6 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import indexplan
 
 ROOT = Path(__file__).parents[2]
@@ -114,6 +116,62 @@ def test_a_fork_waits_for_what_is_being_compiled(tmp_path: Path) -> None:
         "forked by the compiling thread": 7,
         "in the parent": 7,
     } == json.loads(done.stdout)
+
+
+# The import of one module takes half a second, and begins in another thread. In the second run that
+# thread is the first to import numba, whose locks then come too late for the fork to have taken.
+IMPORTS = """
+import os, signal, sys, threading
+import indexplan as ip
+from indexplan import kernels
+
+signal.alarm(100)
+slow, numba_is_there = sys.argv[1], sys.argv[2] == "True"
+inside, forked = threading.Event(), threading.Event()
+
+class Slowly:
+    def find_spec(self, name, path=None, target=None):
+        if name == slow and not inside.is_set():
+            inside.set()
+            forked.wait(0.5)
+
+if numba_is_there:
+    kernels.compiling
+sys.meta_path.insert(0, Slowly())
+order = ip.Weighted([1, 2, 3], epoch_size=60)
+thread = threading.Thread(target=order.take, args=(0, 0))
+thread.start()
+inside.wait()
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    os._exit(int(order.count(0, 2)))
+forked.set()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "numba_is_there"),
+    [
+        ("indexplan.kernels.weighted", True),
+        ("indexplan.kernels.feistel", True),
+        ("indexplan.kernels.compiling", False),
+        ("numba.core.typing", False),
+    ],
+)
+def test_a_fork_waits_for_what_is_being_imported(module: str, numba_is_there: bool) -> None:
+    """The child of a process whose other thread imports a kernel has it whole."""
+    script = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTS]  # of forking
+    command = [*script, module, str(numba_is_there)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (0, "30\n") == (done.returncode, done.stdout)
+    if numba_is_there:
+        assert not done.stderr
 
 
 def modules() -> Iterator[Any]:
