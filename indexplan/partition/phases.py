@@ -21,6 +21,10 @@ SIZE_STOP = 2**62  # a global batch; leaves room for sums of two in an int64
 LEVELS_MAX = 62  # of a nested batch: with more, some can only be 1
 DIGITS_STOP = 10**4000  # longer integers cannot be printed: Python's limit is 4,300 digits
 PLACE_STOP = 2**95  # epoch < 2**32 and position < 2**63
+OTHER_SIZE = Cure(
+    "pass how many units a batch holds, or a tuple such as (5, 3)",
+    "give how many units a batch holds, or 5x3 for a nested one",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,18 +117,16 @@ def _check_at(at: Any) -> At:
 
 def check_size(what: str, size: Any) -> Size:
     """Return a batch size as an int, or as a tuple of two or more ints if it is nested."""
-    cure = Cure(
-        "pass how many units a batch holds, or a tuple such as (5, 3)",
-        "give how many units a batch holds, or 5x3 for a nested one",
-    )
     if not isinstance(size, list | tuple):
-        return integer(what, size, 1, SIZE_STOP, cure)
+        return integer(what, size, 1, SIZE_STOP, OTHER_SIZE)
     if not size:
-        raise wrong(what, "a positive integer or a non-empty tuple of them", size, cure)
+        raise wrong(what, "a positive integer or a non-empty tuple of them", size, OTHER_SIZE)
     if len(size) > LEVELS_MAX:
         rule = f"a tuple of at most {LEVELS_MAX} levels"
         raise wrong(what, rule, f"{len(size)} levels", "leave out levels of 1")
-    sizes = tuple(integer(f"{what}[{i}]", part, 1, SIZE_STOP, cure) for i, part in enumerate(size))
+    sizes = tuple(
+        integer(f"{what}[{i}]", part, 1, SIZE_STOP, OTHER_SIZE) for i, part in enumerate(size)
+    )
     integer(f"the product of {what}", math.prod(sizes), 1, SIZE_STOP, "use smaller batches")
     return sizes if len(sizes) > 1 else sizes[0]
 
@@ -135,6 +137,8 @@ def size_to_json(size: Size) -> int | list[int]:
 
 
 def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
+    if type(parameters) is tuple and not parameters:
+        return ()
     cure = "pass a dict such as {'resolution': 192}"
     try:
         pairs = dict(parameters) if isinstance(parameters, Mapping | tuple) else {}

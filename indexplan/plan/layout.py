@@ -25,6 +25,10 @@ from indexplan.partition.steps import Int64, Partition, Steps, steps_in
 from indexplan.plan.balance import SUM_STOP, Balance, Dealt, balanced
 from indexplan.seeds import check_epoch
 
+OTHER_RANKS = Cure(
+    "use plan.replace(world_size=...) to change how many ranks there are",
+    "change how many ranks there are with --world-size",
+)
 AT_ONCE = 2**14  # units whose costs are drawn at a time; at least those of one step
 
 
@@ -100,11 +104,7 @@ class Layout:
 
     def rank(self, rank: int) -> int:
         """Return `rank`, or raise `IndexPlanError` if there is no such rank."""
-        cure = Cure(
-            "use plan.replace(world_size=...) to change how many ranks there are",
-            "change how many ranks there are with --world-size",
-        )
-        return integer("rank", rank, 0, self.world_size, cure)
+        return integer("rank", rank, 0, self.world_size, OTHER_RANKS)
 
     def steps(self, epoch: int, sub_epoch: int | None) -> Steps:
         """Return the steps of a sub-epoch; that may be None if epochs have only one."""

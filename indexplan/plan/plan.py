@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
@@ -102,7 +102,8 @@ class Plan:
         self._layout  # noqa: B018 (refuses fields that do not fit each other)
 
     def _given(self) -> spec.Fields:
-        return cast("spec.Fields", {each.name: getattr(self, each.name) for each in fields(self)})
+        names = spec.Fields.__annotations__
+        return cast("spec.Fields", {name: getattr(self, name) for name in names})
 
     @once
     def _layout(self) -> Layout:

@@ -97,7 +97,7 @@ def _phases_of(given: Fields) -> tuple[Phase, ...]:
         )
     ((name, size),) = sizes.items()
     phases = as_phases(name, size)
-    if len(phases) == 1 and not phases[0].parameters:
+    if len(phases) == 1 and phases[0].at == (0, 0) and not phases[0].parameters:
         return (Phase(size=phases[0].size),)  # the same value for what means the same
     return phases
 
