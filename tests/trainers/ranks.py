@@ -30,7 +30,7 @@ def run_ranks(
     module = function.partition(":")[0]
     with tempfile.TemporaryDirectory() as folder:
         known = {"NODE_RANK": "0", "RANKS": str(world_size), "TIMEOUT": str(timeout)}
-        ranks = _forks_of(module).ranks(
+        ranks = forks_of(module).ranks(
             f"{__name__}:call",
             Path(folder),
             world_size,
@@ -42,7 +42,7 @@ def run_ranks(
         return [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(world_size)]
 
 
-def _forks_of(module: str) -> Forks:
+def forks_of(module: str) -> Forks:
     """Return what forks ranks that need a module, and end what forked those of another."""
     if module not in _forks:
         _end()

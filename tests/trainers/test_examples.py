@@ -1,11 +1,7 @@
-"""The examples under docs/examples, run as a user would, in real processes."""
+"""The examples under docs/examples, in real processes."""
 
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,47 +9,7 @@ import torch
 
 import indexplan as ip
 from tests.support.micro import micro_batches
-from tests.support.ports import free_port
-from tests.trainers.ranks import ROOT
-
-EXAMPLES = ROOT / "docs" / "examples"
-
-
-def torchrun(world_size: int) -> list[str]:
-    """Return the command that starts a script in so many ranks."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(world_size)]
-    return [*command, "--master-addr", "127.0.0.1", "--master-port", str(free_port())]
-
-
-def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str]:
-    """Run an example in a folder; return the lines that it printed."""
-    command = [*launcher, str(EXAMPLES / name), *map(str, options)]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONUNBUFFERED": "1",
-    }
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
-        try:
-            said, complaints = process.communicate(timeout=180)
-        except subprocess.TimeoutExpired:
-            process.terminate()  # torchrun ends its ranks, which a kill would leave behind
-            said, complaints = process.communicate(timeout=60)
-    assert not process.returncode, said[-3000:] + complaints[-6000:]
-    assert not list(folder.glob("*.new"))
-    for file in folder.glob("*.pt"):  # whose model loads in one process as well
-        saved = torch.load(file)
-        assert not [name for name in saved.get("model", saved) if name.startswith("module.")]
-    return said.splitlines()
-
-
-def found(pattern: str, lines: list[str]) -> list[tuple[str, ...]]:
-    """Return the groups of a pattern in each of the lines that match it."""
-    matches = [re.search(pattern, line) for line in lines]
-    return [match.groups() for match in matches if match]
+from tests.trainers.launching import found, in_ranks, run
 
 
 def test_digits(tmp_path: Path) -> None:
@@ -61,7 +17,7 @@ def test_digits(tmp_path: Path) -> None:
     said, weights = [], []
     for world_size in (1, 2, 3):
         file = tmp_path / f"{world_size}.pt"
-        said.append(run(tmp_path, torchrun(world_size), "digits.py", "--save", file))
+        said.append(in_ranks(tmp_path, world_size, "digits.py", "--save", file))
         weights.append(torch.load(file))
         assert f"ranks: {world_size}" == said[-1].pop(0)
         for name, expected in weights[0].items():
@@ -74,7 +30,7 @@ def test_digits(tmp_path: Path) -> None:
 
 def test_augmentation_streams(tmp_path: Path) -> None:
     """Every rank reads the plan; every rank, worker and epoch draws noise of its own."""
-    lines = run(tmp_path, torchrun(2), "augmentation_streams.py")
+    lines = in_ranks(tmp_path, 2, "augmentation_streams.py")
     plan = ip.Plan(ip.Shuffle(24, seed=7), world_size=2, batch_size=3)
     steps = [(e, s, r) for r in range(2) for e in range(2) for s in range(4)]
     expected = [
@@ -97,9 +53,7 @@ def test_sub_epochs(tmp_path: Path) -> None:
     plan = ip.Plan(ip.Shuffle(1009, seed=1), world_size=2, batch_size=4, sub_epochs=40)
     pattern = r"^sub-epoch (\d+): (\d+) steps, (\d+) samples read so far, .* over 101 test samples"
 
-    lines = run(
-        tmp_path, torchrun(2), "sub_epochs.py", "--checkpoint", checkpoint, "--max-steps", 70
-    )
+    lines = in_ranks(tmp_path, 2, "sub_epochs.py", "--checkpoint", checkpoint, "--max-steps", 70)
     sub_epoch, step, read = 0, 70, []
     while step > plan.steps(0, sub_epoch).stop:
         step -= plan.steps(0, sub_epoch).stop
@@ -114,7 +68,7 @@ def test_sub_epochs(tmp_path: Path) -> None:
     assert f"stopped in sub-epoch 17, with {sum(once)} samples read" == lines[-2]
     assert once == torch.load(checkpoint)["times_read"].tolist()
 
-    lines = run(tmp_path, torchrun(3), "sub_epochs.py", "--checkpoint", checkpoint)
+    lines = in_ranks(tmp_path, 3, "sub_epochs.py", "--checkpoint", checkpoint)
     rest = plan.replace(world_size=3).resume(plan.cursor(0, sub_epoch, step=step))
     assert "3 ranks start at sub-epoch 17, step 2" == lines[0]
     expected = [(s, rest.steps(0, s).stop) for s in range(17, 40)]
@@ -138,7 +92,7 @@ def test_batch_of_batches(tmp_path: Path) -> None:
 
 def test_progressive_resizing(tmp_path: Path) -> None:
     """Every epoch has the plan's steps and sizes, whatever the one before had, and is validated."""
-    lines = run(tmp_path, torchrun(2), "progressive_resizing.py")
+    lines = in_ranks(tmp_path, 2, "progressive_resizing.py")
     phases = [
         ip.Phase(at=0, size=32, parameters={"resolution": 8}),
         ip.Phase(at=450, size=16, parameters={"resolution": 12}),
@@ -174,7 +128,7 @@ def test_mixture(tmp_path: Path) -> None:
         (3, ["--max-steps", 88, "--weights", 0.4, 0.3, 0.3]),
     ):
         command = [*options, "--checkpoint", checkpoint]
-        lines = run(tmp_path, torchrun(world_size), "mixture.py", *command)
+        lines = in_ranks(tmp_path, world_size, "mixture.py", *command)
         assert f"{world_size} ranks start after {len(samples)} steps" == lines[0]
         for text, read in found(r"^step \d+: (.*); \[(.*)\]$", lines):
             assert "at loss" in text
@@ -199,15 +153,15 @@ def test_token_windows(tmp_path: Path) -> None:
     stop = plan.steps(0).stop + 10
     windows = sum(plan.step_size(1, step=step) for step in range(10))
 
-    lines = run(
-        tmp_path, torchrun(2), "token_windows.py", "--checkpoint", checkpoint, "--max-steps", stop
+    lines = in_ranks(
+        tmp_path, 2, "token_windows.py", "--checkpoint", checkpoint, "--max-steps", stop
     )
     assert "2 ranks start at epoch 0, step 0" == lines[0]
     full = len(order.targets(0))
     assert f"epoch 0: {full} of {full} targets once; 0 other reads" == lines[-2]
     assert f"epoch 1: {windows * 32} of {full} targets once; 0 other reads" == lines[-1]
 
-    lines = run(tmp_path, torchrun(3), "token_windows.py", "--checkpoint", checkpoint)
+    lines = in_ranks(tmp_path, 3, "token_windows.py", "--checkpoint", checkpoint)
     assert "3 ranks start at epoch 1, step 10" == lines[0]
     expected = [f"epoch {epoch}: {full} of {full} targets once; 0 other reads" for epoch in (0, 1)]
     assert expected == lines[-2:]
@@ -229,12 +183,12 @@ def test_token_windows(tmp_path: Path) -> None:
 def test_bins(tmp_path: Path, name: str, stop: int, num: int, apart: float) -> None:
     """Stopped on two ranks, resumed on three: to rounding, what one process learns."""
     alone, checkpoint = tmp_path / "alone.pt", tmp_path / "run.pt"
-    run(tmp_path, torchrun(1), name, "--checkpoint", alone)
-    run(tmp_path, torchrun(2), name, "--checkpoint", checkpoint, "--max-steps", stop)
+    in_ranks(tmp_path, 1, name, "--checkpoint", alone)
+    in_ranks(tmp_path, 2, name, "--checkpoint", checkpoint, "--max-steps", stop)
     times = torch.load(checkpoint)["times"]
     assert (num, 1) == (times[0].sum(), times.max())
     assert 0 < times[1].sum() < num
-    lines = run(tmp_path, torchrun(3), name, "--checkpoint", checkpoint)
+    lines = in_ranks(tmp_path, 3, name, "--checkpoint", checkpoint)
     assert found(r"^3 ranks start at epoch 1, step \d+()$", lines)
     differences = found(r"in one row and alone differ by less than (\S+)$", lines)
     assert (name == "sft_packing.py") is bool(differences)

@@ -11,8 +11,8 @@ import pytest
 
 import indexplan as ip
 from tests.support.remote import server, store
+from tests.trainers.launching import found, in_ranks, run, torchrun
 from tests.trainers.ranks import ROOT
-from tests.trainers.test_examples import found, run, torchrun
 
 __all__ = ["server"]  # a fixture
 
@@ -41,8 +41,8 @@ def test_lightning_images(tmp_path: Path) -> None:
 
 def test_three_corpora(tmp_path: Path) -> None:
     """Each corpus has its share of the windows, to within two, before the stop and after it."""
-    lines = run(tmp_path, torchrun(2), "three_corpora.py", "--max-steps", 40)
-    lines += run(tmp_path, torchrun(3), "three_corpora.py")
+    lines = in_ranks(tmp_path, 2, "three_corpora.py", "--max-steps", 40)
+    lines += in_ranks(tmp_path, 3, "three_corpora.py")
     assert "\n".join(lines) in PAGE
     assert [("2", "40"), ("3", "90")] == found(r"^(\d) ranks, up to step (\d+): ", lines)
 
@@ -70,6 +70,6 @@ def test_s3_shards(tmp_path: Path) -> None:
 
     lines = run(tmp_path, [sys.executable], "s3_shards.py", url, "--traffic", 16)
     assert "2 nodes of 8 ranks, 24 shards, 960 samples" == lines[0]
-    lines = run(tmp_path, torchrun(2), "s3_shards.py", url, "--max-steps", 9)
-    lines += run(tmp_path, torchrun(3), "s3_shards.py", url)
+    lines = in_ranks(tmp_path, 2, "s3_shards.py", url, "--max-steps", 9)
+    lines += in_ranks(tmp_path, 3, "s3_shards.py", url)
     assert ["2 ranks, up to step 9: 432 samples", "3 ranks, up to step 20: 528 samples"] == lines

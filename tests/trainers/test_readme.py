@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
+from tests.trainers.launching import torchrun
 from tests.trainers.ranks import ROOT
-from tests.trainers.test_examples import torchrun
 
 RUNNER = ROOT / "tests" / "trainers" / "readme_runs.py"
 
