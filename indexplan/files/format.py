@@ -246,12 +246,7 @@ class Build:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
-        if data.get("format") != FORMAT:
-            raise wrong("format", repr(FORMAT), data.get("format"), CURE)
-        version = data.get("format_version")
-        if type(version) is not int or version != FORMAT_VERSION:  # nor true, which equals 1
-            cure = "read it with the indexplan that wrote it, or with a newer one"
-            raise wrong("format_version", f"{FORMAT_VERSION}", version, cure)
+        check_format(data)
         check_fields("a build", data, BUILD_FIELDS, CURE)
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
@@ -279,6 +274,16 @@ class Build:
             units_per_chunk=integer("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
             dataset=None if data["dataset"] is None else Dataset.from_dict(data["dataset"]),
         )
+
+
+def check_format(data: dict[str, Any]) -> None:
+    """Raise `IndexPlanError` unless a JSON object says that it has the format of this version."""
+    if data.get("format") != FORMAT:
+        raise wrong("format", repr(FORMAT), data.get("format"), CURE)
+    version = data.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:  # nor true, which equals 1
+        cure = "read it with the indexplan that wrote it, or with a newer one"
+        raise wrong("format_version", f"{FORMAT_VERSION}", version, cure)
 
 
 BUILD_FIELDS = ("format", "format_version", *(field.name for field in fields(Build)))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import Cure, IndexPlanError, PlanFileError, counted, integer, shown, wrong
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, counted, integer, wrong
 from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import (
     FORMAT,
@@ -28,6 +28,7 @@ from indexplan.files.format import (
     MANIFEST,
     Build,
     Written,
+    check_format,
     sha256_of,
 )
 from indexplan.once import once
@@ -100,6 +101,7 @@ class Part:
         cls, data: dict[str, Any], build_sha256: str, num_chunks: int, number: int, of: int
     ) -> Part:
         """Return the record of this part of this build, or raise `IndexPlanError`."""
+        check_format(data)
         own = ["build_sha256", "part", "plan", "chunk_bytes", "blocks", "part_sha256"]
         check_fields("the record of a part", data, ["format", "format_version", *own], "")
         content = {name: data[name] for name in data if name != "part_sha256"}
@@ -108,8 +110,10 @@ class Part:
         if data["build_sha256"] != build_sha256 or data["part"] != [number, of]:
             rule = "must belong to the part in its name, and to this build"
             raise IndexPlanError("a record", rule, "another part's, or build's", "")
+        if not isinstance(data["chunk_bytes"], list):
+            raise wrong("chunk_bytes", "a list of integers", data["chunk_bytes"], "")
         sizes = tuple(integer("a size", n, HEADER_BYTES, 2**63, "") for n in data["chunk_bytes"])
-        hashes = np.frombuffer(bytes.fromhex(data["blocks"]), "<u8")
+        hashes = _hashes_in(data["blocks"])
         ends = [*accumulate(-(-size // BLOCK_BYTES) for size in sizes)]
         num_blocks = ends[-1] if ends else 0
         if (len(sizes), len(hashes)) != (len(chunks_of(num_chunks, number, of)), num_blocks):
@@ -128,6 +132,14 @@ def chunks_of(num_chunks: int, number: int, of: int) -> range:
 def hashes_of(written: Iterable[Written]) -> Hashes:
     """Return the hashes of some chunks, one after another."""
     return np.concatenate([np.empty(0, "<u8"), *(each.hashes for each in written)])
+
+
+def _hashes_in(text: Any) -> Hashes:
+    """Return the hashes that a record has as text, or raise `IndexPlanError`."""
+    try:
+        return np.frombuffer(bytes.fromhex(text), "<u8")
+    except (TypeError, ValueError):
+        raise wrong("blocks", "16 hexadecimal digits for each block", text, "") from None
 
 
 class Parts:
@@ -247,9 +259,6 @@ class Parts:
         except IndexPlanError as error:  # the cure is the same for all, and added here
             what = f"{self.store.path}/{name}: {error.what}"
             raise PlanFileError(what, error.rule, error.got, cure) from error
-        except (TypeError, ValueError) as error:
-            rule = "must be the record of a part"
-            raise PlanFileError(f"{self.store.path}/{name}", rule, shown(error), cure) from error
 
     def missing(self, error: UnfinishedError) -> PlanFileError:
         """Return the error that names the chunks that are missing, and the parts to run again."""

@@ -67,12 +67,14 @@ def test_records_of_another_build(tmp_path: Path) -> None:
          ": a size must be an integer from 128 to 2**63 - 1; got True"),
         ("chunk_bytes", [1152] * 5,
          ": a record must hold its part's chunks and blocks; got others"),
-        ("chunk_bytes", 6,
-         """ must be the record of a part; got TypeError("'int' object is not iterable")"""),
-        ("blocks", "00", " must be the record of a part; "
-         "got ValueError('buffer size must be a multiple of element size')"),
-        ("blocks", None, " must be the record of a part; "
-         "got TypeError('fromhex() argument must be str, not None')"),
+        ("chunk_bytes", 6, ": chunk_bytes must be a list of integers; got 6"),
+        ("blocks", "00", ": blocks must be 16 hexadecimal digits for each block; got '00'"),
+        ("blocks", "0x" * 8,
+         f": blocks must be 16 hexadecimal digits for each block; got {'0x' * 8!r}"),
+        ("blocks", None, ": blocks must be 16 hexadecimal digits for each block; got None"),
+        ("format", "other", ": format must be 'indexplan'; got 'other'"),
+        ("format_version", 2, ": format_version must be 1; got 2"),
+        ("format_version", True, ": format_version must be 1; got True"),
         ("plan", "run.plan", ": the plan of a record must be an object; got 'run.plan'"),
     ],
 )  # fmt: skip

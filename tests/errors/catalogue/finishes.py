@@ -104,6 +104,8 @@ CASES: list[Case] = [
         ),
     ),
     ("a record of other chunks", lambda: finish_of_forged_part(chunk_bytes=[1152])),
+    ("a record of another version", lambda: finish_of_forged_part(format_version=2)),
+    ("a record whose sizes are no list", lambda: finish_of_forged_part(chunk_bytes=1152)),
     ("a record whose hashes are no numbers", lambda: finish_of_forged_part(blocks="xy")),
     (
         "parts of other partitions",
