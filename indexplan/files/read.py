@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, wrong
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, inside, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import PlanDirectory, replaced
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
@@ -159,9 +159,8 @@ class Stored(Order):
             return self.source
         except IndexPlanError as error:
             stored = self.manifest.build.epochs
-            cure = f"epoch {epoch} cannot be computed here: {error}"
-            rule = f"one of the {len(stored)} stored ones, {stored[0]} to {stored[-1]}"
-            raise wrong("epoch", rule, epoch, cure) from error
+            where = f"epoch {epoch}, not one of the stored {stored[0]} to {stored[-1]}"
+            raise inside(where, error) from error
 
     def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         # one run inside a chunk, as most batches are: 2 us instead of 4.5 for 256 indices

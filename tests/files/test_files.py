@@ -374,8 +374,12 @@ def test_order_that_nobody_registered(tmp_path: Path) -> None:
     ip.save(ip.Plan(Sparse(), world_size=2, batch_size=2), tmp_path / "a.plan")
     read = ip.load(tmp_path / "a.plan")
     assert [0, 2**36] == read.batch(0, step=0, rank=0).tolist()
-    with pytest.raises(ip.IndexPlanError, match="epoch must be one of the 1 stored ones, 0 to 0"):
+    with pytest.raises(ip.IndexPlanError) as refused:
         read.batch(1, step=0, rank=0)
+    error = refused.value
+    assert "epoch 1, not one of the stored 0 to 0: an order's algorithm" == error.what
+    assert ("'sparse-test'", "must be one of") == (error.got, error.rule[:14])
+    assert "upgrade indexplan, or import the module that registers it" == error.cure
     with pytest.raises(ip.IndexPlanError, match=r"must be one of .*block-shuffle-v1"):
         read.locate(0, 0)
     report = ip.verify(read)

@@ -60,7 +60,7 @@ def test_spans_of_an_order_that_nobody_knows(saved: Path) -> None:
     order = ip.types.Stored(saved)
     assert order.traits == ORDER.traits
     assert np.array_equal(ORDER.spans(1, 0, 50), order.spans(1, 0, 50))
-    with pytest.raises(ip.IndexPlanError, match="must be one of the 2 stored ones"):
+    with pytest.raises(ip.IndexPlanError, match="epoch 2, not one of the stored 0 to 1: an order"):
         order.spans(EPOCHS, 0)
 
 
