@@ -106,7 +106,8 @@ def number(text: str) -> int:
         value = Decimal("nan")
     if value.is_finite() and value == value.to_integral_value() and abs(value.adjusted()) < 50:
         return int(value)
-    raise argparse.ArgumentTypeError(f"must be an integer, such as 1000000 or 1e6; got {text!r}")
+    # the parser says which option it is of, and what to do
+    raise wrong("a number", "an integer, such as 1000000 or 1e6", text, "")
 
 
 def shards_named(options: Any) -> ip.Shards | ip.Column | None:

@@ -3,42 +3,56 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import indexplan as ip
-from indexplan.errors import IndexPlanError, did_you_mean, wrong
-
-# argparse's words, and ours for the same: what, the rule, what it got
-REASONS = (
-    (r"argument (.*?): (must be .*); got (.*)", ("{0}", "{1}", "{2}")),  # by `number` and others
-    (r"argument (.*?): expected .*", ("{0}", "needs a value", "")),
-    (r"argument (.*?): ignored explicit argument (.*)", ("{0}", "must have no value", "{1}")),
-    (r"the following arguments are required: (.*)", ("`{prog}`", "needs {0}", "")),
-    (r"unrecognized arguments: (.*)", ("`{prog}`", "must have no more arguments", "{0!r}")),
-)
+from indexplan.errors import IndexPlanError, did_you_mean, shown, wrong
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are those of the library: raised, in one line, with a cure."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, exit_on_error=False)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read words, or raise what is wrong with them; argparse calls this for each verb."""
+        found = argparse.Namespace() if namespace is None else namespace
+        try:
+            return super().parse_known_args(args, found)
+        except argparse.ArgumentError as error:
+            raise self._told(error, found) from error.__context__
+
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong with a command."""
-        what, rule, got = f"`{self.prog}`", "must be written as its help says", message
-        for pattern, words in REASONS:
-            if found := re.fullmatch(pattern, message, re.DOTALL):
-                what, rule, got = [each.format(*found.groups(), prog=self.prog) for each in words]
-                break
-        raise IndexPlanError(what, rule, got or None, f"see `{self.prog} --help`")
+        """Raise what argparse finds wrong, in its words, which nobody takes apart."""
+        raise argparse.ArgumentError(None, message)
+
+    def _told(self, error: argparse.ArgumentError, found: argparse.Namespace) -> IndexPlanError:
+        """Return an error of argparse in our words, by what it is about and by what was read."""
+        cure = f"see `{self.prog} --help`"
+        if (name := error.argument_name) is not None:
+            if isinstance(error.__context__, IndexPlanError):  # raised by `number`
+                return IndexPlanError(name, error.__context__.rule, error.__context__.got, cure)
+            action = self._option_string_actions.get(name.partition("/")[0])
+            is_flag = action is not None and action.nargs == 0
+            rule = "must have no value" if is_flag else "needs a value"
+            return IndexPlanError(name, rule, None, cure)
+        needed = [each for each in self._actions if each.required]
+        if missing := [_named(each) for each in needed if getattr(found, each.dest) is None]:
+            return IndexPlanError(f"`{self.prog}`", f"needs {', '.join(missing)}", None, cure)
+        return IndexPlanError(f"`{self.prog}`", "must be written as its help says", error, cure)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise unless the value of an option is one of its choices; argparse calls this."""
         if action.choices is not None and value not in action.choices:
             known = list(action.choices)
-            what = "/".join(action.option_strings) or str(action.metavar)
             cure = did_you_mean(value, known) + f"see `{self.prog} --help`"
-            raise wrong(what, f"one of {', '.join(known)}", value, cure)
+            raise wrong(_named(action), f"one of {', '.join(known)}", value, cure)
+
+
+def _named(action: argparse.Action) -> str:
+    return "/".join(action.option_strings) or str(action.metavar)
 
 
 def options_in(words: Sequence[str], parser: argparse.ArgumentParser, verbs: Any) -> Any:
@@ -61,7 +75,9 @@ def options_in(words: Sequence[str], parser: argparse.ArgumentParser, verbs: Any
         _check_names(verbs.choices[words[place]], words[place + 1 :])
     options, more = parser.parse_known_args(words)
     if more:
-        verbs.choices[words[place]].error(f"unrecognized arguments: {' '.join(more)}")
+        prog = verbs.choices[words[place]].prog
+        rule, cure = "must have no more arguments", f"see `{prog} --help`"
+        raise IndexPlanError(f"`{prog}`", rule, shown(" ".join(more)), cure)
     return options
 
 
