@@ -6,7 +6,7 @@ from typing import Any
 
 from indexplan.answers import Shown
 from indexplan.cli.common import OK, add_verb, emit
-from indexplan.orders.kinds import helpers, kinds
+from indexplan.cli.kinds import helpers, kinds
 
 
 def add(verbs: Any) -> None:

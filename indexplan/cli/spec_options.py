@@ -7,9 +7,9 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import number
+from indexplan.cli.written import made_by, order_as_written
 from indexplan.errors import IndexPlanError, integer, shown
 from indexplan.orders.arguments import LENGTH, NUM_SAMPLES_STOP
-from indexplan.orders.written import made_by, order_as_written
 from indexplan.partition.remainders import REMAINDERS
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.orders.kinds import Kind
-from indexplan.orders.written import order_as_written
+from indexplan.cli.kinds import Kind
+from indexplan.cli.written import order_as_written
 from tests.cli.test_cli import fails, run
 from tests.support.listed import Listed
 

@@ -12,9 +12,9 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
+from indexplan.cli.kinds import Kind
+from indexplan.cli.written import order_as_written
 from indexplan.orders import registry as known
-from indexplan.orders.kinds import Kind
-from indexplan.orders.written import order_as_written
 from tests.cli.test_cli import fails, run
 
 OURS = {order.algorithm: order for order in (ip.BlockShuffle, ip.Sequential, ip.Shuffle)}

@@ -1,28 +1,84 @@
-"""`--order` as in Python."""
+"""Orders as they are written in Python: what they make, and what they refuse to run."""
+
+from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
 
 import indexplan as ip
-from tests.cli.test_cli import fails, run
+from indexplan.cli.written import HELPERS, order_as_written
+from tests.orders.test_layers import INSIDE, layers
 
 
-def test_as_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An order as in Python says its number of samples itself, and has all its fields inside."""
-    root = str(tmp_path / "a")
-    text = "Repeat(BlockShuffle(10**2, block_size=10), copies=2)"
-    run(capsys, "build", root, "--order", text, "--batch-size", "4")
-    assert ip.Plan(ip.Repeat(ip.BlockShuffle(100, 10), 2), batch_size=4) == ip.load(root)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "only").write_text("x")
-    more = {
-        "--num-samples=99": "the number of samples in --order must be 99, as the other options "
-        "say; got 100; change one of the two",
-        f"--dataset={tmp_path / 'data'}": "the number of samples in --order must be 1, as "
-        "the other options say; got 100; change one of the two",
-    }
-    for option, expected in more.items():
-        words = ["build", f"{root}2", "--order", text, "--batch-size=4", option]
-        assert expected == fails(capsys, 2, *words)
-        assert not Path(f"{root}2").exists()
+@given(layers(layers(INSIDE)))
+def test_what_python_writes_is_read(order: ip.Order) -> None:
+    """An order's own repr makes it again, unless it holds a column, whose numbers no text has."""
+    if not order.columns:
+        assert order == order_as_written(repr(order))
+
+
+def test_all_that_may_be_written(tmp_path: Path) -> None:
+    """Paths of columns, splits, folds, products and powers, with or without the library's name."""
+    np.save(tmp_path / "kept.npy", [4, 2])
+    np.save(tmp_path / "images.npy", [0, 0, 1, 2])
+    kept = str(tmp_path / "kept.npy")
+    parts = ip.Split(100, {"train": 0.9, "val": 0.1}, seed=1)
+    written: list[tuple[str, Any]] = [
+        (f"ip.Subset(ip.Shuffle(2), {kept!r}, num_samples=10)", ip.Subset(ip.Shuffle(2), kept, 10)),
+        (
+            "indexplan.Subset(Shuffle(90), "
+            "Split(100, {'train': 0.9, 'val': 0.1}, seed=1)['train'], 100)",
+            ip.Subset(ip.Shuffle(90), parts["train"], 100),
+        ),
+        (" folds(10, 5)[0][1]\n", ip.folds(10, 5)[0][1]),
+        (f"Packed(pieces({kept!r}, max_length=3).lengths, 3)", ip.Packed([3, 1, 2], 3)),
+        (
+            f"Weighted(repeat_factors({str(tmp_path / 'images.npy')!r}, [7, 9, 7, 7], 0.9, 3))",
+            ip.Weighted(ip.repeat_factors([0, 0, 1, 2], [7, 9, 7, 7], 0.9, 3)),
+        ),
+        ("Shuffle(3 * 10**9, seed=2**100)", ip.Shuffle(3 * 10**9, 2**100)),
+        ("Part(10, [5, 5], (1,))", ip.types.Part(10, [5, 5], [1])),
+    ]
+    for text, expected in written:
+        assert expected == order_as_written(text)
+
+
+def test_every_helper_is_public() -> None:
+    """What a text may call is what a user may call."""
+    assert set(HELPERS) <= set(ip.__all__)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("__import__('os').getcwd()", "open('a')", "eval('1')", "Shuffle(10).take(0, 0, 3)"),
+        *("Shuffle(*[3])", "Shuffle(**{'num_samples': 3})", "(lambda: Shuffle(3))()", "Shuffle"),
+        *("[Shuffle(3) for _ in range(2)][0]", "Shuffle(3) if True else 0", "(a := Shuffle(3))"),
+        *("Shuffle(10**10**10)", "Shuffle(f'{3}')", "Shuffle('a' * 10**9)", "Shuffle(3", ""),
+        *("Shuffle.__init__(3)", "range(3)", "Shuffle(3).__class__(4)", "{**{}}", "Shuffle(b'a')"),
+        *("(" * 5000 + ")" * 5000, "-" * 9000 + "3", "Shuffle(3)\0", "Shuffle(-Shuffle(3))"),
+        *("Shuffle(3).fill", "Shuffle(3).__dict__", "pieces([3], 2).__class__"),
+        *("Shuffle(0**-1)", "Mixture({[1]: Shuffle(3)}, {1: 1})"),
+    ],
+)
+def test_nothing_else_is_run(text: str) -> None:
+    """Whatever is no order is refused with the rule, and nothing of it is run."""
+    with pytest.raises(ip.IndexPlanError, match=r"^an order(, character [0-9]+)?: ?.* must be|^an"):
+        order_as_written(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "twice"),
+    [
+        ("Shuffle(3, seed=1, seed=2)", "seed=2"),
+        ("Mixture({'a': Shuffle(3), 'b': Shuffle(4), 'a': Shuffle(5)}, {'a': 1, 'b': 1})", "'a'"),
+    ],
+)
+def test_nothing_is_given_twice(text: str, twice: str) -> None:
+    """Of two seeds, or two sources of a name, none is left out in silence."""
+    with pytest.raises(ip.IndexPlanError, match=f"must be given once; got {twice};"):
+        order_as_written(text)

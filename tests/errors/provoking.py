@@ -27,8 +27,8 @@ import pytest
 
 import indexplan as ip
 import indexplan.cli
+from indexplan.cli.written import makers
 from indexplan.orders.registry import OURS, registered
-from indexplan.orders.written import makers
 from tests.errors.catalogue import CASES, COMMANDS
 
 FILE = Path(__file__).with_name("errors.txt")

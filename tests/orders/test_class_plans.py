@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.cli.written import order_as_written
 from indexplan.kernels import tables
 from indexplan.orders import classes as shared
-from indexplan.orders.written import order_as_written
 from indexplan.testing import check_order
 from tests.orders.test_classes import LABELS, balanced, batches
 from tests.orders.test_protocol import units

@@ -378,7 +378,7 @@ def batch_of(plan: ip.Plan, **where: Any) -> list[list[Piece]]:
 
 def test_written_as_text(tmp_path: Path) -> None:
     """`--order` takes its lengths in a file or, if they are few, as a list."""
-    from indexplan.orders.written import order_as_written
+    from indexplan.cli.written import order_as_written
 
     order = ip.DocumentWindows([5, 3, 9, 4], 10, seed=2)
     np.save(tmp_path / "a.npy", np.array([5, 3, 9, 4]))

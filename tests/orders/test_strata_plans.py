@@ -260,7 +260,7 @@ def test_what_is_worked_out_waits() -> None:
 
 def test_orders_from_text(tmp_path: Path) -> None:
     """The command line names the file of the column, and the other fields."""
-    from indexplan.orders.written import order_as_written
+    from indexplan.cli.written import order_as_written
 
     np.save(tmp_path / "a.npy", LENGTHS)
     path = repr(str(tmp_path / "a.npy"))

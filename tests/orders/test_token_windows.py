@@ -190,7 +190,7 @@ def test_saved(tmp_path: Path) -> None:
 
 def test_written_as_text() -> None:
     """`--order` takes it, with the number of tokens that a dataset tells."""
-    from indexplan.orders.written import order_as_written
+    from indexplan.cli.written import order_as_written
 
     order = order_as_written("TokenWindows(length=1024, shift=False)", {"num_tokens": 10**6})
     assert ip.TokenWindows(10**6, 1024, shift=False) == order

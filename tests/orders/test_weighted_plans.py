@@ -290,7 +290,7 @@ def test_threads_build_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_order_from_text(tmp_path: Path) -> None:
     """The command line names the file of the weights, and the other fields."""
-    from indexplan.orders.written import order_as_written
+    from indexplan.cli.written import order_as_written
 
     np.save(tmp_path / "w.npy", np.array(FIRST))
     text = f"Weighted({str(tmp_path / 'w.npy')!r}, epoch_size=30, seed=5, max_repeats=9)"

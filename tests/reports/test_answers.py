@@ -13,8 +13,8 @@ import pytest
 import indexplan as ip
 from indexplan.answers import Answer, Shown, printable_lines
 from indexplan.cli import main
+from indexplan.cli.kinds import Kind
 from indexplan.errors import printable
-from indexplan.orders.kinds import Kind
 from indexplan.reports.benchmark.rows import Row
 from indexplan.reports.show import show_plan
 from indexplan.reports.warmth import WarmKernel

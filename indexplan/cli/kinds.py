@@ -10,8 +10,8 @@ from inspect import Parameter, cleandoc, formatannotation, signature
 from typing import Any
 
 from indexplan.answers import Answer
+from indexplan.cli.written import HELPERS
 from indexplan.orders.registry import registered
-from indexplan.orders.written import HELPERS
 
 
 @dataclass(frozen=True, kw_only=True)
