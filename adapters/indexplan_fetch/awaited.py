@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from indexplan import IndexPlanError
 from indexplan_fetch.folder import FAILURES, Failure, Folder
 
 
@@ -32,9 +33,9 @@ class Awaited:
         """Forget that a shard could not be fetched."""
         self._failures.pop(shard, None)
 
-    def fail(self, shard: int, message: str) -> None:
+    def fail(self, shard: int, error: IndexPlanError) -> None:
         """Tell processes that wait for a shard why it cannot be fetched."""
-        self._failures[shard] = Failure(shard, time.monotonic(), message)
+        self._failures[shard] = Failure(shard, time.monotonic(), error.args)
         waits = self.folder.waits()
         self._answered |= {name for name, wanted in waits.items() if wanted == shard}
         latest = sorted(

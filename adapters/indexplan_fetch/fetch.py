@@ -77,7 +77,7 @@ class Attempt:
         self.count, self.wake = count, wake
         self.num_bytes = 0  # that have come
         self.fetched = self.left = self.done = False
-        self.failed: str | Exception | None = None
+        self.failed: Exception | None = None
         self.final = False  # whether another attempt would fail, too
         self.temporary: Path | None = None
         if path is not None:
@@ -92,7 +92,7 @@ class Attempt:
             else:
                 self._fetch(self.path, self.temporary)
         except IndexPlanError as error:
-            self.failed, self.final = str(error), not isinstance(error, PlanFileError)
+            self.failed, self.final = error, not isinstance(error, PlanFileError)
         except AnswerError as error:
             self.failed = self.source.replaced(self.shard) or error
         except Exception as error:  # whatever a store raises
@@ -110,7 +110,7 @@ class Attempt:
         except OSError as error:
             if error.errno not in LOCAL:
                 raise
-            self.failed, self.final = str(disk_error(path.parents[1], error)), True
+            self.failed, self.final = disk_error(path.parents[1], error), True
             return
         self.fetched = True
         self.failed = self.source.problem(self.shard, temporary, came)
@@ -130,7 +130,7 @@ class Attempt:
                 self.count(self.shard, -came.num_bytes)
                 raise
         except OSError as error:
-            self.failed = str(disk_error(path.parents[1], error))
+            self.failed = disk_error(path.parents[1], error)
 
     def _hear(self, num_bytes: int) -> None:
         """Count bytes that came."""
@@ -181,7 +181,7 @@ class Fetch:
         settings: Settings,
     ) -> None:
         self.shard, self.size, self.source, self.settings = shard, size, source, settings
-        self.failed = ""
+        self.failed: IndexPlanError | None = None
         self.num_bytes = 0  # that have come in this attempt
         self.idle = 0.0  # seconds since the last byte came
         self.num_tries = 1
@@ -200,7 +200,7 @@ class Fetch:
             return False
         done = attempt.done  # asked first: else its last bytes might come between
         before, self.num_bytes = self.num_bytes, attempt.came()
-        failed: str | Exception | None
+        failed: Exception | None
         if done:
             failed = attempt.failed
         else:
@@ -209,10 +209,10 @@ class Fetch:
                 return False
             attempt.leave()
             failed = StalledError(f"no byte in {self.settings.leave_after:g} seconds")
-        if isinstance(failed, Exception):
-            failed = self.source.fetch_message(self.shard, failed, self.num_tries)
-        self.failed = failed or ""
-        if not self.failed or attempt.final or self.num_tries == self.settings.tries:
+        if failed is not None and not isinstance(failed, IndexPlanError):
+            failed = self.source.fetch_error(self.shard, failed, self.num_tries)
+        self.failed = failed
+        if failed is None or attempt.final or self.num_tries == self.settings.tries:
             return True
         self.attempt = None
         self._pause = self.settings.pause * 2 ** (self.num_tries - 1)

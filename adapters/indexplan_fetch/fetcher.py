@@ -35,7 +35,7 @@ class Fetcher:
         self.folder, self.shards, self.settings = folder, shards, settings
         self.counts = Counts(shards)
         self.room = Room(folder, shards, settings.cache_bytes, settings.ahead)
-        self.broken: str | None = None  # why it cannot go on, for waits in this process
+        self.broken: IndexPlanError | None = None  # why it cannot go on, for waits in this process
         self._pid = os.getpid()
         self._stop, self._wake = threading.Event(), threading.Event()
         self._reader: Reader | None = None
@@ -97,17 +97,14 @@ class Fetcher:
 
     def _break(self, error: Exception) -> None:
         if isinstance(error, IndexPlanError):
-            message = str(error)
+            self.broken = error
         elif isinstance(error, OSError):
-            message = str(disk_error(self.folder.path, error))
+            self.broken = disk_error(self.folder.path, error)
         else:
-            message = (
-                f"shards must be fetched by a thread that goes on; got {shown(error)}; run again, "
-                "and report it if it comes back"
-            )
-        self.broken = message
+            rule, cure = "must be fetched by a thread that goes on", "report it if it comes back"
+            self.broken = IndexPlanError("shards", rule, shown(error), f"run again, and {cure}")
         try:
-            self.folder.tell_failures([Failure(ALL, time.monotonic(), message)])
+            self.folder.tell_failures([Failure(ALL, time.monotonic(), self.broken.args)])
         except OSError:  # then the missing file tells it
             with suppress(OSError):
                 self.folder.failed.unlink(missing_ok=True)

@@ -16,15 +16,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from indexplan import IndexPlanError, Shards
+from indexplan.errors import printable
 from indexplan_fetch.locks import (
     hold_new,
     is_at,
@@ -38,7 +39,8 @@ from indexplan_fetch.owned import check_own, make_base, make_own, open_own
 from indexplan_fetch.sums import Sums, version
 
 NOTE = 512  # bytes of a rank's note
-FAILURES, FAILURE = 8, 1500  # that are told, and characters of each
+FAILURES, PART = 8, 1000  # that are told, and characters of each of their four parts
+ROOM = FAILURES * (4 * 4 * PART + 100)  # bytes of the note of failures
 LOCAL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # of the disk, not of a store
 
 _SHARD = re.compile(r"(\d{8,})\.[\w.]+")
@@ -49,7 +51,8 @@ class Failure(NamedTuple):
 
     shard: int
     time: float
-    message: str
+    parts: Sequence[Any]
+    """Of the error: what, the rule, what it got, the cure."""
 
 
 @contextmanager
@@ -106,7 +109,7 @@ class Folder:
                 suppress(FileExistsError),
                 open_own(self.failed, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file,
             ):
-                make_room_for_notes(file, FAILURES * 4 * FAILURE)
+                make_room_for_notes(file, ROOM)
 
     def check(self) -> None:
         """Raise if shards may be there that somebody else has put there."""
@@ -195,9 +198,12 @@ class Folder:
 
     def tell_failures(self, failures: list[Failure]) -> None:
         """Write for processes that wait why some shards could not be fetched."""
-        cut = [each._replace(message=each.message[:FAILURE]) for each in failures[-FAILURES:]]
+        cut = [
+            each._replace(parts=[part and printable(part)[:PART] for part in each.parts])
+            for each in failures[-FAILURES:]
+        ]
         with open_own(self.failed, os.O_RDWR) as file:
-            write_note(file, cut, FAILURES * 4 * FAILURE)
+            write_note(file, cut, ROOM)
 
 
 class RankNote:

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan import Shards
+from indexplan import IndexPlanError, Shards
 from indexplan.errors import printable
 from indexplan_fetch.folder import Folder
 from indexplan_fetch.future import Epoch
@@ -54,18 +54,16 @@ class Room:
         limit = self.limit(used)
         return limit if self.cache_bytes or self._needed is None else min(limit, self._needed)
 
-    def rule(self, what: str, num_bytes: int, used: int) -> str:
-        """Return an error about shards that do not fit."""
+    def no_room(self, what: str, num_bytes: int, used: int) -> IndexPlanError:
+        """Return the error about shards that do not fit."""
+        fewer = "an order that reads fewer shards at a time"
         if self.cache_bytes is None:
-            return (
-                f"cache_dir must have room for {num_bytes} bytes, which {what}; got "
-                f"{self.limit(used)}, nine tenths of what is free on its disk; free some, pass a "
-                "folder on a larger disk, or an order that reads fewer shards at a time"
-            )
-        return (
-            f"cache_bytes must be at least {num_bytes}, which {what}; got {self.cache_bytes}; pass "
-            "more, or an order that reads fewer shards at a time"
-        )
+            rule = f"must have room for {num_bytes} bytes, which {what}"
+            got = f"{self.limit(used)}, nine tenths of what is free on its disk"
+            cure = f"free some, pass a folder on a larger disk, or {fewer}"
+            return IndexPlanError("cache_dir", rule, got, cure)
+        rule = f"must be at least {num_bytes}, which {what}"
+        return IndexPlanError("cache_bytes", rule, self.cache_bytes, f"pass more, or {fewer}")
 
     def follow(self, epoch: Epoch, source: Source, used: int) -> None:
         """Count what the plan needs in an epoch, when twice as much of it is known, or all."""

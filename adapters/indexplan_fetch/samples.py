@@ -344,11 +344,10 @@ class Samples:
         `before` has older failures, as the clock starts again when the machine is restarted.
         """
         here = self._fetcher if self._has_fetcher() else None
-        found = [None if here is None else here.broken]
+        found = [] if here is None or here.broken is None else [here.broken.args]
         for failure in self.folder.failures():
             new = failure.time >= since and failure not in before
             if failure.shard in {shard, ALL} and new:
-                found.append(failure.message)
-        for message in found:
-            if message:
-                raise IndexPlanError(message)
+                found.append(tuple(failure.parts))
+        if found:
+            raise IndexPlanError(*found[0])

@@ -16,7 +16,7 @@ from fsspec.callbacks import Callback
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from indexplan import IndexPlanError, Shards, shard_sizes
+from indexplan import IndexPlanError, PlanFileError, Shards, shard_sizes
 from indexplan.errors import counted
 from indexplan_fetch.answers import AnswerError, watch
 from indexplan_fetch.columns import Spans, merged, missing, spans_of
@@ -42,11 +42,7 @@ class StalledError(Exception):
     """A fetch that brings no more bytes; the message says for how long."""
 
 
-class WrongFileError(Exception):
-    """A file that is not the one that it should be; the message says why, and what to do."""
-
-
-class ColumnError(WrongFileError):
+class ColumnError(PlanFileError):
     """A file without a column that is to be read."""
 
 
@@ -109,8 +105,8 @@ class Source:
         stamp = "" if number is None else self._stamps.get(number, "")
         return stamp[4:] if stamp.startswith("tag:") else ""
 
-    def replaced(self, shard: int) -> str | None:
-        """Return the message about a file that was replaced, by what its place says of it now."""
+    def replaced(self, shard: int) -> PlanFileError | None:
+        """Return the error about a file that was replaced, by what its place says of it now."""
         try:
             stamp = self._stamped.stamp(self.file(shard)[1])
         except IndexPlanError:  # it says nothing now
@@ -162,7 +158,7 @@ class Source:
         try:
             self.look(0)
         except ColumnError as error:
-            raise IndexPlanError(str(error)) from None
+            raise IndexPlanError(*error.args) from None
         except Exception:  # whatever a store raises
             return
 
@@ -177,13 +173,12 @@ class Source:
             tail = self.piece(name, max(0, num_bytes - size), num_bytes)
         footer = bytes(tail[-size:])
         if hashlib.sha256(footer).hexdigest()[:DIGEST] != self.shards.digests[number]:
-            raise WrongFileError(_other_footer(self._where(shard)))
+            raise _other_footer(self._where(shard))
         found = pq.read_metadata(pa.BufferReader(footer))
         if (lost := missing(found, self.columns)) is not None:
-            raise ColumnError(
-                f"columns must be in each file of shards; got {lost!r}, which "
-                f"{self.shards.path}/{name} does not have; it has {', '.join(found.schema.names)}"
-            )
+            got = f"{lost!r}, which {self.shards.path}/{name} does not have"
+            cure = f"it has {', '.join(found.schema.names)}"
+            raise ColumnError("columns", "must be in each file of shards", got, cure)
         parts = [spans_of(found, i, self.columns) for i in range(found.num_row_groups)]
         return Footer(footer, parts, stamp)
 
@@ -237,24 +232,23 @@ class Source:
         if (size := path.stat().st_size) != zip_bytes:
             raise AnswerError(f"{size} bytes instead of the {zip_bytes} of its index")
         if not has_hash(path, noted):
-            raise WrongFileError(_other_hash(where, noted))
+            raise _other_hash(where, noted)
         if not unzip(path, name, num_bytes):
-            raise WrongFileError(
-                f"{where} must hold {num_bytes} bytes in compressed form, as shards says; got "
-                f"others; {RESTORE}"
-            )
+            rule = f"must hold {num_bytes} bytes in compressed form, as shards says"
+            raise PlanFileError(where, rule, "others", RESTORE)
 
     def recognise(self, shard: int, stamp: str) -> bool:
         """Return whether a shard that was fetched before is of the file as it is known to be."""
         with self._noting:  # one for all shards of a file, some of which may come just now
             return same_stamp(self._stamps.setdefault(self.file(shard)[1], stamp), stamp)
 
-    def problem(self, shard: int, path: Path, came: Came) -> str | None:
+    def problem(self, shard: int, path: Path, came: Came) -> PlanFileError | None:
         """Return what is wrong with a file that was fetched; None if it is what it should be."""
         name, number, num_bytes = self.file(shard)
         where = self._where(shard)
         if (size := path.stat().st_size) != num_bytes:
-            return f"{where} must hold {num_bytes} bytes, as shards says; got {size}; {RESTORE}"
+            rule = f"must hold {num_bytes} bytes, as shards says"
+            return PlanFileError(where, rule, size, RESTORE)
         if self.shards.whole_files and not has_hash(path, self.shards.stored[number].hash):
             return _other_hash(where, self.shards.stored[number].hash)
         if self.shards.whole_files and self.shards.kind in CHECKED:
@@ -266,40 +260,36 @@ class Source:
         self._footers.pop(name, None)  # read again
         return _since(where)
 
-    def _problem_inside(self, shard: int, path: Path, where: str) -> str | None:
+    def _problem_inside(self, shard: int, path: Path, where: str) -> PlanFileError | None:
         """Return what is wrong with the samples of a whole file, or with its footer or header."""
         _, number, _ = self.file(shard)
         try:
             found = shard_sizes(glob.escape(str(path)), kind=self.shards.kind, whole_files=True)
         except IndexPlanError:
-            kind = f"must be a {self.shards.kind} file, as shards says"
-            return f"{where} {kind}; got one that is damaged; {RESTORE}"
+            rule = f"must be a {self.shards.kind} file, as shards says"
+            return PlanFileError(where, rule, "one that is damaged", RESTORE)
         first = shard - self.shards.part(shard)[1]
         expected = self.shards.sizes.array[first : first + self.shards.parts[number]].tolist()
         if (sizes := found.sizes.array.tolist()) != expected:
             held = f"{counted(sum(expected), 'sample')} in {counted(len(expected), 'shard')}"
             got = f"{sum(sizes):,} in {len(sizes):,}"
-            return f"{where} must hold {held}, as shards says; got {got}; {RESTORE}"
+            return PlanFileError(where, f"must hold {held}, as shards says", got, RESTORE)
         if found.digests[0] != self.shards.digests[number]:
             return _other_footer(where)
         return None
 
-    def fetch_message(self, shard: int, error: Exception, tries: int) -> str:
+    def fetch_error(self, shard: int, error: Exception, tries: int) -> IndexPlanError:
         """Return why a shard could not be fetched; a store's own words may hold keys."""
         name, _, num_bytes = self.file(shard)
         where = f"{self.shards.path}/{name}"
         if isinstance(error, LeftError):
             rule = f"must hold {num_bytes} bytes, as shards says"
-            return f"{self._where(shard)} {rule}; got more; {RESTORE}"
-        if isinstance(error, WrongFileError):
-            return str(error)
+            return PlanFileError(self._where(shard), rule, "more", RESTORE)
         said = isinstance(error, StalledError | AnswerError)
-        got = str(error) if said else type(error).__name__
-        times = f"{tries} time{'s' * (tries != 1)}"
-        return (
-            f"shard {shard}, {where}, must be fetched before its batch; got {got}, {times}; "
-            "check the store and the credentials, then run again: whole shards are kept"
-        )
+        got = f"{error if said else type(error).__name__}, {counted(tries, 'time')}"
+        cure = "check the store and the credentials, then run again: whole shards are kept"
+        what = f"shard {shard}, {where},"
+        return IndexPlanError(what, "must be fetched before its batch", got, cure)
 
 
 class _Watch(Callback):  # type: ignore[misc]  # fsspec is not typed
@@ -321,20 +311,16 @@ class _Watch(Callback):  # type: ignore[misc]  # fsspec is not typed
         self.relative_update(value - self.done)
 
 
-def _other_footer(where: str) -> str:
-    return (
-        f"{where} must be the file that shards was made from; got one with as many bytes, but "
-        f"another footer or header; {RESTORE}"
-    )
+def _other_footer(where: str) -> PlanFileError:
+    got = "one with as many bytes, but another footer or header"
+    return PlanFileError(where, "must be the file that shards was made from", got, RESTORE)
 
 
-def _since(where: str) -> str:
-    return (
-        f"{where} must be the file that shards was made from; got one that was written since; "
-        f"{RESTORE}"
-    )
+def _since(where: str) -> PlanFileError:
+    got = "one that was written since"
+    return PlanFileError(where, "must be the file that shards was made from", got, RESTORE)
 
 
-def _other_hash(where: str, noted: str) -> str:
-    kind = noted.partition(":")[0]
-    return f"{where} must have the {kind} that its index says; got another; {RESTORE}"
+def _other_hash(where: str, noted: str) -> PlanFileError:
+    rule = f"must have the {noted.partition(':')[0]} that its index says"
+    return PlanFileError(where, rule, "another", RESTORE)

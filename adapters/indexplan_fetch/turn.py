@@ -120,7 +120,7 @@ class Turn:
         for fetch in [fetch for fetch in self._fetches.values() if fetch.over(lived)]:
             del self._fetches[fetch.shard]
             self.counts.num_retries += fetch.num_tries - 1
-            if fetch.failed:
+            if fetch.failed is not None:
                 self.awaited.fail(fetch.shard, fetch.failed)
             elif fetch.size is not None:
                 self.stock.whole[fetch.shard] = fetch.size
@@ -206,7 +206,7 @@ class Turn:
         if short <= 0:
             return True
         if size > limit:
-            self.awaited.fail(shard, self.room.rule(f"shard {shard} takes", size, there))
+            self.awaited.fail(shard, self.room.no_room(f"shard {shard} takes", size, there))
             return False
         urgent = outlook is None or use <= outlook.step
         if outlook is not None and not outlook.epoch.complete:
@@ -238,7 +238,7 @@ class Turn:
         there = self.stock.num_bytes
         if sum(sizes) > self.room.limit(there):
             what = f"the {len(sizes)} shards that this node reads in one step take"
-            self.awaited.fail(shard, self.room.rule(what, sum(sizes), there))
+            self.awaited.fail(shard, self.room.no_room(what, sum(sizes), there))
 
     def _begin(self, shard: int, size: int | None) -> None:
         """Begin to fetch a shard, or to find out how many bytes it takes."""

@@ -199,10 +199,11 @@ def test_changed_file(loader_of: Made, shards: ip.Shards, tmp_path: Path) -> Non
     loader = loader_of(plan, tries=1)
     with pytest.raises(ip.IndexPlanError) as raised:
         next(loader)
-    assert str(raised.value) == (
-        f"{shards.path}/{path.name} must hold {size} bytes, as shards says; got more; restore "
-        "it, or read the sizes again with shard_sizes and build a new plan"
-    )
+    error = raised.value
+    assert (f"{shards.path}/{path.name}", "more") == (error.what, error.got)
+    assert f"must hold {size} bytes, as shards says" == error.rule
+    cure = "restore it, or read the sizes again with shard_sizes and build a new plan"
+    assert cure == error.cure
     assert plan.start == loader.cursor
     (tmp_path / "away").rename(path)
     assert first.tolist() == next(loader)

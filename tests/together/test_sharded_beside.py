@@ -145,7 +145,7 @@ def test_more_failures_than_are_told(dataset_of: Opened, tmp_path: Path) -> None
     awaited = Awaited(data.folder)
     with data.folder.waiting(0):
         for shard in range(20):
-            awaited.fail(shard, "no")
+            awaited.fail(shard, ip.IndexPlanError("a shard", "must be there", None, "go"))
         assert 0 in [failure.shard for failure in data.folder.failures()]
 
 

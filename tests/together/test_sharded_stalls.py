@@ -208,7 +208,7 @@ def test_read_that_hangs(
     store.release(2)
     until(lambda: second.done)
     assert fetch.over(0.0)
-    assert ("", [shards.num_bytes[0]]) == (fetch.failed, counted)
+    assert (None, [shards.num_bytes[0]]) == (fetch.failed, counted)
     assert [path] == [*path.parent.iterdir()]
     assert (Path(shards.path) / shards.files[0]).read_bytes() == path.read_bytes()
 
@@ -239,7 +239,7 @@ def test_bytes_of_the_last_moment(shards: ip.Shards) -> None:
     again = Source(shards, shards.path)
     fetch = Fetch(0, None, lambda: LastMoment(again), again, Settings(10**9, 16, 1, 2, None))
     until(lambda: fetch.over(0.0))
-    assert ("", footer) == (fetch.failed, fetch.num_bytes)
+    assert (None, footer) == (fetch.failed, fetch.num_bytes)
     assert footer > 0
 
 

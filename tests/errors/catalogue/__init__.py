@@ -151,7 +151,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             (
                 "source",
                 "Source._read_footer",
-                "raise WrongFileError(_other_footer(self._where(shard)))",
+                "raise _other_footer(self._where(shard))",
             ),
         ]
     },
@@ -161,8 +161,8 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         )
         for text in [
             "raise AnswerError(f'{size} bytes instead of the {zip_bytes} ",
-            "raise WrongFileError(f'{where} must hold {num_bytes} bytes i",
-            "raise WrongFileError(_other_hash(where, noted))",
+            "raise PlanFileError(where, rule, 'others', RESTORE)",
+            "raise _other_hash(where, noted)",
         ]
     },
     **{
