@@ -11,7 +11,7 @@ import numpy as np
 from indexplan.orders.base import Order
 from indexplan.partition.ranks import Runs
 from indexplan.partition.steps import Int64, Steps, split
-from indexplan.plan.draw import deal, deal_units, stretches
+from indexplan.plan.draw import deal_units, stretches, take
 from indexplan.plan.layout import Layout
 
 
@@ -129,7 +129,7 @@ def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -
 def _walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
     """Return the samples of some runs, where each unit starts among them, and their parts."""
     if not order.deals_bins:
-        samples = deal(order, where)
+        samples = take(order, where)
         return samples, np.arange(len(samples) + 1), None
     units = deal_units(order, where)  # one walk for all three
     return units.samples, units.offsets, units.spans

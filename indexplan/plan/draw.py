@@ -23,20 +23,20 @@ FIRST_DRAW, DRAW_AHEAD, DRAW_BINS_AHEAD = 2**9, 2**14, 2**17
 PER_THREAD = 2**17  # units that a thread takes at a time: some 200 microseconds of work
 
 
-def deal(order: Order, where: Runs) -> Int64:
+def take(order: Order, where: Runs) -> Int64:
     """Return the indices of some runs; int64, flat."""
     # runs of a partition need no check, which would take as long as a small batch itself
     arrays = [order._take(*run) for run in where]  # noqa: SLF001
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
 
 
-def deal_in_threads(order: Order, where: Runs, num_threads: int) -> Int64:
-    """Return what `deal` does, computed by several threads.
+def take_in_threads(order: Order, where: Runs, num_threads: int) -> Int64:
+    """Return what `take` does, computed by several threads.
 
     Orders of bins use this thread only, as it is not known beforehand where their units start.
     """
     if order.deals_bins:
-        return deal(order, where)
+        return take(order, where)
     out = np.empty(sum(int((stops - starts).sum()) for _, starts, stops in where), np.int64)
     fill_in_threads(order, where, num_threads, out)
     return out
@@ -106,7 +106,7 @@ def draw(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iter
             units = deal_units(layout.order, drawn)
             indices, ends = units.samples, units.offsets[ends]  # noqa: PLW2901
         else:
-            indices = deal(layout.order, drawn)
+            indices = take(layout.order, drawn)
         begin = 0
         for end in ends.tolist():
             yield indices[begin:end]

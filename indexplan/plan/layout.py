@@ -181,7 +181,7 @@ class Layout:
 
     # Which positions a rank reads: the partition, then balance.
 
-    def batch(self, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Runs:
+    def batch_runs(self, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Runs:
         """Return the positions that a rank reads in a step, or raise `IndexPlanError`."""
         rank, steps = self.rank(rank), self.steps(epoch, sub_epoch)
         step = self.step(steps, step)

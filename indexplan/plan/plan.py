@@ -26,7 +26,7 @@ from indexplan.plan import spec
 from indexplan.plan.balance import Balance
 from indexplan.plan.batch import Batch, draw_units, units_of
 from indexplan.plan.cursor import Cursor
-from indexplan.plan.draw import deal, deal_in_threads, draw
+from indexplan.plan.draw import draw, take, take_in_threads
 from indexplan.plan.layout import Layout
 from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
@@ -149,7 +149,7 @@ class Plan:
         >>> ip.Plan(ip.Sequential(30), world_size=2, batch_size=4).batch(epoch=0, step=1, rank=1)
         array([12, 13, 14, 15])
         """
-        return deal(self.order, self._layout.batch(epoch, sub_epoch, step, rank))
+        return take(self.order, self._layout.batch_runs(epoch, sub_epoch, step, rank))
 
     def units(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Batch:
         """Return a batch with its units told apart: bins, parts of samples, inner batches.
@@ -206,8 +206,8 @@ class Plan:
         rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
         where = layout.runs(steps, rank, *layout.stretch(steps, start_step, stop_step))
         if integer("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
-            return deal(self.order, where)
-        return deal_in_threads(self.order, where, num_threads)
+            return take(self.order, where)
+        return take_in_threads(self.order, where, num_threads)
 
     def batch_sizes(
         self,

@@ -13,7 +13,7 @@ from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
-from indexplan.plan.draw import deal, deal_units
+from indexplan.plan.draw import deal_units, take
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.shards.guide import Table, table_of
 
@@ -182,5 +182,5 @@ def _drawn(
             units = deal_units(plan.order, where)
             yield units.samples, units.offsets[stops]
         else:
-            yield deal(plan.order, where), stops
+            yield take(plan.order, where), stops
         start = until
