@@ -162,7 +162,7 @@ def page(versions: Any, rows: list[tuple[str, int, int, int]], kernels: str, too
         "",
         "The known answers in `tests/golden` were written on x86-64. Here the tests that compare",
         "them run on aarch64, emulated by qemu: Python, NumPy and the kernels that numba compiles",
-        "are aarch64 machine code. Written by",
+        "are aarch64 machine code. Each row tells of a file as it was in that run. Written by",
         "",
         "```sh",
         "python -m tests.on_aarch64",
