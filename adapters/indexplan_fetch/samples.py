@@ -136,15 +136,15 @@ class Samples:
 
     def __getitems__(self, indices: Any) -> list[Any]:
         """Return the samples of a batch, shard by shard."""
-        which, rows = self.shards.locate(indices)
+        shards, rows = self.shards.locate(indices)
         self._close_dropped()
-        samples: list[Any] = [None] * len(which)
-        for shard in dict.fromkeys(which.tolist()):
-            at = np.flatnonzero(which == shard).tolist()
-            held, asked = self._open(shard), rows[at].tolist()
-            some = getattr(held, "__getitems__", None)
-            found = some(asked) if some is not None else [held[row] for row in asked]
-            for place, sample in zip(at, found, strict=True):
+        samples: list[Any] = [None] * len(shards)
+        for shard in dict.fromkeys(shards.tolist()):
+            places = np.flatnonzero(shards == shard).tolist()
+            opened, wanted = self._open(shard), rows[places].tolist()
+            read_many = getattr(opened, "__getitems__", None)
+            found = [opened[row] for row in wanted] if read_many is None else read_many(wanted)
+            for place, sample in zip(places, found, strict=True):
                 samples[place] = sample
         return samples
 

@@ -17,7 +17,7 @@ from indexplan.errors import as_integer, shown, wrong
 from indexplan_torch.arguments import count, flag
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts, place_of
-from indexplan_torch.items import Form, asked
+from indexplan_torch.items import Form, requests
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
 from indexplan_torch.running import Run, Running, running
@@ -209,7 +209,7 @@ class Feed:
             return
         plan, me = self.running()
         epoch, sub_epoch = self._place(begun.number)
-        yield from asked(plan, epoch, sub_epoch, me if rank is None else rank, self.run.form)
+        yield from requests(plan, epoch, sub_epoch, me if rank is None else rank, self.run.form)
 
     def forget(self) -> None:
         """Forget the current pass, as a trainer has only looked at some of its batches."""

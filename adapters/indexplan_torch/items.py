@@ -86,29 +86,29 @@ class Form:
             state["item"] = _lost
         return state
 
-    def of(self, batch: Any, phase: Phase | None = None) -> list[Any]:
+    def items(self, batch: Any, phase: Phase | None = None) -> list[Any]:
         """Return a batch, or a list of inner batches or of bins, as lists of items."""
         if isinstance(batch, list):
-            return [self.of(part, phase) for part in batch]
+            return [self.items(part, phase) for part in batch]
         row = batch.tolist() if batch.ndim == 1 else pieces(batch)
         if self.item is None or phase is None:
             return row
         return [self.item(index, phase) for index in row]
 
 
-def asked(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
+def requests(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
     """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
     batches = _batches(plan, epoch, sub_epoch, rank, form)
     if form.as_array:
         yield from batches
     elif form.item is None:
         for batch in batches:
-            yield form.of(batch)
+            yield form.items(batch)
     else:
         if plan.order.deals_bins and form.keep_bins:
             form = replace(form, item=_no_list(form.item))
         for step, batch in enumerate(batches, plan.steps(epoch, sub_epoch).start):
-            yield form.of(batch, plan.phase(epoch, sub_epoch, step=step))
+            yield form.items(batch, plan.phase(epoch, sub_epoch, step=step))
 
 
 def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:

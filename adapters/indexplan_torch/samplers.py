@@ -22,7 +22,7 @@ from indexplan_torch.drawn import (
     refuse_out_of_order,
 )
 from indexplan_torch.feed import Feed
-from indexplan_torch.items import Form, Item, asked, num_phases
+from indexplan_torch.items import Form, Item, num_phases, requests
 from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class PlanView(_FeedSampler):
         """Yield the rank's indices one by one; its bins, where the plan's order deals bins."""
         plan, rank = self.feed.running()
         if not self.feed.start.over(self.feed.number):
-            for batch in asked(plan, *self.feed.where, rank, Form()):
+            for batch in requests(plan, *self.feed.where, rank, Form()):
                 yield from batch
 
 
