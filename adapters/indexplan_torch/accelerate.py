@@ -118,9 +118,9 @@ def _rows_of_last_step(loader: PlanLoader) -> int:
         return plan.step_size(*feed.where, step=last)
     if not plan.account(*feed.where).num_padded:
         return 0
-    if not feed.run.form.keep_bins:  # rows are samples
+    if not feed.given.form.keep_bins:  # rows are samples
         return plan.step_total(None, *feed.where, step=last)
-    if loader.collate_fn is default_collate and not feed.run.form.nested:  # rows are bins
+    if loader.collate_fn is default_collate and not feed.given.form.nested:  # rows are bins
         return plan.step_size(*feed.where, step=last)
     return -1
 

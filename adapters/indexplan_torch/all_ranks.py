@@ -118,7 +118,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         account = plan.account(*self.feed.where)
         size = account.max_batch_size
         uneven = size != account.min_batch_size or num_phases(plan) > 1
-        if uneven or self.feed.run.form.nested or plan.order.deals_bins:
+        if uneven or self.feed.given.form.nested or plan.order.deals_bins:
             raise IndexPlanError(
                 "plan",
                 "must have one batch size that all ranks share, of samples that are "

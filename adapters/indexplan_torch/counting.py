@@ -79,7 +79,7 @@ def refuse_counting_bins(feed: Any) -> None:
     IndexPlanError
         If Composer would cut batches into micro-batches by that number.
     """
-    if feed.run.form.keep_bins or not feed.plan.order.deals_bins:
+    if feed.given.form.keep_bins or not feed.plan.order.deals_bins:
         return
     if (seen := callers.look(callers.CUTTING)) is not None:
         counting_composer.refuse_counting_bins(seen)

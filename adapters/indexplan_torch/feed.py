@@ -20,7 +20,7 @@ from indexplan_torch.cuts import Cuts, place_of
 from indexplan_torch.items import Form, requests
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
-from indexplan_torch.running import Run, Running, running
+from indexplan_torch.running import Given, Running, running
 from indexplan_torch.turns import Turn
 
 State = dict[str, Any]
@@ -29,11 +29,11 @@ STATE_VERSION = 1
 
 
 class Feed:
-    """What runs, where it started, which pass comes, and how far the loop is in the current one.
+    """What was given, where the run started, which pass comes, and how far the loop is in this one.
 
     Attributes
     ----------
-    run : Run
+    given : Given
         What was given; frozen.
     start : Start
         Frozen too; another one when a state is loaded, or its pass is read on.
@@ -57,14 +57,14 @@ class Feed:
         partial: bool = False,
         compare: bool = True,
     ) -> None:
-        self.run = Run.of(plan, rank, world_size, mesh, form, compare)
+        self.given = Given.of(plan, rank, world_size, mesh, form, compare)
         self.start = Start.of(plan)
         self.turn = Turn(self.start.number)
         self.current: Pass | None = None
         self.cuts = Cuts(flag("partial", partial))
         self._running: Running | None = None  # as it was last asked for
         self._compared = False
-        if self.run.rank is not None or self.run.world_size is not None:
+        if self.given.rank is not None or self.given.world_size is not None:
             self.running()  # what is given can be refused at once
 
     @property
@@ -83,7 +83,7 @@ class Feed:
         known = self._running
         if known is not None and get_worker_info() is not None:
             return known.plan, known.rank  # a spawned worker has no process group
-        rank, world_size = discover(self.run.rank, self.run.world_size)
+        rank, world_size = discover(self.given.rank, self.given.world_size)
         ranks = rank, world_size
         if known is None or known.source is not self.plan or known.ranks != ranks:
             known = self._running = running(self.plan, *ranks)
@@ -179,7 +179,7 @@ class Feed:
         plan, _ = self.running()
         if not self._compared and get_worker_info() is None:
             self._compared = True
-            self.run.check_ranks(plan, self.where)
+            self.given.check_ranks(plan, self.where)
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
             raise IndexPlanError(
@@ -209,7 +209,7 @@ class Feed:
             return
         plan, me = self.running()
         epoch, sub_epoch = self._place(begun.number)
-        yield from requests(plan, epoch, sub_epoch, me if rank is None else rank, self.run.form)
+        yield from requests(plan, epoch, sub_epoch, me if rank is None else rank, self.given.form)
 
     def forget(self) -> None:
         """Forget the current pass, as a trainer has only looked at some of its batches."""
@@ -327,6 +327,6 @@ class Feed:
         saved_in = count("a state's pass", state["pass"])
         if self.turn.pinned:
             return  # the same batches in every epoch, wherever the run stood
-        self.start = Start.of(self.run.plan.resume(cursor), saved_in)
+        self.start = Start.of(self.given.plan.resume(cursor), saved_in)
         self.turn.load(self.start.number)
         self.current = None

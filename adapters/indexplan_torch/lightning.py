@@ -137,7 +137,7 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
     for feed in feeds:
         feed.cuts.refreshed = True
         feed.cuts.limited = isinstance(limit, int) or limit < 1
-        if feed.run.rank is None and given:
+        if feed.given.rank is None and given:
             plan, rank = feed.running()
             if (rank, plan.world_size) != (given["rank"], given["num_replicas"]):
                 raise IndexPlanError(

@@ -150,11 +150,11 @@ class PlanLoader(DataLoader[Any]):
         else:  # a trainer rebuilds the loader, around what it made of our batch sampler
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
         self.feed = _ours(batch_sampler).feed
-        if self.feed.run.plan != plan:
+        if self.feed.given.plan != plan:
             raise IndexPlanError(
                 "batch_sampler",
                 "must be left out, as the plan makes it",
-                f"one of another plan, {self.feed.run.plan!r}",
+                f"one of another plan, {self.feed.given.plan!r}",
                 "use PlanLoader(dataset, plan)",
             )
         check_in_order(given.get("in_order", True))
@@ -240,7 +240,7 @@ class PlanLoader(DataLoader[Any]):
         try:
             yield from batches
         except TypeError as error:
-            bins = self.plan.order.deals_bins and self.feed.run.form.keep_bins
+            bins = self.plan.order.deals_bins and self.feed.given.form.keep_bins
             said = str(error).rstrip().rpartition("\n")[2]  # of a worker's, without its traceback
             if not bins or isinstance(self.dataset, Bins) or "list" not in said:
                 raise
@@ -357,8 +357,8 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
     """Refuse a dataset that is not read by index, or has other samples than the order."""
     order = feed.plan.order
     if isinstance(dataset, Bins):
-        if not (order.deals_bins and feed.run.form.keep_bins):
-            got = f"{order.algorithm}, with keep_bins={feed.run.form.keep_bins}"
+        if not (order.deals_bins and feed.given.form.keep_bins):
+            got = f"{order.algorithm}, with keep_bins={feed.given.form.keep_bins}"
             raise IndexPlanError(
                 "a dataset of Bins",
                 "needs a plan whose order deals bins, and keep_bins=True",

@@ -1,4 +1,4 @@
-"""What runs: a plan as it was given, the rank that reads it, and the form of its batches."""
+"""What was given to a loader, and what runs of it: the plan with its world_size, and the rank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from indexplan_torch.ranks import check_found_ranks, discover, process_group_run
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Given:
     """What was given to a loader or sampler, and never changes.
 
     Parameters
@@ -49,7 +49,7 @@ class Run:
         mesh: Any,
         form: Form | None,
         compare: bool,
-    ) -> Run:
+    ) -> Given:
         """Check what was given; a mesh is only read here, as it does not travel to workers."""
         if not isinstance(plan, Plan):
             raise wrong(
