@@ -7,26 +7,24 @@ from typing import Any
 
 from indexplan import IndexPlanError, Shards
 from indexplan.errors import as_integer, wrong
-from indexplan_fetch.source import FETCHED
 
 
 def check_shards(shards: Any) -> None:
     """Refuse what is no Shards, or cannot be fetched."""
     if not isinstance(shards, Shards):
         raise wrong("shards", "Shards", shards, "pass what shard_sizes returned")
-    if shards.kind not in FETCHED:
-        of_lance = shards.kind == "lance"
-        sample = "lance.dataset(path).take([i])" if of_lance else "zarr.open(path)[i]"
+    if shards.read_with:
         raise IndexPlanError(
             "shards",
-            "must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet",
+            "must be files, or row groups of Parquet",
             f"{shards.kind}, whose shards are no single files",
-            f"read them by the plan's own indices, without fetching: sample i is {sample}",
+            "read them by the plan's own indices, without fetching: sample i is "
+            f"{shards.read_with}",
         )
     if not (shards.whole_files or shards.kind == "parquet"):
         raise IndexPlanError(
             "shards",
-            "must be files of Parquet, Arrow, .npy, MDS or wids, or row groups of Parquet",
+            "must be files, or row groups of Parquet",
             f"parts of files of {shards.kind}",
             "use shard_sizes(..., whole_files=True)",
         )

@@ -28,8 +28,6 @@ TAIL = 2**16  # bytes at a file's end that are read first: most footers are shor
 DIGEST = 32  # hexadecimal digits of a footer's digest
 PIECE = 2**24  # bytes of a row group that are held in memory
 FOOTERS = 2**26  # bytes of footers that are kept, so that a file's is fetched once
-CHECKED = {"parquet", "arrow", "npy"}  # kinds whose files tell what they hold
-FETCHED = {*CHECKED, "mds", "wids"}
 
 RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
 
@@ -251,7 +249,7 @@ class Source:
             return PlanFileError(where, rule, size, RESTORE)
         if self.shards.whole_files and not has_hash(path, self.shards.stored[number].hash):
             return _other_hash(where, self.shards.stored[number].hash)
-        if self.shards.whole_files and self.shards.kind in CHECKED:
+        if self.shards.whole_files and self.shards.files_tell:
             problem = self._problem_inside(shard, path, where)
             if problem is not None:
                 return problem

@@ -8,18 +8,18 @@ from typing import Any
 import indexplan as ip
 from indexplan.cli.common import OK, Progress, add_verb, emit
 from indexplan.errors import cure_of, wrong
+from indexplan.shards.by_file import FORMATS
+from indexplan.shards.by_index import INDEXES
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     words = "count the samples in each shard of a dataset, from footers and indexes"
     shards = add_verb(verbs, "shards", run, words)
-    words = (
-        "a glob such as 's3://bucket/**/*.parquet', or a folder: Parquet, Arrow, .npy, a saved "
-        "Hugging Face dataset, MDS, the index of WebDataset's wids, zarr or Lance"
-    )
+    known = [each.words for each in FORMATS.values()] + [each.words for each in INDEXES.values()]
+    words = f"a glob such as 's3://bucket/**/*.parquet', a folder, or an index: {', '.join(known)}"
     shards.add_argument("path", metavar="PATH", help=words)
-    words = "the format, if the files' names do not tell it: parquet, arrow or npy"
+    words = f"the format, if the files' names do not tell it: {', '.join(FORMATS)}"
     shards.add_argument("--kind", metavar="KIND", help=words)
     words = "take each file as one shard, not each of its row groups or record batches"
     shards.add_argument("--whole-files", action="store_true", help=words)

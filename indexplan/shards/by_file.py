@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import struct
 from collections.abc import Callable, Iterator
@@ -11,16 +12,10 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, PlanFileError, shown
 from indexplan.shards.place import Place
-from indexplan.shards.shards import digest_of
 
+DIGEST = 32  # hexadecimal digits of a file's digest
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
 HEAD = 2**12  # bytes that are read at once where a header may be
-
-SUFFIXES = {
-    **dict.fromkeys((".parquet", ".pq", ".parq"), "parquet"),
-    **dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), "arrow"),
-    ".npy": "npy",
-}
 
 
 class File(NamedTuple):
@@ -51,6 +46,12 @@ class Read(NamedTuple):
 
     sizes: list[int]
     digest: str
+
+
+def digest_of(data: bytes | str) -> str:
+    """Return the digest of a file's footer, header or index entry."""
+    data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+    return hashlib.sha256(data).hexdigest()[:DIGEST]
 
 
 def read_parquet(file: File) -> Read:
@@ -193,8 +194,21 @@ def read_npy(file: File) -> Read:
     return Read([shape[0]], digest_of(data[: stream.tell()]))
 
 
-READERS: dict[str, Callable[[File], Read]] = {
-    "parquet": read_parquet,
-    "arrow": read_arrow,
-    "npy": read_npy,
+class Format(NamedTuple):
+    """A format whose files tell how many samples they hold."""
+
+    words: str
+    """Its name for people."""
+    suffixes: tuple[str, ...]
+    """How its files' names end."""
+    read: Callable[[File], Read]
+    whole: bool = False
+    """Whether a file is always one shard, and never has several."""
+
+
+FORMATS = {
+    "parquet": Format("Parquet", (".parquet", ".pq", ".parq"), read_parquet),
+    "arrow": Format("Arrow", (".arrow", ".arrows", ".feather", ".ipc"), read_arrow),
+    "npy": Format(".npy", (".npy",), read_npy, whole=True),
 }
+SUFFIXES = {suffix: kind for kind, each in FORMATS.items() for suffix in each.suffixes}

@@ -6,15 +6,24 @@ import hashlib
 import json
 import os
 import re
-import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, PlanFileError, counted
+from indexplan.shards.by_file import File
 from indexplan.shards.place import Found, Local, Place
-from indexplan.shards.shards import Shards, Stored, digest_of
+
+
+class Stored(NamedTuple):
+    """What an index says of a file's bytes, and of a compressed file that is there instead."""
+
+    hash: str = ""
+    """Such as "sha1:2fd4e1...", of the file itself; "" if the index has none."""
+    zip_name: str = ""
+    """The name of the compressed file; "" if the file itself is there."""
+    zip_bytes: int = 0
+    zip_hash: str = ""
 
 
 class Entry(NamedTuple):
@@ -28,20 +37,12 @@ class Entry(NamedTuple):
     stored: Stored = Stored()
 
 
-def shards_of(kind: str, place: Place | None, entries: list[Entry]) -> Shards:
-    """Return the shards that an index lists; without a place, they are in none that is known."""
-    return Shards(
-        kind=kind,
-        whole_files=True,
-        files=tuple(each.name for each in entries),
-        num_bytes=tuple(each.num_bytes for each in entries),
-        digests=tuple(digest_of(canonical_json(each.said)) for each in entries),
-        parts=(1,) * len(entries),
-        sizes=[each.size for each in entries],
-        stamps=tuple(each.stamp for each in entries),
-        stored=tuple(each.stored for each in entries),
-        path="" if place is None else place.path,
-    )
+class Listed(NamedTuple):
+    """The shards that an index lists."""
+
+    entries: list[Entry]
+    known: bool = True
+    """Whether they are in the index's own folder; else the user has to say where they are."""
 
 
 def _index_error(place: Place, name: str, rule: str, got: object) -> PlanFileError:
@@ -70,7 +71,7 @@ def _count(place: Place, name: str, what: str, value: Any) -> int:
     return value
 
 
-def read_mds(place: Place, name: str, *, count: bool) -> Shards:
+def read_mds(place: Place, name: str, count: bool) -> Listed:
     """Read MosaicML Streaming's index.json, and compare it with the shards beside it."""
     listed = read_object(place, name).get("shards")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
@@ -99,7 +100,7 @@ def read_mds(place: Place, name: str, *, count: bool) -> Shards:
             stored = Stored(stored.hash, found["basename"], zipped, _hash_in(found))
         stamp = there[found["basename"]].stamp
         entries.append(Entry(names[0], num_bytes, size, each, stamp, stored))
-    return shards_of("mds", place, entries)
+    return Listed(entries)
 
 
 def _hash_in(part: Any) -> str:
@@ -120,7 +121,7 @@ def _same_bytes(
         raise _index_error(place, index, rule, num_bytes)
 
 
-def read_wids(place: Place, name: str, *, count: bool) -> Shards:
+def read_wids(place: Place, name: str, count: bool) -> Listed:
     """Read an index of WebDataset's wids, and compare it with the shards beside it."""
     index = read_object(place, name)
     listed = index.get("shardlist")
@@ -156,15 +157,17 @@ def read_wids(place: Place, name: str, *, count: bool) -> Shards:
         stored = Stored(f"md5:{md5.lower()}" if isinstance(md5, str) else "")
         entries.append(Entry(url, num_bytes or 0, size, each, stamp, stored))
     if not elsewhere:
-        return shards_of("wids", place, entries)
+        return Listed(entries)
     # named by URLs or paths: which place that is, the user has to say, not the index
     names = [each.name for each in entries]
     start = os.path.commonprefix(names).rfind("/") + 1  # noqa: RUF071 (cut at a slash)
-    return shards_of("wids", None, [each._replace(name=each.name[start:]) for each in entries])
+    return Listed([each._replace(name=each.name[start:]) for each in entries], known=False)
 
 
 def _in_tar(place: Local, name: str) -> int:
     """Return how many samples a tar holds: one for all files alike up to their first dot."""
+    import tarfile
+
     try:
         with tarfile.open(place.root / name, "r:") as tar:
             files = [each.name for each in tar if each.isfile()]
@@ -173,7 +176,7 @@ def _in_tar(place: Local, name: str) -> int:
     return len({re.sub(r"\.[^/]*$", "", each) for each in files})
 
 
-def read_zarr(place: Place, name: str) -> Shards:
+def read_zarr(place: Place, name: str, count: bool) -> Listed:  # noqa: ARG001 (counted)
     """Read an array's chunks along its first axis: how many samples and bytes each has."""
     index = read_object(place, name)
     first = ""
@@ -204,10 +207,10 @@ def read_zarr(place: Place, name: str) -> Shards:
         )
         for number, files in enumerate(held)
     ]
-    return shards_of("zarr", place, entries)
+    return Listed(entries)
 
 
-def read_lance(place: Place) -> Shards:
+def read_lance(place: Place, name: str, count: bool) -> Listed:  # noqa: ARG001 (counted)
     """Read the fragments of a Lance dataset's latest version; deleted rows do not count."""
     try:
         import lance
@@ -224,9 +227,51 @@ def read_lance(place: Place) -> Shards:
             f"{str(error)!r}",
             "write it again, or restore it",
         ) from None
-    entries = [Entry(f"fragment-{data['id']}", _bytes_of(data), size, data) for data, size in said]
-    return shards_of("lance", place, entries)
+    return Listed(
+        [Entry(f"fragment-{data['id']}", _bytes_of(data), size, data) for data, size in said]
+    )
 
 
 def _bytes_of(fragment: Mapping[str, Any]) -> int:
     return sum(file.get("file_size_bytes") or 0 for file in fragment["files"])
+
+
+def read_hugging_face(place: Place, name: str, count: bool) -> list[File]:  # noqa: ARG001 (read)
+    """Return the files of a dataset that `save_to_disk` wrote, in its order."""
+    try:
+        names = [each["filename"] for each in read_object(place, name)["_data_files"]]
+        there = place.find("*.arrow")
+        return [File(place, each, *there[each]) for each in names]
+    except (KeyError, TypeError) as error:
+        raise PlanFileError(
+            f"{place.path}/{name}",
+            "must list files that are there",
+            error,
+            "restore them, or save the dataset again",
+        ) from None
+
+
+class Index(NamedTuple):
+    """A format with an index of its shards."""
+
+    words: str
+    """Its name for people."""
+    names: tuple[str, ...]
+    """What a folder has that holds a dataset of it."""
+    field: str
+    """What its index has, a JSON object; "" if the name alone tells the format."""
+    read: Callable[[Place, str, bool], Listed | list[File]]
+    """Read an index of this name; True compares its counts with the shards."""
+    read_with: str = ""
+    """What reads sample i if a shard is no single file, which could be fetched."""
+
+
+INDEXES = {
+    "zarr": Index("zarr", ("zarr.json", ".zarray"), "", read_zarr, "zarr.open(path)[i]"),
+    "arrow": Index(
+        "a saved Hugging Face dataset", ("state.json",), "_data_files", read_hugging_face
+    ),
+    "mds": Index("MDS", ("index.json",), "shards", read_mds),
+    "wids": Index("WebDataset's wids", ("index.json",), "wids_version", read_wids),
+    "lance": Index("Lance", ("_versions",), "", read_lance, "lance.dataset(path).take([i])"),
+}

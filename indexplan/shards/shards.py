@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,12 +21,13 @@ from indexplan.once import once
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.shard_shuffle import sizes_of
+from indexplan.shards.by_file import DIGEST, FORMATS
+from indexplan.shards.by_index import INDEXES, Stored
 from indexplan.shards.dataset import Dataset
 from indexplan.shards.place import place_at, place_of
 
 FORMAT, VERSION = "indexplan-shards", 1
 SHARDS = "shards"  # the last word of their identity's kind
-DIGEST = 32  # hexadecimal digits of a file's digest
 NAMED = 3  # files that an error names
 CURE = Cure(
     "pass what Shards.to_json returned, or read the sizes again with shard_sizes",
@@ -39,17 +40,6 @@ _FIELDS = ("format", "version", "kind", "whole_files", *_LISTS, "sizes")
 _STAMPED = ("stamps", "stamped_in")  # of a place; optional
 
 
-class Stored(NamedTuple):
-    """What an index says of a file's bytes, and of a compressed file that is there instead."""
-
-    hash: str = ""
-    """Such as "sha1:2fd4e1...", of the file itself; "" if the index has none."""
-    zip_name: str = ""
-    """The name of the compressed file; "" if the file itself is there."""
-    zip_bytes: int = 0
-    zip_hash: str = ""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shards(Answer):
     """The shards of a dataset and how many samples each holds; `shard_sizes` returns one.
@@ -60,7 +50,7 @@ class Shards(Answer):
     Parameters
     ----------
     kind : str
-        The format: parquet, arrow, npy, mds, wids, zarr or lance.
+        The format, such as parquet or mds; a name of your own for files of any other.
     whole_files : bool
         Whether each file is one shard; else its row groups or record batches are.
     files : sequence of str
@@ -169,6 +159,16 @@ class Shards(Answer):
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    @property
+    def files_tell(self) -> bool:
+        """Whether the files tell themselves how many samples they hold; else an index does."""
+        return self.kind in FORMATS
+
+    @property
+    def read_with(self) -> str:
+        """What reads sample i if shards are no single files: `zarr.open(path)[i]` of zarr."""
+        return INDEXES[self.kind].read_with if self.kind in INDEXES else ""
 
     @once
     def names(self) -> tuple[str, ...]:
@@ -428,12 +428,6 @@ def _is_inside(name: str) -> bool:
 def _digest_of_place(path: str) -> str:
     place = path if "://" in path else str(Path(path).resolve())
     return _sha256(place)[:DIGEST]
-
-
-def digest_of(data: bytes | str) -> str:
-    """Return the digest of a file's footer, header or index entry."""
-    data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
-    return hashlib.sha256(data).hexdigest()[:DIGEST]
 
 
 def _sha256(text: str) -> str:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
-from typing import Any
 
-from indexplan.errors import PlanFileError, check_callable, did_you_mean, integer, wrong
-from indexplan.shards.by_file import READERS, SUFFIXES, File, Read
-from indexplan.shards.by_index import read_lance, read_mds, read_object, read_wids, read_zarr
+from indexplan.canonical import canonical_json
+from indexplan.errors import check_callable, did_you_mean, integer, wrong
+from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Read, digest_of
+from indexplan.shards.by_index import INDEXES, Listed, read_object
 from indexplan.shards.place import Found, Place, place_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
@@ -42,8 +42,8 @@ def shard_sizes(
         WebDataset's wids; a zarr array, whose shards are its chunks along the first axis; a Lance
         dataset; or a `.json` file with what `Shards.to_json` returned. Names that begin with . or _
         are left out of folders.
-    kind : {"parquet", "arrow", "npy"}, optional
-        The format of files, if their names do not tell it.
+    kind : str, optional
+        The format of files, such as "parquet", if their names do not tell it.
     whole_files : bool, default False
         Whether a Parquet or Arrow file is one shard; else each row group or record batch is.
     count : bool, default False
@@ -78,9 +78,9 @@ def shard_sizes(
     >>> ip.Shards.from_json(shards.to_json()) == shards
     True
     """
-    if kind is not None and not (isinstance(kind, str) and kind in READERS):
-        cure = did_you_mean(kind, READERS) + "leave it out if the files' names tell it"
-        raise wrong("kind", f"one of {', '.join(READERS)}", kind, cure)
+    if kind is not None and not (isinstance(kind, str) and kind in FORMATS):
+        cure = did_you_mean(kind, FORMATS) + "leave it out if the files' names tell it"
+        raise wrong("kind", f"one of {', '.join(FORMATS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
     found = _look(path, count)
@@ -101,15 +101,13 @@ def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
     there = place.kind()
     if there == "a file":
         place, name = within(place)
-        if name.endswith(".json") or name == ".zarray":
+        if name.endswith(".json") or any(name in each.names for each in INDEXES.values()):
             return _indexed(place, name, count)
         return _sorted(place, place.find(name))
     names = set(place.names()) if there == "a folder" else set()
-    for name in ("zarr.json", ".zarray", "state.json", "index.json"):
+    for name in (name for each in INDEXES.values() for name in each.names):
         if name in names:
             return _indexed(place, name, count)
-    if "_versions" in names:
-        return read_lance(place)
     if several := names & {".zgroup", "dataset_dict.json"}:
         got = f"{place.path}, which holds several ({min(several)})"
         raise wrong("path", "that of one dataset", got, "pass one of its folders")
@@ -127,34 +125,37 @@ def _sorted(place: Place, files: Mapping[str, Found]) -> list[File]:
 
 def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
     """Read an index, whose format is known by its name or by its fields."""
-    if name in {"zarr.json", ".zarray"}:
-        return read_zarr(place, name)
+    for kind, index in INDEXES.items():
+        if not index.field and name in index.names:
+            return _listed(kind, place, index.read(place, name, count))
     fields = read_object(place, name)
     if fields.get("format") == FORMAT:
         return Shards.from_dict(fields, place.path)
-    if "_data_files" in fields:
-        return _of_hugging_face(place, name, fields)
-    if "shards" in fields:
-        return read_mds(place, name, count=count)
-    if "wids_version" in fields:
-        return read_wids(place, name, count=count)
-    rule = "the index of MDS, wids, zarr or a Hugging Face dataset, or what Shards.to_json returned"
+    for kind, index in INDEXES.items():
+        if index.field and index.field in fields:
+            return _listed(kind, place, index.read(place, name, count))
+    known = ", ".join(index.words for index in INDEXES.values())
+    rule = f"the index of shards ({known}), or what Shards.to_json returned"
     raise wrong(f"{place.path}/{name}", rule, sorted(fields), "pass the index, or the shards")
 
 
-def _of_hugging_face(place: Place, name: str, fields: Mapping[str, Any]) -> list[File]:
-    """Return the files of a dataset that `save_to_disk` wrote, in its order."""
-    try:
-        names = [each["filename"] for each in fields["_data_files"]]
-        there = place.find("*.arrow")
-        return [File(place, each, *there[each]) for each in names]
-    except (KeyError, TypeError) as error:
-        raise PlanFileError(
-            f"{place.path}/{name}",
-            "must list files that are there",
-            error,
-            "restore them, or save the dataset again",
-        ) from None
+def _listed(kind: str, place: Place, found: Listed | list[File]) -> Shards | list[File]:
+    """Return what an index lists, as shards unless it is files that tell their sizes themselves."""
+    if not isinstance(found, Listed):
+        return found
+    entries = found.entries
+    return Shards(
+        kind=kind,
+        whole_files=True,
+        files=tuple(each.name for each in entries),
+        num_bytes=tuple(each.num_bytes for each in entries),
+        digests=tuple(digest_of(canonical_json(each.said)) for each in entries),
+        parts=(1,) * len(entries),
+        sizes=[each.size for each in entries],
+        stamps=tuple(each.stamp for each in entries),
+        stored=tuple(each.stored for each in entries),
+        path=place.path if found.known else "",
+    )
 
 
 def _kind_of(files: Sequence[File]) -> str:
@@ -185,14 +186,14 @@ def _read(
         progress(0, len(files))
     with ThreadPoolExecutor(num_threads) as pool:
         try:
-            for read in pool.map(READERS[kind], files):
+            for read in pool.map(FORMATS[kind].read, files):
                 said.append(read)
                 if progress is not None:
                     progress(len(said), len(files))
         except BaseException:  # files that were not begun are not read
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    whole = whole_files or kind == "npy"
+    whole = whole_files or FORMATS[kind].whole
     sizes = [[sum(read.sizes)] if whole else read.sizes for read in said]
     return Shards(
         kind=kind,

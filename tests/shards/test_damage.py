@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
-from indexplan.shards.by_file import READERS, File
+from indexplan.shards.by_file import FORMATS, File
 from indexplan.shards.place import Local
 
 ROWS = pa.table({"id": np.arange(9)})
@@ -30,7 +30,7 @@ def write(kind: str, path: Path) -> None:
 
 def read(kind: str, path: Path) -> list[int]:
     """Read the sizes in it."""
-    reader = READERS.get(kind, READERS["arrow"])
+    reader = FORMATS.get(kind, FORMATS["arrow"]).read
     return reader(File(Local(path.parent), path.name, path.stat().st_size)).sizes
 
 

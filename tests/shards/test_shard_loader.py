@@ -142,6 +142,13 @@ def test_row_groups_and_columns(loader_of: Made, tmp_path: Path) -> None:
     assert report.num_bytes < 500_000 < 10**6 < (tmp_path / "a.parquet").stat().st_size
 
 
+def test_a_format_of_ones_own(loader_of: Made, shards: ip.Shards) -> None:
+    """Whole files are fetched of any format, though no index or footer says what is in them."""
+    own = ip.Shards.from_dict({**shards.to_dict(), "kind": "records"}, shards.path)
+    plan = plan_of(own)
+    assert [batch.tolist() for batch in plan.batches(0, rank=0)] == list(loader_of(plan, own))
+
+
 def test_as_many_downloads_as_traffic_counts(loader_of: Made, shards: ip.Shards) -> None:
     """By default the folder has room for what the plan reads: each shard is fetched once."""
     plan = plan_of(shards, sub_epochs=2, remainder="carry")
