@@ -37,14 +37,14 @@ ROOM, LINE = 30, 54  # characters of tick labels below a panel, and of a line of
 
 
 def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> Figure:
-    """Draw how large each rank's last batches are under each of the four remainder policies.
+    """Draw how large each rank's last batches are under each remainder policy.
 
     Use it to choose a remainder: it shows what is dropped, padded, spread or carried over.
 
     Parameters
     ----------
     plan : Plan
-        Its world_size must be set. All four policies are drawn, from where the plan starts; the
+        Its world_size must be set. All policies are drawn, from where the plan starts; the
         plan's own is marked.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
@@ -52,9 +52,9 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
     Returns
     -------
     matplotlib.figure.Figure
-        Four panels of bars, a group for each of the last steps and a bar for each rank: units read
-        once, padded slots, and units of the next sub-epoch or epoch. Dropped units are one bar, as
-        high as if they were dealt to all ranks.
+        A panel of bars for each policy, a group for each of the last steps and a bar for each rank:
+        units read once, padded slots, and units of the next sub-epoch or epoch. Dropped units are
+        one bar, as high as if they were dealt to all ranks.
 
     Raises
     ------
@@ -68,14 +68,17 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
     """
     check_plan("plan", plan)
     layout = layout_of(plan)
-    figure = new_figure(8, 5.4)
+    rows = -(-len(REMAINDERS) // 2)
+    figure = new_figure(8, 2.7 * rows)
     world_size = layout.world_size
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     layout.steps(epoch, sub_epoch)
-    four = panels(figure, 2, 2, sharey=True)
+    grid = panels(figure, rows, 2, sharey=True)
+    for unused in grid.flat[len(REMAINDERS) :]:
+        unused.remove()
     ranks = evenly(0, world_size, RANKS)
     highest = [1.0]
-    for axes, remainder in zip(four.flat, REMAINDERS, strict=True):
+    for axes, remainder in zip(grid.flat, REMAINDERS, strict=False):
         name = f'"{remainder}"' + (", this plan's" if remainder == plan.remainder else "")
         panel_title(axes, name)
         try:
@@ -85,15 +88,15 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
             axes.set_xlabel(textwrap.fill(str(error).partition(";")[0], LINE), fontsize=SMALL)
             continue
         highest.append(_panel(axes, layout_of(changed).steps(epoch, sub_epoch), world_size, ranks))
-    four[0, 0].set_ylim(0, 1.4 * max(highest))  # room for the words above the bars
-    for axes in four[:, 0]:
+    grid[0, 0].set_ylim(0, 1.4 * max(highest))  # room for the words above the bars
+    for axes in grid[:, 0]:
         axes.set_ylabel("units of a rank's batch")
     explain(figure, handles=[_key(*kind) for kind in _KINDS])
     part = f", sub-epoch {sub_epoch}" if plan.sub_epochs > 1 else ""
     shown = of_many(len(ranks), world_size, "rank")
     which = f" ({', '.join(map(short, ranks))})" if len(ranks) < world_size else ""
     caption = (
-        f"Each bar is the batch of a rank{which}: in the last steps, the four ways to treat the "
+        f"Each bar is the batch of a rank{which}: in the last steps, the ways to treat the "
         "remainder differ."
     )
     heading(figure, f"Last batches of epoch {epoch}{part}: {shown}", caption)

@@ -19,7 +19,7 @@ from indexplan.files.read import load
 from indexplan.files.saving import save
 from indexplan.orders.base import Order
 from indexplan.orders.registry import order_from_dict, registered
-from indexplan.partition.remainders import Remainder
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.plan import Plan
 from indexplan.reports.verification import verify
 from indexplan.seeds import EPOCH_STOP
@@ -120,9 +120,9 @@ def _stored(look: Look) -> Found:
 def _plans(look: Look) -> Found:
     for row in look.rows[:2]:
         size = min(row.num_units // 24 + 1, 64)
-        remainders: list[Remainder] = ["spread", "drop", "pad"]
-        if look.order.traits.constant_num_units and row.epoch + 1 < EPOCH_STOP:
-            remainders.append("carry")
+        reads_on = look.order.traits.constant_num_units and row.epoch + 1 < EPOCH_STOP
+        remainders = [name for name, of in REMAINDERS.items() if reads_on or not of.crosses]
+        remainders.sort(key="spread".__ne__)  # the default comes first
         for world_size, remainder in enumerate(remainders, 1):
             plan = Plan(look.order, world_size=world_size, batch_size=size, remainder=remainder)
             cut = plan.cursor(row.epoch, step=plan.steps(row.epoch).stop // 2)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 import indexplan as ip
 from indexplan import plot
+from indexplan.partition.remainders import REMAINDERS
 from tests.support.bins import ChangingBins
 from tests.support.figures import BLUE, ORANGE, PLAN, RED, SKY, bars, heading, notes
 
@@ -28,6 +31,16 @@ def test_sizes() -> None:
         "every unit once; batches differ by one at most",
         "21 units of what comes next, from step 6, rank 1 on",
     ] == notes(figure)
+
+
+def test_sizes_under_each_policy_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy that is added has a panel, without a word here."""
+    monkeypatch.setitem(REMAINDERS, "fifth", REMAINDERS["pad"])  # type: ignore[misc]
+    figure = plot.batch_sizes(PLAN)
+    assert [f'"{name}"' for name in REMAINDERS] == [
+        axes.get_title(loc="left").partition(",")[0] for axes in figure.axes
+    ]
+    assert notes(figure)[1] == notes(figure)[4]
 
 
 def test_sizes_of_a_sub_epoch() -> None:
