@@ -326,7 +326,8 @@ class PlanSampler(PlanView):
         refuse_num_replicas(num_replicas)
         ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
         super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
-        if plan.remainder == "spread" or num_phases(plan) > 1 or plan.batch_size is None:
+        full = plan.remainder in ("drop", "pad", "carry")
+        if not full or num_phases(plan) > 1 or plan.batch_size is None:
             raise IndexPlanError(
                 "plan",
                 "must have batches that are all full and equal, for PlanSampler",
