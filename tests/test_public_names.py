@@ -24,8 +24,8 @@ RETURNED = """
     Report Saved Stored Traffic Warmth
 """
 OF_A_PLAN = """
-    account balance batch batch_size batch_sizes batches cursor fingerprint from_dict from_json
-    global_batch_size indices locate locate_all order phase remainder replace resume start
+    account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict
+    from_json global_batch_size indices locate locate_all order phase remainder replace resume start
     step_size step_total steps sub_epochs to_dict to_json units world_size
 """
 OF_A_BATCH = "bins inner_counts micro_batches num_valid offsets samples spans"

@@ -8,7 +8,7 @@ from an anchor, which are no larger than the steps that are asked for.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -170,6 +170,12 @@ class Steps(NamedTuple):
         """Return the places [start, stop) of a step."""
         span = self.span(step)
         return span.bound(step), span.bound(step + 1)
+
+    def after(self, place: int) -> int:
+        """Return the first step that does not start before a place; past the last, `num_steps`."""
+        steps = range(self.first_step, self.num_steps)
+        number = bisect_left(steps, place, key=lambda step: self.interval(step)[0])
+        return self.first_step + number
 
     @property
     def end(self) -> int:

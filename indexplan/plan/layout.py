@@ -19,17 +19,18 @@ from indexplan.orders.arguments import as_int64
 from indexplan.orders.base import Order
 from indexplan.partition import ranks
 from indexplan.partition.locate import Cells, Location, cells_of, find
-from indexplan.partition.phases import Phase
+from indexplan.partition.phases import PLACE_STOP, Phase
 from indexplan.partition.ranks import Runs
-from indexplan.partition.steps import Int64, Partition, Steps, steps_in
+from indexplan.partition.steps import Int64, Partition, Resume, Steps, part_of, steps_in
 from indexplan.plan.balance import SUM_STOP, Balance, Dealt, balanced
-from indexplan.seeds import check_epoch
+from indexplan.seeds import EPOCH_STOP, check_epoch
 
 OTHER_RANKS = Cure(
     "use plan.replace(world_size=...) to change how many ranks there are",
     "change how many ranks there are with --world-size",
 )
 AT_ONCE = 2**14  # units whose costs are drawn at a time; at least those of one step
+MOST_EPOCHS = 2**20  # whose units are added up to find a place, each in some 1 us
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,38 @@ class Layout:
         """Return whether all of a sub-epoch was read before the plan was resumed."""
         resume = self.partition.resume
         return resume is not None and (epoch, sub_epoch) < resume[:2]
+
+    def resume_at(self, place: int) -> Resume:
+        """Return where a run stands that has read all units before a stream place."""
+        partition = self.partition
+        if partition.policy.leaves or partition.policy.repeats:
+            rule = "carry or spread, under which a run reads every place once"
+            cure = "use one of these, or plan.cursor(epoch, step=...), which counts steps"
+            raise wrong("remainder", rule, partition.remainder, cure)
+        self.check_sized()
+        epoch, position = self._unit_at(place)
+        num_units = self.order.num_units(epoch)
+        (sub_epoch,) = part_of(num_units, partition.sub_epochs, np.array([position])).tolist()
+        return Resume(epoch, sub_epoch, self.steps_in(epoch, sub_epoch).after(position), position)
+
+    def _unit_at(self, place: int) -> tuple[int, int]:
+        """Return the epoch and the position in it of a stream place, or raise `IndexPlanError`."""
+        first, begin = self.partition.resume[::3] if self.partition.resume else (0, 0)
+        cure = "pass the number of units that the run has read"
+        if self.order.constant_num_units:
+            num_units = self.order.num_units(0)
+            start, stop = first * num_units + begin, EPOCH_STOP * num_units
+            return divmod(integer("place", place, start, stop, cure), num_units)
+        left = place = integer("place", place, 0, PLACE_STOP, cure)
+        for epoch in range(MOST_EPOCHS):
+            if left < (num_units := self.order.num_units(epoch)):
+                if (epoch, left) < (first, begin):
+                    rule = f"at or past position {begin} of epoch {first}, where the plan starts"
+                    raise wrong("place", rule, f"position {left} of epoch {epoch}", cure)
+                return epoch, left
+            left -= num_units
+        rule = f"in the first {MOST_EPOCHS} epochs, as their numbers of units differ"
+        raise wrong("place", rule, place, "use plan.cursor(epoch, step=...)")
 
     def step(self, steps: Steps, step: int) -> int:
         """Return `step`, or raise `IndexPlanError` unless it is an unfinished step."""

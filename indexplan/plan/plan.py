@@ -459,6 +459,45 @@ class Plan:
         place = self._layout.partition.resume_after(steps, step)
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
+    def cursor_at(self, place: int) -> Cursor:
+        """Return where a run stands that has read all units before a stream place.
+
+        For frameworks whose checkpoints count samples: that number is the place, however many ranks
+        read them, in batches of whatever size. It may lie inside a step.
+
+        Parameters
+        ----------
+        place : int
+            Units from the start of the run, those before a resume included; not before the place at
+            which this plan starts. Where epochs differ in units, the cost grows with the epochs
+            before it.
+
+        Returns
+        -------
+        Cursor
+            `position` is that of the place, and `step` how many steps of this plan start before it
+            in its sub-epoch.
+
+        Raises
+        ------
+        IndexPlanError
+            If the place is before the start of the plan or past its end, or past 2**20 epochs that
+            differ in units; under "drop" and "pad", which read some places never or twice.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=4, remainder="carry")
+        >>> cursor = plan.cursor_at(2400)
+        >>> cursor.epoch, cursor.step, cursor.position
+        (2, 12, 400)
+        >>> cursor == plan.cursor(epoch=2, step=12)
+        True
+        """
+        place_of_run = self._layout.resume_at(place)
+        order = self.order.to_dict()
+        return Cursor(**place_of_run._asdict(), order=order, sub_epochs=self.sub_epochs)
+
     @property
     def start(self) -> Cursor:
         """Where the plan starts: at the cursor it was resumed from, or at the very first unit.

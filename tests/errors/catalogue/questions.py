@@ -19,7 +19,7 @@ from tests.errors.catalogue.made import (
     without,
     written,
 )
-from tests.support.bins import Bins
+from tests.support.bins import Bins, ChangingBins
 
 LAST = 2**32 - 1
 MANY_SHARES = ip.Plan(
@@ -27,6 +27,7 @@ MANY_SHARES = ip.Plan(
     remainder="drop",
 )  # fmt: skip
 BINS = ip.Plan(Bins(10), world_size=1, batch_size=2)
+CHANGING = ip.Plan(ChangingBins(10), world_size=1, batch_size=2)
 
 
 def draw(path: str) -> None:
@@ -68,6 +69,13 @@ CASES: list[Case] = [
     ("steps to past the end", lambda: PLAN.indices(0, 1, rank=0, stop_step=9)),
     ("steps backwards", lambda: PLAN.indices(0, 1, rank=0, start_step=2, stop_step=1)),
     ("a cursor of an epoch without steps", lambda: EMPTY.cursor(0, step=1)),
+    ("a cursor of a place before the plan's start", lambda: RESUMED.cursor_at(17)),
+    (
+        "a cursor of a place before the start of epochs that differ in units",
+        lambda: CHANGING.resume(CHANGING.cursor(1, step=1)).cursor_at(0),
+    ),
+    ("a cursor of a place too far to count to", lambda: CHANGING.cursor_at(2**80)),
+    ("a cursor of a place that is perhaps dropped", lambda: EMPTY.cursor_at(1)),
     ("no threads", lambda: WHOLE.indices(0, rank=0, num_threads=0)),
     ("a step past the run", lambda: CARRY.batch(LAST, step=CARRY.steps(LAST).stop - 1, rank=0)),
     ("a sample too many", lambda: WHOLE.locate(10, 0)),

@@ -1,0 +1,217 @@
+"""The cursor of a stream place: how many units a run has read is enough to resume it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.support import model
+from tests.support.bins import ChangingBins
+from tests.support.strategies import (
+    EPOCHS,
+    cursors,
+    epochs_of,
+    fresh_plans,
+    partitions,
+    plans,
+    steps_of,
+    sub_epochs_of,
+)
+
+remainders = st.sampled_from(["carry", "spread"])
+
+
+def place_of(cursor: ip.Cursor, plan: ip.Plan) -> int:
+    """Return how many units lie before a cursor, counted epoch by epoch."""
+    return sum(map(plan.order.num_units, range(cursor.epoch))) + cursor.position
+
+
+def places_read(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Counter[int]:
+    """Return how often some steps read each stream place, by the model's walk of the plan."""
+    wanted, n = set(steps), plan.order.num_units(0)
+    return Counter(
+        slot.epoch * n + slot.position
+        for found in model.walk(model.run_of(plan), epochs_of(plan))
+        for step in found.steps
+        if (found.epoch, found.sub_epoch, step.number) in wanted
+        for slot in step.slots
+    )
+
+
+def read_by(plan: ip.Plan, epochs: int) -> dict[tuple[int, int], list[list[int]]]:
+    """Return what the steps of each sub-epoch that reads something read, rank by rank."""
+    found = {
+        pair: [plan.indices(*pair, rank=rank).tolist() for rank in range(plan.world_size)]
+        for pair in sub_epochs_of(plan, epochs)
+    }
+    return {pair: ranks for pair, ranks in found.items() if any(ranks)}
+
+
+@given(remainders.flatmap(lambda kind: plans(remainder=kind)), st.data())
+def test_the_place_of_a_cursor_is_all_of_it(plan: ip.Plan, data: st.DataObject) -> None:
+    """`cursor_at` is the inverse of a place; of an empty sub-epoch it finds the next one."""
+    cursor = data.draw(cursors(plan), label="cursor")
+    found = plan.cursor_at(place_of(cursor, plan))
+    if plan.account(cursor.epoch, cursor.sub_epoch).num_units:
+        assert cursor == found
+    if cursor == found:
+        return
+    assert found.step == 0
+    epochs = max(epochs_of(plan), found.epoch + 1)
+    assert read_by(plan.resume(found), epochs) == read_by(plan.resume(cursor), epochs)
+
+
+@given(remainders.flatmap(lambda kind: plans(remainder=kind)), st.data())
+def test_a_place_anywhere_is_resumed_there(plan: ip.Plan, data: st.DataObject) -> None:
+    """The run resumes at the place, in its sub-epoch, and numbers steps after those before it."""
+    n = plan.order.num_units(0)
+    begin = place_of(plan.start, plan)
+    place = data.draw(st.integers(begin, max(begin, EPOCHS * n) + n), label="place")
+    cursor = plan.cursor_at(place)
+    assert (cursor.epoch, cursor.position) == divmod(place, n)
+    where = (cursor.epoch, cursor.sub_epoch)
+    (there,) = (
+        each
+        for each in model.walk(model.run_of(plan), cursor.epoch + 1)
+        if (each.epoch, each.sub_epoch) == where
+    )
+    firsts = [step.slots[0].position for step in there.steps]
+    assert there.first_step + sum(first < cursor.position for first in firsts) == cursor.step
+    rest = plan.resume(cursor)
+    assert rest.cursor_at(place) == cursor
+    steps = [step for step in steps_of(rest, cursor.epoch + 1) if step[:2] == where]
+    assert [step[2] for step in steps] == [*rest.steps(*where)]
+    if steps:
+        read = places_read(rest, steps)
+        assert [*range(place, place + len(read))] == sorted(read.elements())
+
+
+@given(remainders.flatmap(lambda kind: fresh_plans(remainder=kind)), st.integers(1, 6), st.data())
+def test_a_count_of_units_carries_a_run_through_any_topologies(
+    plan: ip.Plan, num_cuts: int, data: st.DataObject
+) -> None:
+    """Of a run that keeps nothing but how many units it has read, each unit is read once."""
+    place = 0
+    for _ in range(num_cuts):
+        left = steps_of(plan)
+        if not left:
+            return
+        taken = left[: data.draw(st.integers(1, len(left)), label="steps")]
+        count = sum(plan.step_size(*pair, step=step) for *pair, step in taken)
+        read = places_read(plan, taken)
+        assert [*range(place, place + count)] == sorted(read.elements())
+        place += count
+        remainder = data.draw(remainders, label="remainder")
+        fields = data.draw(partitions(plan.order, plan.sub_epochs, remainder), label="partition")
+        plan = ip.Plan(plan.order, sub_epochs=plan.sub_epochs, **fields)
+        plan = plan.resume(plan.cursor_at(place))
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 7), st.integers(1, 9), st.data())
+def test_epochs_that_differ_in_units_are_added_up(
+    num_samples: int, world_size: int, sub_epochs: int, batch_size: int, data: st.DataObject
+) -> None:
+    """Where no closed form is, a place is found by the sum of the epochs before it."""
+    plan = ip.Plan(
+        ChangingBins(num_samples),
+        world_size=world_size,
+        batch_size=batch_size,
+        sub_epochs=sub_epochs,
+    )
+    if data.draw(st.booleans(), label="resumed"):
+        plan = plan.resume(data.draw(cursors(plan), label="start"))
+    cursor = data.draw(cursors(plan), label="cursor")
+    found = plan.cursor_at(place_of(cursor, plan))
+    assume(plan.account(cursor.epoch, cursor.sub_epoch).num_units)
+    assert found == cursor
+
+
+def test_an_example_of_megatrons_counts() -> None:
+    """An example to read: 96 samples were read in batches of 32; 3 ranks resume with 12."""
+    plan = ip.Plan(ip.Shuffle(100), world_size=8, batch_size=4, remainder="carry")
+    assert plan.cursor(0, step=3) == plan.cursor_at(96)
+    fewer = plan.replace(world_size=3)
+    cursor = fewer.cursor_at(96)
+    assert (0, 8, 96) == (cursor.epoch, cursor.step, cursor.position)
+    rest = fewer.resume(cursor)
+    assert [8] == [*rest.steps(0)]
+    first = [index for rank in range(3) for index in rest.batch(0, step=8, rank=rank).tolist()]
+    order = rest.order
+    assert [*order.take(0, 96, 100).tolist(), *order.take(1, 0, 8).tolist()] == first
+
+
+def test_a_place_of_a_run_too_long_to_walk() -> None:
+    """The cost depends neither on the place nor on the dataset."""
+    plan = ip.Plan(ip.Shuffle(2**60), world_size=7, batch_size=(3, 5), remainder="carry")
+    place = 2**32 * 2**60 - 1
+    cursor = plan.cursor_at(place)
+    assert (2**32 - 1, 2**60 - 1) == (cursor.epoch, cursor.position)
+    # of the steps of 105 units, from that which first starts at or after the epoch's start
+    first = -(2**60 * (2**32 - 1)) % 105
+    assert -((first - cursor.position) // 105) == cursor.step
+
+
+SPREAD = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
+RESUMED = SPREAD.resume(SPREAD.cursor(1, step=3))
+VARYING = ip.Plan(ChangingBins(10), world_size=1, batch_size=2)
+COUNT = "pass the number of units that the run has read"
+
+
+@pytest.mark.parametrize(
+    ("plan", "place", "message"),
+    [
+        (SPREAD, -1, f"place must be an integer from 0 to 429496729599; got -1; {COUNT}"),
+        (SPREAD, True, f"place must be an integer from 0 to 429496729599; got True; {COUNT}"),
+        (
+            SPREAD,
+            100 * 2**32,
+            f"place must be an integer from 0 to 429496729599; got 429496729600; {COUNT}",
+        ),
+        (RESUMED, 129, f"place must be an integer from 130 to 429496729599; got 129; {COUNT}"),
+        (
+            VARYING.resume(VARYING.cursor(1, step=1)),
+            VARYING.order.num_units(0) + 1,
+            "place must be at or past position 2 of epoch 1, where the plan starts; "
+            f"got 'position 1 of epoch 1'; {COUNT}",
+        ),
+        (
+            SPREAD.replace(remainder="drop"),
+            10,
+            "remainder must be carry or spread, under which a run reads every place once; got "
+            "'drop'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
+        ),
+        (
+            SPREAD.replace(remainder="pad"),
+            10,
+            "remainder must be carry or spread, under which a run reads every place once; got "
+            "'pad'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
+        ),
+        (
+            SPREAD.replace(world_size=None),
+            10,
+            "world_size must be set for this; got None; use plan.replace(world_size=...), with "
+            "the number of running ranks",
+        ),
+    ],
+)
+def test_what_no_cursor_is_at(plan: ip.Plan, place: Any, message: str) -> None:
+    """A place that the plan does not read, or whose units nobody counts, is refused with a cure."""
+    with pytest.raises(ip.IndexPlanError) as raised:
+        plan.cursor_at(place)
+    assert message == str(raised.value)
+
+
+def test_a_place_beyond_the_epochs_that_are_added_up() -> None:
+    """A number that would take hours to find is refused."""
+    with pytest.raises(ip.IndexPlanError) as raised:
+        VARYING.cursor_at(2**80)
+    message = (
+        "place must be in the first 1048576 epochs, as their numbers of units differ; "
+        f"got {2**80}; use plan.cursor(epoch, step=...)"
+    )
+    assert message == str(raised.value)
