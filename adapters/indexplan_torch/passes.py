@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
-from indexplan import Plan
+from indexplan import Cursor, Plan
 
 
 class Received(NamedTuple):
@@ -84,10 +85,15 @@ class Start:
         """Return it when the loop has read on."""
         return replace(self, unread=False)
 
+    @cached_property
+    def cursor(self) -> Cursor:
+        """The plan's start, kept, as a pass asks twenty times, and each describes the order."""
+        return self.plan.start
+
     @property
     def number(self) -> int:
         """The pass that it is in."""
-        return self.plan.start.epoch * self.plan.sub_epochs + self.plan.start.sub_epoch
+        return self.cursor.epoch * self.plan.sub_epochs + self.cursor.sub_epoch
 
     def over(self, number: int) -> bool:
         """Return whether a pass was over when the run was saved, so that nothing of it is left.
@@ -96,7 +102,7 @@ class Start:
         one too if it was at its end: a loop may start again with the epoch that it was stopped in.
         Passes of earlier epochs cannot be read.
         """
-        last = self.number if self.plan.start.step else self.number - 1
+        last = self.number if self.cursor.step else self.number - 1
         if self.saved_in is not None:
             last = min(last, self.saved_in)
         return last - last % self.plan.sub_epochs <= number < self.number
