@@ -19,8 +19,13 @@ from indexplan.orders.registry import _REGISTRY, registered
 
 PACKAGES = (indexplan, indexplan_fetch, indexplan_torch)
 EXPORTING = (*PACKAGES, indexplan.plot, indexplan.types)
-# Lightning's import warns, and Composer has an environment of its own; their tests import these
-OF_A_TRAINER = {"indexplan_torch.lightning", "indexplan_torch.composer"}
+# Lightning's import warns, Composer and Megatron have environments of their own; their tests import
+# these
+OF_A_TRAINER = {
+    "indexplan_torch.composer",
+    "indexplan_torch.lightning",
+    "indexplan_torch.megatron_samples",
+}
 
 MODULES = sorted(
     info.name

@@ -16,6 +16,7 @@ from tests.errors.catalogue import (
     layers,
     lengths,
     manifests,
+    megatron,
     mixtures,
     opening,
     orders,
@@ -57,6 +58,7 @@ _MODULES = (
     torch_bins,
     torches,
     trainers,
+    megatron,
     weights,
     windows,
     shards,
@@ -80,6 +82,7 @@ COMMANDS: list[Command] = [
     *balance.COMMANDS,
 ]
 
+_OF_MEGATRON = "takes Megatron: tests/migrate/megatron_checks.py"
 _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"
 
 # file, function and beginning of what makes an error that is not provoked here, and why
@@ -244,6 +247,21 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "read_lance",
         "raise PlanFileError(place.path, 'must be a Lance dataset', f",
     ): "takes pylance: tests/shards/library_checks.py",
+    **{
+        ("adapters/indexplan_torch/megatron_samples.py", *where): _OF_MEGATRON
+        for where in [
+            ("Samples.__init__", "raise wrong('indexed', rule, each, cure)"),
+            ("Samples.__init__", "raise wrong('config', 'a GPTDatasetConfig', config, cure)"),
+            (
+                "Samples._query_document_sample_shuffle_indices",
+                "raise wrong('a window', 'a list of Piece(sample, start, stop",
+            ),
+            (
+                "Samples._query_document_sample_shuffle_indices",
+                "raise IndexPlanError('a window', rule, shown(len(text)), cur",
+            ),
+        ]
+    },
     (
         "adapters/indexplan_torch/composer.py",
         "KeepState.fit_start",

@@ -1,0 +1,253 @@
+"""PlanIterator without Megatron itself: tests/migrate/megatron_checks.py has what needs that."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from indexplan_torch.megatron import PlanIterator, datasets_provider
+from tests.support.megatron_histories import draw, run
+
+ORDER = ip.Shuffle(100, seed=1)
+
+
+def iterators(world_size: int = 2, *, order: ip.Order = ORDER, **changes: Any) -> list[Any]:
+    """Return the iterators of all ranks."""
+    given = {"micro_batch_size": 3, "consumed_samples": 0, **changes}
+    return [
+        PlanIterator(range(order.num_samples), order, rank=rank, world_size=world_size, **given)
+        for rank in range(world_size)
+    ]
+
+
+def read(ranks: list[Any], num: int = 1) -> list[list[int]]:
+    """Read some micro-batches of each rank, as Megatron's accumulation takes them."""
+    return [next(each).tolist() for _ in range(num) for each in ranks]
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_every_step_reads_the_next_places(number: int) -> None:
+    """Whatever the ranks, micro-batches and ramp-ups; the command draws thousands of others."""
+    assert run(*draw(f"tests {number}")) > 0
+
+
+def test_a_global_batch_larger_than_the_dataset() -> None:
+    """A step reads each epoch in it whole, one after another."""
+    ranks = iterators(4, order=ip.Sequential(5), micro_batch_size=3)
+    assert [place % 5 for place in range(24)] == sum(read(ranks, 2), [])
+
+
+def test_an_error_or_an_interrupt_loses_no_micro_batch() -> None:
+    """The next call returns what the failed one would have."""
+
+    class Failing:
+        failed = 0
+
+        def __len__(self) -> int:
+            return 100
+
+        def __getitem__(self, index: int) -> int:
+            if index == 7 and not self.failed:
+                self.failed = 1
+                raise KeyboardInterrupt
+            return index
+
+    expected = sum(read(iterators(1), 34), [])
+    iterator = PlanIterator(
+        Failing(), ORDER, micro_batch_size=3, consumed_samples=0, rank=0, world_size=1
+    )
+    found: list[int] = []
+    for _ in range(35):
+        before = iterator.consumed_samples
+        try:
+            found += next(iterator).tolist()
+        except KeyboardInterrupt:
+            assert before == iterator.consumed_samples == len(found)
+    assert expected == found
+
+
+def test_workers_draw_ahead_of_the_count_and_stay_for_later_epochs() -> None:
+    """With workers, batches and the count are the same, over the ends of epochs."""
+    order = ip.Shuffle(30, seed=2)
+    alone, with_workers = (
+        iterators(order=order, num_workers=num, prefetch_factor=(num and 3) or None)[:1]
+        for num in (0, 2)
+    )
+    for _ in range(12):
+        assert read(alone) == read(with_workers)
+        assert alone[0].save_state() == with_workers[0].save_state()
+    assert with_workers[0]._options["persistent_workers"]
+
+
+def test_a_stage_that_never_asks_loads_nothing() -> None:
+    """Each virtual pipeline stage's iterator yields every micro-batch, and starts at its first."""
+    asked: list[int] = []
+
+    class Noting:
+        def __len__(self) -> int:
+            return 100
+
+        def __getitem__(self, index: int) -> int:
+            asked.append(index)
+            return index
+
+    stages = [
+        PlanIterator(Noting(), ORDER, micro_batch_size=2, consumed_samples=8, rank=1, world_size=2)
+        for _ in range(3)
+    ]
+    assert asked == []
+    first = [next(stages[0]).tolist() for _ in range(4)]
+    last = [next(stages[2]).tolist() for _ in range(4)]
+    assert first == last
+    assert sum(first + last, []) == asked
+
+
+def test_a_state_is_one_number_and_the_order() -> None:
+    """It is equal on all ranks, and resumes others; a mixture may change after the place."""
+    sources = {"a": ip.Shuffle(50), "b": ip.Shuffle(60, seed=1)}
+    mixture = ip.Mixture(sources, {"a": 1, "b": 1})
+    ranks = iterators(order=mixture)
+    read(ranks, 5)
+    state = ranks[0].save_state()
+    assert {"version": 1, "consumed_samples": 30, "order": mixture.to_dict()} == state
+    assert state == ranks[1].save_state()
+    (later,) = iterators(1, order=mixture.with_phase(30, {"a": 1, "b": 3}), micro_batch_size=6)
+    later.load_state(state)
+    assert later.plan.order.take(0, 30, 36).tolist() == next(later).tolist()
+
+
+MADE = {"dataset": range(100), "order": ORDER, "micro_batch_size": 2, "consumed_samples": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"micro_batch_size": 0},
+            "micro_batch_size must be an integer from 1 to 2**62 - 1; got 0; "
+            "pass Megatron's micro_batch_size",
+        ),
+        (
+            {"consumed_samples": -1},
+            "consumed_samples must be an integer from 0; got -1; count from 0",
+        ),
+        (
+            {"rank": 2},
+            "rank must be an integer from 0 to 1, with world_size=2; got 2; count ranks from 0",
+        ),
+        (
+            {"order": ip.Plan(ORDER, batch_size=2)},
+            "order must be an Order; got Plan(order=Shuffle(num_samples=100, seed=1), "
+            "world_size=None, batch_size=2, global_batch_size=None, sub_epochs=1, "
+            "remainder='spread', balance=None, resumed=None); pass indexplan.Shuffle(len(dataset))",
+        ),
+        (
+            {"shuffle": True},
+            "shuffle must be left out, as it belongs to the plan; got True; "
+            "use indexplan.Plan(..., batch_size=..., remainder=...)",
+        ),
+    ],
+)
+def test_arguments_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    """Before the first micro-batch, in Megatron's words."""
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        PlanIterator(**{"rank": 0, "world_size": 2, **MADE, **changes})
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (7, "state must be a PlanIterator's; got 7; pass what save_state returned"),
+        (
+            {"model": 1},
+            "state must be a PlanIterator's; got a dict of ['model']; pass what save_state "
+            "returned",
+        ),
+        (
+            {"version": 2, "consumed_samples": 3, "order": ORDER.to_dict()},
+            "state must be of version 1; got 2; load it with the version of indexplan that saved "
+            "it",
+        ),
+        (
+            {"version": 1, "consumed_samples": 3.5, "order": ORDER.to_dict()},
+            "a state's consumed_samples must be an integer from 0; got 3.5; count from 0",
+        ),
+        (
+            {"version": 1, "consumed_samples": 3, "order": ip.Shuffle(100, seed=2).to_dict()},
+            "a cursor must belong to the plan's order; got one with seed 2, not 1; resume it with "
+            "the order it was saved under",
+        ),
+    ],
+)
+def test_states_that_are_refused(state: Any, message: str) -> None:
+    """Nothing changes then: the iterator reads on where it stood."""
+    ranks = iterators()
+    expected = read(iterators(), 4)
+    found = read(ranks, 2)
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        ranks[0].load_state(state)
+    assert expected == found + read(ranks, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            (None,),
+            "train must be a pair of a dataset and an order; got None; pass (dataset, order)",
+        ),
+        (
+            ((range(3), ip.Shuffle(3)), range(3)),
+            "valid must be a pair of a dataset and an order; got range(0, 3); pass (dataset, "
+            "order)",
+        ),
+    ],
+)
+def test_pairs_that_are_refused(given: Any, message: str) -> None:
+    """The provider says which of its arguments is no dataset with its order."""
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        datasets_provider(*given)
+
+
+ARGS = {
+    "micro_batch_size": 2,
+    "consumed_train_samples": 0,
+    "consumed_valid_samples": 0,
+    "num_workers": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"dataloader_type": "single"},
+            "dataloader_type must be external, as a plan deals the batches; got 'single'; start "
+            "Megatron with --dataloader-type external",
+        ),
+        (
+            {"full_validation": True},
+            "full_validation must be off, as iterators have no end; got True; leave "
+            "--full-validation out, and pass --eval-iters",
+        ),
+    ],
+)
+def test_options_of_megatron_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    """With which Megatron would ask an iterator for more than `next`."""
+    args = argparse.Namespace(**{**ARGS, **changes})
+    provider = datasets_provider((range(100), ORDER), args=args)
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        provider([10, 0, 0])
+
+
+def test_args_without_megatron(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where megatron.training cannot be imported, its numbers have to be passed."""
+    monkeypatch.setitem(sys.modules, "megatron.training", None)
+    provider = datasets_provider((range(100), ORDER))
+    with pytest.raises(ip.IndexPlanError, match=r"^args must be passed where megatron\.training "):
+        provider([10, 0, 0])

@@ -1,0 +1,337 @@
+"""Plans in Megatron's own code: its fields, its iterators, its groups of ranks; see .ci/run."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import default_collate
+
+import indexplan as ip
+from indexplan_torch import Piece
+from indexplan_torch.megatron import PlanIterator
+from tests.migrate.library_checks import finish, start
+from tests.support.megatron_histories import draw, run
+from tests.support.ports import free_port
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of Megatron, about what is not installed
+    from megatron.core import rerun_state_machine
+    from megatron.core.datasets.blended_dataset import BlendedDataset
+    from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
+    from megatron.core.datasets.indexed_dataset import IndexedDataset, IndexedDatasetBuilder
+    from megatron.core.datasets.utils import Split
+    from megatron.core.num_microbatches_calculator import RampupBatchsizeNumMicroBatchesCalculator
+    from megatron.core.rerun_state_machine import RerunDataIterator, RerunMode
+    from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
+
+    from indexplan_torch.megatron import Samples
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Megatron's own, of what is not installed
+
+LENGTH, EOD = 16, 100
+FLAGS = ("reset_position_ids", "reset_attention_mask", "eod_mask_loss", "create_attention_mask")
+
+
+def written(prefix: Path, num_documents: int = 40, seed: int = 0) -> IndexedDataset:
+    """Write documents as Megatron's tools do, each with an end-of-document token."""
+    random = np.random.default_rng(seed)
+    builder = IndexedDatasetBuilder(f"{prefix}.bin", dtype=np.uint16)
+    for length in random.integers(2, 50, num_documents).tolist():
+        tokens = np.append(random.integers(0, EOD, length - 1), EOD)
+        builder.add_document(torch.from_numpy(tokens), [length])
+    builder.finalize(f"{prefix}.idx")
+    return IndexedDataset(str(prefix))
+
+
+def config(**changes: Any) -> GPTDatasetConfig:
+    """Return Megatron's config of a GPTDataset."""
+    given = dict.fromkeys(FLAGS, False) | {
+        "random_seed": 1,
+        "sequence_length": LENGTH,
+        "tokenizer": NullTokenizer(EOD),
+    }
+    return GPTDatasetConfig(**{**given, **changes})
+
+
+def theirs(documents: IndexedDataset, window: list[Piece], of: GPTDatasetConfig) -> GPTDataset:
+    """Return a GPTDataset whose only window is this one, by its own three index arrays."""
+    extra = int(of.add_extra_token_to_sequence)
+    made = GPTDataset(
+        documents, documents.path_prefix, np.arange(len(documents)), None, Split.train, of
+    )
+    made.document_index = np.array([piece.sample for piece in window], np.int32)
+    begin, end = (0, window[0].start), (len(window) - 1, window[-1].stop - extra)
+    made.sample_index = np.array([begin, end], np.int32)
+    made.shuffle_index = np.zeros(1, np.int64)
+    return made
+
+
+def windows_of(documents: IndexedDataset, overlap: int = 1, seed: int = 3) -> ip.DocumentWindows:
+    """Return an order of windows."""
+    return ip.DocumentWindows(
+        documents.sequence_lengths, length=LENGTH, overlap=overlap, block_size=8, seed=seed
+    )
+
+
+def bins(order: ip.Order, num: int, first: int = 0) -> list[list[Piece]]:
+    """Return some windows of an order, as a loader asks a dataset for them."""
+    plan = ip.Plan(order, world_size=1, batch_size=num)
+    units = plan.units(0, step=first, rank=0)
+    return [[Piece(*row) for row in each.tolist()] for each in units.bins]
+
+
+def assert_equal(expected: dict[str, Any], found: dict[str, Any]) -> None:
+    """Compare two batches field by field: names in their sequence, types, shapes and values."""
+    assert [*expected] == [*found]
+    for name, field in expected.items():
+        assert (field.dtype, field.shape) == (found[name].dtype, found[name].shape), name
+        assert torch.equal(field, found[name]), name
+
+
+@pytest.mark.parametrize("extra", [True, False])
+@pytest.mark.parametrize("flags", [*product([True, False], repeat=4)])
+def test_samples_have_the_fields_of_gpt_dataset(
+    flags: tuple[bool, ...], extra: bool, tmp_path: Path
+) -> None:
+    """tokens, labels, loss_mask, position_ids and perhaps attention_mask, under every option."""
+    documents = written(tmp_path / "docs")
+    of = config(**dict(zip(FLAGS, flags, strict=True)), add_extra_token_to_sequence=extra)
+    samples = Samples(documents, of)
+    asked = bins(windows_of(documents, overlap=int(extra)), 6)
+    assert {1} < {len(window) for window in asked}  # windows of one document, and of several
+    found = [samples[window] for window in asked]
+    expected = [theirs(documents, window, of)[0] for window in asked]
+    for ours, gpts in zip(found, expected, strict=True):
+        assert_equal(gpts, ours)
+    assert_equal(default_collate(expected), default_collate(found))
+
+
+def test_an_epoch_has_as_many_windows_and_the_same_tokens(tmp_path: Path) -> None:
+    """One epoch of GPTDataset and one of the plan read the same documents' tokens."""
+    documents = written(tmp_path / "docs")
+    order, of = windows_of(documents), config()
+    made = GPTDataset(
+        documents, documents.path_prefix, np.arange(len(documents)), None, Split.train, of
+    )
+    assert len(made) == order.num_units(0)
+    samples = Samples(documents, of)
+    ours = [samples[window]["labels"] for window in bins(order, len(made))]
+    gpts = [made[number]["labels"] for number in range(len(made))]
+    # the few tokens that fill no window are others, as documents come in another sequence
+    count = [torch.cat(each).bincount(minlength=EOD + 1) for each in (ours, gpts)]
+    assert int((count[0] - count[1]).abs().sum()) <= 2 * (LENGTH + 1)
+
+
+def test_a_blend_is_a_mixture(tmp_path: Path) -> None:
+    """A window of several datasets has BlendedDataset's field too; documents count through them."""
+    sets = [written(tmp_path / name, 30, seed) for seed, name in enumerate("ab")]
+    of = config(reset_position_ids=True)
+    samples = Samples(sets, of)
+    a, b = (windows_of(each, seed=seed) for seed, each in enumerate(sets))
+    order = ip.Mixture({"a": a, "b": b}, {"a": 1, "b": 1})
+    assert order.num_samples == len(samples) == 60
+    seen = set()
+    for window in bins(order, 12):
+        source = int(window[0].sample >= 30)
+        inside = [piece._replace(sample=piece.sample - 30 * source) for piece in window]
+        mine = theirs(sets[source], inside, of)
+        blended = BlendedDataset([mine, mine], [1.0, 1.0], 2, of)
+        blended.dataset_index[:] = source
+        blended.dataset_sample_index[:] = 0
+        assert_equal(default_collate([blended[0]]), default_collate([samples[window]]))
+        seen.add(source)
+    assert {0, 1} == seen
+
+
+def test_a_loader_reads_samples_with_workers(tmp_path: Path) -> None:
+    """A micro-batch is GPTDataset's windows, stacked; in workers too."""
+    documents = written(tmp_path / "docs")
+    of, order = config(), windows_of(documents)
+    given: dict[str, Any] = {"micro_batch_size": 3, "consumed_samples": 0}
+    iterator = PlanIterator(
+        Samples(documents, of), order, rank=0, world_size=1, num_workers=2, **given
+    )
+    for step in range(3):
+        gpts = [theirs(documents, window, of)[0] for window in bins(order, 3, step)]
+        assert_equal(default_collate(gpts), next(iterator))
+
+
+def test_what_samples_refuse(tmp_path: Path) -> None:
+    """Before training where it can be seen, else at the first window."""
+    documents = written(tmp_path / "docs")
+    got = "pass megatron.core.datasets.indexed_dataset.IndexedDataset(prefix)"
+    rule = "indexed must be an IndexedDataset of text, or a list of them"
+    for each in ([], "docs", [documents, None]):
+        shown = repr(each[1] if each and isinstance(each, list) else each)
+        with pytest.raises(ip.IndexPlanError) as raised:
+            Samples(each, config())
+        assert f"{rule}; got {shown}; {got}" == str(raised.value)
+    with pytest.raises(ip.IndexPlanError) as raised:
+        Samples(documents, None)
+    message = "config must be a GPTDatasetConfig; got None; pass Megatron's config of its datasets"
+    assert message == str(raised.value)
+    samples = Samples(documents, config())
+    for asked in (3, [], [3, 4]):
+        with pytest.raises(ip.IndexPlanError) as raised:
+            samples[asked]
+        message = (
+            f"a window must be a list of Piece(sample, start, stop); got {asked}; read it through "
+            "a plan of indexplan.DocumentWindows"
+        )
+        assert message == str(raised.value)
+    longer = ip.DocumentWindows(documents.sequence_lengths, length=LENGTH + 4)
+    with pytest.raises(ip.IndexPlanError) as raised:
+        samples[bins(longer, 1)[0]]
+    message = (
+        "a window must have 17 tokens, as the config says; got 21; make it with "
+        "DocumentWindows(..., length=16, overlap=1)"
+    )
+    assert message == str(raised.value)
+
+
+@pytest.fixture
+def validating() -> Iterator[None]:
+    """Turn on Megatron's reruns, which keep the micro-batches of an iteration."""
+    rerun_state_machine.initialize_rerun_state_machine(mode=RerunMode.VALIDATE_RESULTS)
+    yield
+    rerun_state_machine.destroy_rerun_state_machine()
+
+
+@pytest.mark.usefixtures("validating")
+def test_rewinding_repeats_an_iteration_and_reads_on() -> None:
+    """As the rerun state machine does where a loss is unexpected: the same micro-batches again."""
+    given: dict[str, Any] = {"micro_batch_size": 4, "rank": 1, "world_size": 2}
+    order = ip.Shuffle(50, seed=1)
+    expected = PlanIterator(range(50), order, consumed_samples=0, **given)
+    ours = PlanIterator(range(50), order, consumed_samples=0, **given)
+    rerun = RerunDataIterator(ours)
+    for iteration in range(5):
+        batches = [next(expected).tolist() for _ in range(3)]
+        for _ in range(1 + iteration % 3):
+            assert batches == [next(rerun).tolist() for _ in range(3)]
+            rerun.rewind()
+        rerun.advance()
+        assert 24 * (iteration + 1) == rerun.iterable.save_state()["consumed_samples"]  # type: ignore[attr-defined]
+    # a checkpoint inside a rerun: the saved micro-batches come first, then those after them
+    first = [next(rerun).tolist() for _ in range(3)]
+    rerun.rewind()
+    again = RerunDataIterator(
+        PlanIterator(range(50), order, consumed_samples=ours.consumed_samples, **given)
+    )
+    again.load_state_dict(rerun.state_dict())
+    assert first == [next(again).tolist() for _ in range(3)]
+    again.advance()
+    assert next(rerun.iterable).tolist() == next(again).tolist()  # type: ignore[call-overload]
+
+
+@pytest.mark.usefixtures("validating")
+@pytest.mark.parametrize("number", range(10))
+def test_histories_through_megatrons_iterator(number: int) -> None:
+    """Each optimizer step reads the next places, through what Megatron wraps around a loader."""
+
+    class Advancing(RerunDataIterator):
+        def __next__(self) -> Any:
+            self.advance()
+            return super().__next__()
+
+    assert run(*draw(f"megatron {number}"), wrapped=Advancing) > 0
+
+
+def test_megatrons_own_ramp_up() -> None:
+    """Global batches of 16 to 48 by its calculator, while jobs restart with other ranks."""
+    order, consumed, read = ip.Shuffle(100, seed=2), 0, []
+    for world_size in (4, 2, 4, 1):
+        calculator = RampupBatchsizeNumMicroBatchesCalculator(
+            rank=1,  # not 0, which prints
+            global_batch_size=48,
+            micro_batch_size=2,
+            data_parallel_size=world_size,
+            decrease_batch_size_if_needed=False,
+            start_global_batch_size=16,
+            batch_size_increment=8,
+            ramup_samples=300,
+        )
+        ranks = [
+            RerunDataIterator(
+                PlanIterator(
+                    range(100),
+                    order,
+                    micro_batch_size=2,
+                    consumed_samples=consumed,
+                    rank=rank,
+                    world_size=world_size,
+                )
+            )
+            for rank in range(world_size)
+        ]
+        for _ in range(5):
+            calculator.update(consumed, consistency_check=True)
+            for _ in range(calculator.get()):
+                read += [index for each in ranks for index in next(each).tolist()]
+            consumed += calculator.get_current_global_batch_size()
+            assert consumed == len(read)
+    places = [order.take(epoch, 0, 100).tolist() for epoch in range(10)]
+    assert sum(places, [])[: len(read)] == read
+    assert len(read) > 500
+
+
+GROUPS = """
+import argparse, functools, json, sys, warnings
+warnings.simplefilter("ignore")
+import torch.distributed as dist
+rank, tp, pp, vp = map(int, sys.argv[2:])
+address = f"tcp://127.0.0.1:{sys.argv[1]}"
+dist.init_process_group("gloo", init_method=address, rank=rank, world_size=4)
+from megatron.core import parallel_state
+from megatron.core.rerun_state_machine import RerunDataIterator
+parallel_state.initialize_model_parallel(
+    tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp,
+    virtual_pipeline_model_parallel_size=vp or None,
+)
+import indexplan as ip
+from indexplan_torch.megatron import datasets_provider
+args = argparse.Namespace(
+    micro_batch_size=2, consumed_train_samples=12, consumed_valid_samples=4, num_workers=0,
+    dataloader_type="external",
+)
+provider = datasets_provider(
+    (range(60), ip.Shuffle(60, seed=1)), (range(20), ip.Sequential(20)), args=args
+)
+read = []
+for stage in range(vp or 1):
+    chosen = functools.partial(provider, vp_stage=stage) if vp else provider
+    train, valid, test = chosen([1000, 100, 100])
+    assert provider.is_distributed and test is None
+    read.append([[next(each).tolist() for _ in range(3)]
+                 for each in map(RerunDataIterator, (train, valid))])
+print(json.dumps([parallel_state.get_data_parallel_rank(), read]))
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(("tp", "pp", "vp"), [(2, 1, 0), (1, 2, 2), (1, 1, 0)])
+def test_the_provider_in_megatrons_groups(tp: int, pp: int, vp: int, tmp_path: Path) -> None:
+    """Ranks of a tensor or pipeline group read the same, and each virtual stage all of it."""
+    port = free_port()
+    processes = [start(tmp_path, "-c", GROUPS, port, rank, tp, pp, vp) for rank in range(4)]
+    said = [json.loads(each.splitlines()[-1]) for each in finish(*processes)]
+    world_size = 4 // (tp * pp)
+    order = ip.Shuffle(60, seed=1)
+    rows = [order.take(0, 0, 60).tolist(), [*range(20)] * 2]
+    for rank, stages in said:
+        for starts, row, places in zip((12, 4), rows, zip(*stages, strict=True), strict=True):
+            begins = [starts + (step * world_size + rank) * 2 for step in range(3)]
+            expected = [row[begin : begin + 2] for begin in begins]
+            assert [expected] * max(vp, 1) == [*places]
+    assert [*range(world_size)] == sorted({rank for rank, _ in said})
+    assert [4 // world_size] * world_size == [
+        sum(each == rank for each, _ in said) for rank in range(world_size)
+    ]
