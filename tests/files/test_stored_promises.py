@@ -125,6 +125,9 @@ QUESTIONS: dict[str, Question] = {
     "Plan.locate_all": each(lambda plan, epoch, _: plan.locate_all(range(20), epoch)),
     "Plan.account": each(lambda plan, epoch, _: plan.account(epoch)),
     "Plan.cursor": each(lambda plan, epoch, _: plan.cursor(epoch, step=1)),
+    "Plan.cursor_at": lambda plan: [
+        outcome(lambda place=place: plan.cursor_at(place)) for place in (0, 5, 23)
+    ],
     "Plan.resume": lambda plan: plan.resume(plan.cursor(0, step=1)).indices(0, rank=1),
     "Plan.replace": lambda plan: [
         outcome(lambda fields=fields: plan.replace(**fields).account(2)) for fields in schedules()
