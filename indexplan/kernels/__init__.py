@@ -4,7 +4,6 @@ A module is imported when a caller first names it, as `kernels.permutation`: num
 import than all else, and `import indexplan` needs none of it.
 """
 
-import os
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -39,15 +38,8 @@ if TYPE_CHECKING:
     )
 
 # Held by a thread that imports or compiles kernels, or builds a table with them. A fork waits for
-# it: a child has only the thread that forked, and would wait forever for what another had begun.
-# It is reentrant, so the thread that holds it may fork too. Its own methods are registered, since
-# Python drops what a hook raises: so it is never half taken after Ctrl-C. Where a fork waits for
-# the first import of numba, Python tells on stderr of the hooks that came too late for it; no harm.
+# it, once numba is imported: see compiling.py. It is reentrant, so that its holder may fork too.
 BUSY = threading.RLock()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(
-        before=BUSY.acquire, after_in_parent=BUSY.release, after_in_child=BUSY.release
-    )
 
 
 def __getattr__(name: str) -> Any:

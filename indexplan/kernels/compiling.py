@@ -51,9 +51,12 @@ WRITE_GROUPS = types.Array(types.int64, 2, "C")
 # Helpers that numba inlines before compilation take 1.05 to 1.2 times as long.
 OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
 
-# A fork waits for numba's and LLVM's locks too, which the caller's own numba functions may hold.
-# What is registered last is taken first: BUSY once more, as whoever compiles a kernel holds it
-# before these.
+# A fork waits for BUSY: a child has only the thread that forked, and would wait forever for what
+# another had begun. It waits for numba's and LLVM's locks too, which the caller's own functions may
+# hold. What is registered last is taken first, and whoever compiles a kernel holds BUSY before
+# these, and before the lock of logging, which numba has imported: so a fork cannot wait already
+# while numba is imported. The locks' own methods are registered, since Python drops what a hook
+# raises: so none is half taken after Ctrl-C.
 for _inner in (getattr(ffi.lib, "_lock", None), global_compiler_lock, None):
     _lock = getattr(_inner, "_lock", None) if _inner else kernels.BUSY
     if _lock is not None and hasattr(os, "register_at_fork"):  # not on Windows
