@@ -50,8 +50,8 @@ class ShardLoader(Iterator[list[Any]]):
     Parameters
     ----------
     shards : Shards
-        What `shard_sizes` returned, or `Shards.from_json` with its `path`: files, each
-        one shard, or row groups of Parquet files.
+        What `shard_sizes` returned, or `Shards.from_json` with its `path`: files, each one shard,
+        or row groups of Parquet files.
     open_shard : callable
         open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and `rows[i]`;
         if it has `rows.__getitems__(list)`, that is called instead; of a pyarrow Table or

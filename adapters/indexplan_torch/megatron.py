@@ -142,7 +142,7 @@ class PlanIterator:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood, on any number of ranks and with any micro-batch size.
+        """Continue where a run stood, on any number of ranks and with any micro-batch size.
 
         Raises
         ------
@@ -188,7 +188,7 @@ def datasets_provider(
     Parameters
     ----------
     train, valid, test : (dataset, order)
-        What `PlanIterator` takes; None if there is none. Validation goes on where the last one
+        What `PlanIterator` takes; None if there is none. Validation resumes where the last one
         stopped, by `args.consumed_valid_samples`, and tests start at the first sample.
     args : object, optional
         With `micro_batch_size`, `consumed_train_samples`, `consumed_valid_samples` and

@@ -57,9 +57,9 @@ def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str
 
 
 def in_ranks(folder: Path, world_size: int, name: str, *options: Any) -> list[str]:
-    """Run an example in forked ranks, which torchrun's take thrice as long as to import torch.
+    """Run an example in ranks forked from a process that has imported torch for all of them.
 
-    Returns the lines that they printed, rank by rank.
+    Return the lines that they printed, rank by rank.
     """
     function = f"{__name__}:script"
     words = [str(option) for option in options]
