@@ -82,7 +82,7 @@ COMMANDS: list[Command] = [
     *balance.COMMANDS,
 ]
 
-_OF_MEGATRON = "takes Megatron: tests/migrate/megatron_checks.py"
+_OF_MEGATRON = "takes Megatron: tests/through/megatron_checks.py"
 _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"
 
 # file, function and beginning of what makes an error that is not provoked here, and why
