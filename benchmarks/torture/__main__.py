@@ -2,7 +2,8 @@
 
 `--quick` runs a few on each, checks the laws of the counts, and writes nothing. `--only NAME` runs
 some loaders again, and takes the others from the file that `--json` names.
-`--render FILE` runs nothing. `--history NUMBER` shows one history.
+`--render FILE` runs nothing. `--history NUMBER` shows one history. `--through` runs the frameworks
+instead, through their own code, and brings their tables up to date in three pages.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.contenders.loaders import LOADERS, Entry
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
-from benchmarks.torture import page
+from benchmarks.torture import page, through, through_page
 from benchmarks.torture.counting import merged
 from benchmarks.torture.histories import history
 
@@ -55,6 +57,21 @@ def wrong(name: str, record: dict[str, Any]) -> list[str]:
     return found
 
 
+def run_through() -> int:
+    """Run all frameworks, and write their tables; 1 if ours was not exact, or one is missing."""
+    data: dict[str, Any] = {}
+    problems = []
+    for each in FRAMEWORKS:
+        data[each.name] = record = through.through(each.module)
+        problems += through.wrong(each.name, record)
+        problems += [f"{each.name}: {record['missing']}"] if record["missing"] else []
+        print(each.name, record, flush=True)
+    print(*problems, sep="\n")
+    if not problems:
+        through_page.write(data)
+    return 1 if problems else 0
+
+
 def main() -> int:
     """Run the command line; 1 if ours lost or repeated a sample, or a loader could not be run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
@@ -65,11 +82,14 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where to keep the counts")
     parser.add_argument("--render", type=Path, help="render counts kept before; run nothing")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "torture.md")
+    parser.add_argument("--through", action="store_true", help="the frameworks, and their tables")
     parser.add_argument("--history", type=int, help="show a history; run nothing")
     options = parser.parse_args()
     if options.history is not None:
         print(history(options.history), history(options.history, with_workers=True), sep="\n")
         return 0
+    if options.through:
+        return run_through()
     data: dict[str, Any] = {"loaders": {}}
     known = options.render or (options.json if options.only else None)
     if known and known.exists():
@@ -88,7 +108,7 @@ def main() -> int:
             options.json.write_text(json.dumps(data, indent=1))
     text = page.render(data)  # also where it goes nowhere: it must not fail
     if not options.quick:
-        options.output.write_text(text)
+        options.output.write_text(through_page.kept(text, options.output))
     problems = [each for name, record in data["loaders"].items() for each in wrong(name, record)]
     print(*problems, sep="\n")
     missing = [name for name, record in data["loaders"].items() if record["missing"]]

@@ -21,6 +21,7 @@ from benchmarks.torture.histories import (
     SIZES,
 )
 from benchmarks.torture.running import PATIENCE
+from benchmarks.torture.through_page import MARKS
 
 Record = dict[str, Any]
 SUMS = ("histories", "refused", "exact", "uneven", "samples", "lost", "twice", "dropped", "padded")
@@ -256,6 +257,7 @@ def render(data: Record) -> str:
     ]
     for kind in KINDS:
         lines += of_kind(data, kind)
+    lines += section("Through the frameworks of large runs", "", [*MARKS, ""])
     lines += section("How many were dealt", "", dealt(data))
     lines += section("Who takes part", "", set_up(data))
     lines += section("What was raised", "", refusals(data))

@@ -1,0 +1,43 @@
+"""The one table of frameworks of large runs, each with a drop-in of ours.
+
+A framework is a module of this folder with `ENDLESS`, whether its loop reads on past an epoch's
+end, and with two functions, `theirs` and `ours`, that train a leg of a run on one rank (see
+benchmarks/torture/through.py): load a checkpoint, read, step, and save, by the framework's own
+code. They differ in the loader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from benchmarks.contenders import Contender
+
+
+@dataclass(frozen=True)
+class Framework(Contender):
+    """One framework; everything about it but its code."""
+
+    docs: str
+    """The page that says how it reads a plan, in docs."""
+    write: str
+    """What its user writes."""
+    resumes: str
+    """By what a run with a plan resumes."""
+    theirs: str
+    """The loader of its own that is compared, in words."""
+    cure: str = field(default="what .ci/run installs in its stage of frameworks", kw_only=True)
+
+
+FRAMEWORKS = (
+    Framework(
+        "Megatron Core",
+        "megatron",
+        "megatron-core",
+        "migrate/megatron.md",
+        "`datasets_provider((dataset, order))` of `indexplan_torch.megatron`, and "
+        "`--dataloader-type external`",
+        "its checkpoint's consumed samples; any ranks, micro-batch and ramp-up",
+        "`--dataloader-type cyclic` with `--data-sharding`",
+    ),
+)
+"""In the order of the page."""

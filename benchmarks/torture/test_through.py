@@ -1,0 +1,86 @@
+"""What a run through a framework counts: planted faults show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.contenders.frameworks import FRAMEWORKS
+from benchmarks.torture.through import KINDS, Leg, Steps, run
+from benchmarks.torture.through_page import PAGES, put, write
+
+EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
+
+
+def planted(too_far: int = 0, one_step_more: bool = False, ranks: tuple[int, ...] = ()) -> Any:
+    """Return what deals the samples out in their order, with a fault."""
+
+    def train(leg: Leg) -> Steps:
+        read: int = json.loads(leg.checkpoint.read_text()) if leg.checkpoint else 0
+        if ranks and leg.checkpoint and leg.world_size not in ranks:
+            raise ValueError("not here")
+        steps = []
+        each = leg.global_batch // leg.world_size
+        while read < leg.samples and len(steps) != leg.steps:
+            first = read + leg.rank * each
+            steps.append([*range(first, min(first + each, leg.samples))])
+            read += leg.global_batch
+        if one_step_more and leg.rank and leg.save:
+            steps.append([])
+        if leg.save and leg.rank == 0:
+            leg.save.write_text(json.dumps(read + too_far))
+        return steps
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("train", "same", "other"),
+    [
+        (planted(), EXACT, EXACT),
+        (planted(too_far=24), {**EXACT, "lost": 48}, {**EXACT, "lost": 48}),
+        (planted(too_far=-24), {**EXACT, "twice": 48}, {**EXACT, "twice": 48}),
+        (planted(one_step_more=True), {**EXACT, "uneven": 2}, {**EXACT, "uneven": 2}),
+        (planted(ranks=(4,)), EXACT, {"refused": "ValueError: not here"}),
+    ],
+)
+def test_planted_faults_are_counted(train: Callable[[Leg], Steps], same: Any, other: Any) -> None:
+    """What a leg skips or repeats is counted, sample by sample, and so are uneven steps."""
+    assert [same, other] == [run(train, kind, endless=False) for kind in KINDS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loop_without_an_end_takes_an_epoch_s_steps(kind: str) -> None:
+    """It is told how many are left; a step that it skips is lost all the same."""
+    assert run(planted(), kind, endless=True) == EXACT
+    assert run(planted(too_far=24), kind, endless=True) == {**EXACT, "lost": 48}
+
+
+def test_tables_say_what_was_counted(tmp_path: Path) -> None:
+    """Each page has its table between its marks, and nothing else of it changes."""
+    lost = {**EXACT, "lost": 3, "twice": 2}
+    refused = {"refused": "ValueError: not here"}
+    record = {
+        "version": "m 1",
+        "missing": "",
+        "theirs": {"same": refused, "other": lost},
+        "ours": dict.fromkeys(KINDS, EXACT),
+    }
+    for name in PAGES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a\n<!-- through -->\nold\n<!-- /through -->\nb\n")
+    write({FRAMEWORKS[0].name: record}, tmp_path)
+    for name in PAGES:
+        text = (tmp_path / name).read_text()
+        assert text.startswith("a\n<!-- through -->\n")
+        assert text.endswith("<!-- /through -->\nb\n")
+        assert "| **3 lost, 2 twice** |" in text
+        assert "| exact |" in text
+        assert "old" not in text
+    assert "| refused |" in (tmp_path / "docs" / "torture.md").read_text()
+    with pytest.raises(ValueError, match="a page lost its marks"):
+        put("no marks", [])

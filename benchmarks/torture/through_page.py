@@ -1,0 +1,121 @@
+"""The tables of frameworks, on three pages: every number in them comes from one run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contenders.frameworks import FRAMEWORKS
+from benchmarks.measure.fresh import ROOT
+from benchmarks.render.writer import markdown
+from benchmarks.torture.through import GLOBAL_BATCH, KINDS, LEGS, SAMPLES, STEPS
+
+Record = dict[str, Any]
+MARKS = ("<!-- through -->", "<!-- /through -->")
+BLOCK = re.compile(rf"({MARKS[0]}\n).*?({MARKS[1]}\n)", re.DOTALL)
+WORLDS = ", ".join(map(str, LEGS["other"][:-1])) + f" and {LEGS['other'][-1]}"
+
+
+def outcome(record: Record) -> str:
+    """Write what a run came to."""
+    if record["refused"]:
+        return "refused"
+    if not record["lost"] and not record["twice"]:
+        return "exact" if not record["uneven"] else "exact, uneven steps"
+    return f"**{record['lost']} lost, {record['twice']} twice**"
+
+
+def rows(data: dict[str, Record]) -> list[tuple[Any, Record]]:
+    """Return the frameworks that ran, in the table's order."""
+    known = [(each, data.get(each.name)) for each in FRAMEWORKS]
+    return [(each, record) for each, record in known if record and not record["missing"]]
+
+
+def torture(data: dict[str, Record]) -> list[str]:
+    """Return the table of the torture page."""
+    cells = [
+        (
+            f"[{each.name}]({each.docs})",
+            record["version"],
+            each.theirs,
+            *(outcome(record["theirs"][kind]) for kind in KINDS),
+            *(outcome(record["ours"][kind]) for kind in KINDS),
+        )
+        for each, record in rows(data)
+    ]
+    words = " | ".join(f"{whose}, {KINDS[kind]}" for whose in ("theirs", "ours") for kind in KINDS)
+    header = f"framework | version | its own loader | {words}"
+    refused = [
+        (each.name, KINDS[kind], record[whose][kind]["refused"].replace("|", "\\|"))
+        for each, record in rows(data)
+        for whose in ("theirs", "ours")
+        for kind in KINDS
+        if record[whose][kind]["refused"]
+    ]
+    raised = markdown("framework | where | raised", refused, "l") if refused else []
+    first, second = (step * GLOBAL_BATCH for step in (STEPS[0], sum(STEPS)))
+    return [
+        f"An epoch of {SAMPLES['finite']:,} samples ({SAMPLES['endless']:,} where a loop has no",
+        f"end) in steps of {GLOBAL_BATCH}, stopped after {first} and after {second} samples. Loops",
+        "and checkpoints are the framework's own; each rank is a process. Samples that its loader",
+        "drops at an epoch's end, to fill a step, are among the lost ones.",
+        "",
+        *markdown(header, cells, "l"),
+        *raised,
+    ]
+
+
+def trainers(data: dict[str, Record]) -> list[str]:
+    """Return the table of the page of trainers."""
+    cells = [
+        (
+            f"[{each.name}]({each.docs})",
+            each.write,
+            each.resumes,
+            outcome(record["theirs"]["other"]),
+            outcome(record["ours"]["other"]),
+        )
+        for each, record in rows(data)
+    ]
+    header = f"framework | write | resume | its own loader on {WORLDS} ranks | a plan"
+    return markdown(header, cells, "l")
+
+
+def readme(data: dict[str, Record]) -> list[str]:
+    """Return README's table."""
+    cells = [
+        (
+            f"[{each.name}](docs/{each.docs})",
+            each.write,
+            outcome(record["theirs"]["other"]),
+            outcome(record["ours"]["other"]),
+        )
+        for each, record in rows(data)
+    ]
+    header = f"framework | write | its own loader on {WORLDS} ranks | a plan"
+    return markdown(header, cells, "l")
+
+
+PAGES = {"docs/torture.md": torture, "docs/trainers.md": trainers, "README.md": readme}
+
+
+def put(text: str, lines: list[str]) -> str:
+    """Put lines between a page's marks."""
+    if not BLOCK.search(text):
+        raise ValueError(f"a page lost its marks, {' and '.join(MARKS)}")
+    block = "\n".join(lines).rstrip("\n")
+    return BLOCK.sub(lambda found: f"{found[1]}{block}\n{found[2]}", text)
+
+
+def kept(text: str, page: Path) -> str:
+    """Return a page's new text with the lines that stand between its marks now."""
+    block = BLOCK.search(page.read_text()) if page.exists() else None
+    return BLOCK.sub(lambda _: block[0], text) if block else text
+
+
+def write(data: dict[str, Record], root: Path = ROOT) -> None:
+    """Bring all pages up to date."""
+    for name, table in PAGES.items():
+        page = root / name
+        page.write_text(put(page.read_text(), table(data)))
