@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from indexplan_torch import PlanLoader
 from tests.orders.test_groups import Leaning, aim
 from tests.reports.test_draws import mixed_bins
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("remainder", ["spread", "pad", "drop", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_a_loop_knows_the_groups_of_its_batch(workers: int, remainder: str) -> None:
     """However far workers have drawn ahead; shares are the mean aims of the step's units."""
     order = Leaning(23)

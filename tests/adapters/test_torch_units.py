@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import DataLoader, SequentialSampler
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import recorded
@@ -252,7 +253,7 @@ def test_default_collation() -> None:
     assert torch.equal(torch.tensor(of_plan(PLAN, 0)[0]), batch)
 
 
-@pytest.mark.parametrize("remainder", ["spread", "pad", "drop", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int) -> None:
     """Inside the loop, size and totals are of the batch received, and cursor stands after it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from indexplan.cli import main
+from indexplan.partition.remainders import REMAINDERS
 
 
 @pytest.fixture
@@ -41,8 +42,7 @@ def test_bash(script: Path) -> None:
     assert ["build"] == completed(script, "indexplan bu")
     assert ["diff", "draws"] == completed(script, "indexplan d")
     assert ["--world-size"] == completed(script, "indexplan build my.plan --wo")
-    choices = ["carry", "drop", "pad", "spread"]
-    assert choices == completed(script, "indexplan build my.plan --remainder ")
+    assert sorted(REMAINDERS) == completed(script, "indexplan build my.plan --remainder ")
     assert ["mixing"] == completed(script, "indexplan plot my.plan --kind m")
     assert ["my.plan"] == completed(script, "indexplan show my")
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.files.format import INDICES, Build, Chunk, header
 from indexplan.files.mapped import Chunks
+from indexplan.partition.remainders import REMAINDERS
 from tests.golden.files import (
     DIRECTORIES,
     DOCUMENTS,
@@ -135,7 +136,7 @@ def test_loaded_plan_is_the_plan(saved: Path) -> None:
     assert isinstance(plan.order, ip.types.Stored)
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_loaded_plan_answers_alike(saved: Path, remainder: str) -> None:
     """Every answer is the same, in stored epochs, and beyond them, where it is computed."""
     ours = PLAN.replace(remainder=remainder)

@@ -22,6 +22,7 @@ import indexplan as ip
 import indexplan_torch
 from indexplan.orders.hooks import HOOKS
 from indexplan.orders.registry import _REGISTRY
+from indexplan.partition.remainders import REMAINDERS
 from tests.support.bins import Bins, ChangingBins, Drawn, Pieces
 from tests.support.forging import rewritten
 from tests.support.trees import tree
@@ -50,7 +51,7 @@ def each(ask: Callable[[ip.Plan, int, int], Any]) -> Question:
 
 def schedules() -> Iterator[dict[str, Any]]:
     """Yield the fields of a plan under every remainder, and of schedules by place."""
-    for remainder in ("spread", "drop", "pad", "carry"):
+    for remainder in REMAINDERS:
         yield {"batch_size": 3, "remainder": remainder}
     yield {"batch_size": [ip.Phase(0, 2), ip.Phase(7, 3)]}
     yield {"batch_size": [ip.Phase(0, 2), ip.Phase((1, 0), 3)]}

@@ -1,7 +1,7 @@
 """Known answers of whole plans, with balance and without, from the plain Python of tests/support.
 
-Of the library, only the fingerprints of plans with balance are taken. Other answers from the same
-spec are another algorithm, with another name.
+Of the library, only the names of the remainders and the fingerprints of plans with balance are
+taken. Other answers from the same spec are another algorithm, with another name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from tests.golden.lines import crc32, lines
 from tests.support import balance_oracle, model, oracles
 
@@ -174,7 +175,7 @@ def plans() -> str:
     )
     cases = [
         golden(f"{remainder}-{name}", remainder, case)
-        for remainder in ("spread", "drop", "pad", "carry")
+        for remainder in sorted(REMAINDERS, key="spread".__ne__)
         for name, case in CASES.items()
     ]
     return lines({"origin": origin}, "plans", cases)

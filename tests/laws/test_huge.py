@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from tests.support.micro import num_valid
+from tests.support.strategies import remainders
 
-REMAINDERS = ["spread", "drop", "pad", "carry"]
 LAST_EPOCH = 2**32 - 1
 LARGE = st.one_of(
     st.sampled_from([10**12, 2**32 + 1, 2**62, 2**63 - 2, 2**63 - 1]), st.integers(10**9, 2**63 - 1)
@@ -46,7 +47,7 @@ def huge_plans(draw: st.DrawFn) -> ip.Plan:
     size = st.integers(1, 10 * (1 if name == "batch_size" else world_size))
     places = [0, *draw(st.sampled_from([[], [n // 2], [5, 3 * n + 1], [n * 2**32 - n // 3]]))]
     phases = [ip.Phase(place, draw(size), {"phase": i}) for i, place in enumerate(places)]
-    remainder = draw(st.sampled_from(REMAINDERS))
+    remainder = draw(remainders)
     fields: dict[str, Any] = {name: phases, "world_size": world_size, "remainder": remainder}
     return ip.Plan(order, sub_epochs=sub_epochs, **fields)
 

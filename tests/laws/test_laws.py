@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from tests.support import model
 from tests.support.micro import micro_batches
 from tests.support.strategies import (
@@ -25,6 +26,7 @@ from tests.support.strategies import (
 )
 
 EVERYWHERE = nums_samples.map(ip.Sequential)  # an order in which index == position
+INSIDE = [name for name, policy in REMAINDERS.items() if not policy.crosses]
 
 
 def batches_of(plan: ip.Plan, epoch: int, sub_epoch: int, step: int) -> list[np.ndarray]:
@@ -72,7 +74,7 @@ def test_a_plan_is_the_order_after_the_model(plan: ip.Plan) -> None:
                 assert num_valid == plan.units(epoch, sub_epoch, **where).num_valid
 
 
-@given(st.sampled_from(["spread", "drop", "pad"]).flatmap(lambda r: plans(EVERYWHERE, r)))
+@given(st.sampled_from(INSIDE).flatmap(lambda r: plans(EVERYWHERE, r)))
 def test_steps_and_ranks_tile_every_sub_epoch(plan: ip.Plan) -> None:
     """Spread reads each position once; drop leaves out the last; pad begins again at the first."""
     for epoch, sub_epoch in sub_epochs_of(plan):
@@ -175,15 +177,15 @@ def test_sizes_of_steps_and_ranks_stay_within_one(plan: ip.Plan) -> None:
         if fixed or plan.remainder in ("spread", "carry"):
             assert range_of(total.tolist()) <= 1
         stream += total
-        if plan.remainder == "carry" or (fixed and plan.remainder != "spread"):
+        if plan.remainder == "carry" or (fixed and not REMAINDERS[plan.remainder].shrinks):
             assert range_of(stream.tolist()) <= 1
 
 
 @given(plans())
 def test_only_the_last_steps_of_a_sub_epoch_are_not_full(plan: ip.Plan) -> None:
-    """Steps hold what their phase says; under "spread" those of the last phase, one less or more.
+    """Steps hold what their phase says, or where steps shrink, those of the last phase no more.
 
-    A step under "spread" is never larger than its phase's global batch.
+    Under "spread" these differ by one unit at most.
     """
     ranks = plan.world_size if plan.global_batch_size is None else 1
     for pair in sub_epochs_of(plan):
@@ -193,12 +195,12 @@ def test_only_the_last_steps_of_a_sub_epoch_are_not_full(plan: ip.Plan) -> None:
         steps = plan.steps(*pair)
         phases = [plan.phase(*pair, step=step) for step in steps]
         full = [phase.num_units * ranks for phase in phases]
-        if plan.remainder != "spread":
+        if not REMAINDERS[plan.remainder].shrinks:
             assert full == list(sizes)
             continue
         last = [i for i, phase in enumerate(phases) if phase == phases[-1]]
         assert full[: last[0]] == sizes[: last[0]].tolist() if last else not steps
-        assert range_of([sizes[i] for i in last]) <= 1
+        assert plan.remainder != "spread" or range_of([sizes[i] for i in last]) <= 1
         assert all(size <= most for size, most in zip(sizes, full, strict=True))
 
 

@@ -15,6 +15,7 @@ import indexplan as ip
 from indexplan.canonical import MOST_MARKS, parse_json_object
 from indexplan.partition import account as accounting
 from indexplan.partition import locate as locating
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.reports import laws as checks
 from indexplan.reports.show import show_plan
 from tests.support.children import in_child
@@ -42,7 +43,7 @@ def scheduled(num_phases: int, **fields: Any) -> ip.Plan:
     return ip.Plan(ip.Sequential(n), world_size=8, batch_size=phases, **fields)
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_as_many_ranks_as_there_may_be(remainder: str) -> None:
     """`account`, `verify` and `diff` cost nothing for 2**31 - 1 ranks, and are right."""
     n = 10 * MANY + 7
@@ -126,7 +127,7 @@ def test_verify_looks_at_some_steps_of_many_phases(
 
 
 @pytest.mark.parametrize("n", [20, 10**12])
-@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_batches_larger_than_memory(remainder: str, n: int) -> None:
     """Of a batch of 2**33 units `verify` draws the first and the last; `show` shows the first."""
     plan = ip.Plan(ip.Sequential(n), world_size=2, batch_size=2**33, remainder=remainder)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.kernels import documents as documents_kernels
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.testing import check_order
 from tests.support.documents_oracle import Documents, Piece
 from tests.support.strategies import plans, seeds, steps_of
@@ -321,7 +322,7 @@ def test_a_batch_reads_its_windows(remainder: str, data: st.DataObject) -> None:
     assert expected == [[tuple(row) for row in unit.tolist()] for unit in drawn.bins]
 
 
-@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 @pytest.mark.parametrize("quadratic", [None, 1])
 def test_what_a_step_holds(remainder: str, quadratic: int | None) -> None:
     """Of all ranks its windows, balanced or not; step_size counts them, step_total their pieces."""

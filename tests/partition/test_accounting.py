@@ -9,6 +9,7 @@ from hypothesis import given
 
 import indexplan as ip
 from indexplan.partition.account import changes
+from indexplan.partition.remainders import REMAINDERS
 from tests.support.strategies import EPOCHS, epochs_of, plans, start_of
 
 COUNTS = ("units", "read", "dropped", "finished", "padded", "steps")
@@ -54,7 +55,7 @@ def test_what_lies_between_changes_is_alike(plan: ip.Plan) -> None:
             assert 1 == len(accounts)
 
 
-@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_any_number_of_sub_epochs(remainder: str) -> None:
     """2**60 sub-epochs of 5 units, and 7 of 6, are counted as fast as one."""
     order = ip.Sequential(5 * MANY + 7)

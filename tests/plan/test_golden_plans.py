@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "plans.json"
 
 NAMES = [
     f"{remainder}-{case}"
-    for remainder in ("spread", "drop", "pad", "carry")
+    for remainder in sorted(REMAINDERS, key="spread".__ne__)
     for case in (
         *("sequential", "shuffle", "one-sample", "fewer-units-than-ranks"),
         *("fewer-units-than-sub-epochs", "sub-epochs", "global", "nested", "phases", "resumed"),

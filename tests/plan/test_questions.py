@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan import draw as dealing
 from tests.support.micro import micro_batches
 from tests.support.strategies import EPOCHS, epochs_of, plans, steps_of, sub_epochs_of
@@ -210,7 +211,7 @@ def test_an_open_world_size_answers_what_does_not_depend_on_it(
     assert opened.min_per_rank is opened.max_per_rank is None
 
 
-@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_arrays_are_the_callers_own(remainder: str) -> None:
     """Whatever a caller writes into an array, no later answer and no sibling array changes."""
     for order in (ip.Sequential(50), ip.Shuffle(50, seed=1), ip.BlockShuffle(50, 7, window=2)):

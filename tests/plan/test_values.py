@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.seeds import check_epochs
 from tests.support.answers import answers
 from tests.support.strategies import cursors, orders, plans
@@ -161,7 +162,7 @@ def specs() -> list[ip.Plan]:
     return [
         PLAN.replace(order=order, remainder=remainder)
         for order in (ip.Sequential(97), ip.Shuffle(97, seed=9), PLAN.order)
-        for remainder in ("spread", "drop", "pad", "carry")
+        for remainder in REMAINDERS
     ]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli.main import main
+from indexplan.partition.remainders import REMAINDERS
 
 LENGTHS = np.array([1 + i * i * 37 % 90 for i in range(300)])
 ORDERS: dict[str, Any] = {
@@ -27,7 +28,7 @@ def drawn(figure: Any) -> list[list[tuple[float, float]]]:
 
 
 @pytest.mark.parametrize("name", ORDERS)
-@pytest.mark.parametrize("remainder", ["spread", "pad", "drop", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_padding(name: str, remainder: str) -> None:
     """Each step's percentage, and fill, are those of all ranks' bins; padded units left out."""
     order = ORDERS[name]

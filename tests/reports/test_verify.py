@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import indexplan as ip
 from indexplan.partition import ranks as shares
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import laws as checks
 from tests.support.found import at
@@ -67,7 +68,7 @@ def test_right_plans_pass(plan: ip.Plan) -> None:
     assert report.ok, str(report)
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 def test_any_size(remainder: str) -> None:
     """A plan of 1e12 samples is verified without touching them."""
     plan = ip.Plan(
@@ -128,7 +129,7 @@ def test_open_world() -> None:
     assert words not in str(ip.verify(plan.replace(world_size=1)))
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 @pytest.mark.parametrize("sub_epochs", [1000, 2**60])
 def test_many_sub_epochs(remainder: str, sub_epochs: int) -> None:
     """Of many sub-epochs some are looked at, and the report says how many of how many."""
@@ -218,7 +219,7 @@ def test_wrong_ranks_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ranks tile their step, within one unit" in failed(report)
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad", "spread", "carry"])
+@pytest.mark.parametrize("remainder", REMAINDERS)
 @pytest.mark.parametrize(("field", "change"), [("start", 1), ("length", 9), ("step", 1)])
 def test_wrong_steps_fail(remainder: str, field: str, change: int) -> None:
     """A partition whose steps leave a gap, overlap, are too long or misnumbered is caught."""

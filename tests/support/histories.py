@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from torch.utils.data import DataLoader
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, as_they_are
 from tests.support.passes import Loop, Saved
@@ -33,7 +34,7 @@ def plans(draw: st.DrawFn) -> ip.Plan:
         ip.Shuffle(draw(SIZES), seed=draw(st.integers(0, 3))),
         batch_size=draw(st.integers(2, 5)),
         sub_epochs=draw(st.integers(1, 3)),
-        remainder=draw(st.sampled_from(["spread", "spread", "drop", "pad", "carry"])),
+        remainder=draw(st.sampled_from(["spread", *REMAINDERS])),
     )
 
 
