@@ -21,6 +21,7 @@ from indexplan.partition import ranks
 from indexplan.partition.locate import Cells, Location, cells_of, find
 from indexplan.partition.phases import PLACE_STOP, Phase
 from indexplan.partition.ranks import Runs
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Int64, Partition, Resume, Steps, part_of, steps_in
 from indexplan.plan.balance import SUM_STOP, Balance, Dealt, balanced
 from indexplan.seeds import EPOCH_STOP, check_epoch
@@ -137,7 +138,8 @@ class Layout:
         """Return where a run stands that has read all units before a stream place."""
         partition = self.partition
         if partition.policy.leaves or partition.policy.repeats:
-            rule = "carry or spread, under which a run reads every place once"
+            names = sorted(n for n, of in REMAINDERS.items() if not (of.leaves or of.repeats))
+            rule = f"{' or '.join(names)}, under which a run reads every place once"
             cure = "use one of these, or plan.cursor(epoch, step=...), which counts steps"
             raise wrong("remainder", rule, partition.remainder, cure)
         self.check_sized()

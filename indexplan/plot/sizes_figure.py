@@ -186,8 +186,7 @@ def _what_is_left(steps: Steps, world_size: int) -> str:
     """Say what happens to the remainder, and from which step on."""
     count = steps.end - steps.stop
     if count == 0:
-        whole = steps.policy.shrinks
-        return "every unit once; batches differ by one at most" if whole else "nothing left over"
+        return steps.policy.words if steps.policy.shrinks else "nothing left over"
     if count < 0:
         each = -count / world_size
         return f"{short(-count)} units dropped ({each:.3g} a rank)"

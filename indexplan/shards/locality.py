@@ -101,7 +101,7 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
                 why = f"{plan.sub_epochs} sub-epochs begin in the middle of steps"
                 cure = 'use remainder="carry" and grid="stream"'
             elif layout.partition.policy.shrinks:
-                why = "spread's steps are smaller than the global batch, and drift"
+                why = f"{plan.remainder}'s steps are smaller than the global batch, and drift"
                 cure = 'use remainder="drop" or "pad", or "carry" and grid="stream"'
                 cure += _fewer(plan)
             else:

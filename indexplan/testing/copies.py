@@ -123,6 +123,7 @@ def _plans(look: Look) -> Found:
         reads_on = look.order.traits.constant_num_units and row.epoch + 1 < EPOCH_STOP
         remainders = [name for name, of in REMAINDERS.items() if reads_on or not of.crosses]
         remainders.sort(key="spread".__ne__)  # the default comes first
+        problems = []
         for world_size, remainder in enumerate(remainders, 1):
             plan = Plan(look.order, world_size=world_size, batch_size=size, remainder=remainder)
             cut = plan.cursor(row.epoch, step=plan.steps(row.epoch).stop // 2)
@@ -130,7 +131,8 @@ def _plans(look: Look) -> Found:
             for each in (plan, rest):
                 checks = verify(each, [row.epoch]).checks
                 said = [problem for check in checks for problem in check.problems]
-                yield 1, f"{said[0]} ({remainder})" if said else ""
+                problems += [f"{problem} ({remainder})" for problem in said]
+        yield 1, problems[0] if problems else ""  # one, however many policies there are
         if row.whole:
             yield len(row.positions), _dealt(row, size)
 

@@ -113,7 +113,7 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         "order        1,000 samples, shuffle-v1, seed 0\n"
         "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"
-        "remainder    spread: every unit is read once; steps differ by at most one unit\n"
+        "remainder    spread: every unit is read once; steps differ by one at most\n"
         "dataset      none remembered\n"
         "files        2 epochs, 8,256 bytes\n"
         f"fingerprint  {PLAN.fingerprint}\n"
