@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import indexplan
+from tests.support.in_a_fork import counted_in_a_fork
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,48 +119,26 @@ def test_a_fork_waits_for_what_is_being_compiled(tmp_path: Path) -> None:
     } == json.loads(done.stdout)
 
 
-# The import of one module takes half a second, and begins in another thread.
+# The import of one module is slow.
 IMPORTS = """
-import os, signal, sys, threading
-import indexplan as ip
 from indexplan import kernels
 
-signal.alarm(100)
-slow = sys.argv[1]
 kernels.compiling
-inside, forked = threading.Event(), threading.Event()
 
 class Slowly:
     def find_spec(self, name, path=None, target=None):
-        if name == slow and not inside.is_set():
-            inside.set()
-            forked.wait(0.5)
+        if name == "indexplan.kernels.{module}" and not inside.is_set():
+            pause()
 
 sys.meta_path.insert(0, Slowly())
 order = ip.Weighted([1, 2, 3], epoch_size=60)
-thread = threading.Thread(target=order.take, args=(0, 0))
-thread.start()
-inside.wait()
-pid = os.fork()
-if pid == 0:
-    signal.alarm(20)
-    os._exit(int(order.count(0, 2)))
-forked.set()
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-thread.join()
 """
 
 
 @pytest.mark.parametrize("module", ["weighted", "feistel"])
 def test_a_fork_waits_for_what_is_being_imported(module: str) -> None:
     """The child of a process whose other thread imports a kernel has it whole."""
-    script = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTS]  # of forking
-    command = [*script, f"indexplan.kernels.{module}"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert (0, "30\n", "") == (done.returncode, done.stdout, done.stderr)
+    assert 30 == counted_in_a_fork(IMPORTS.format(module=module), 2)
 
 
 def modules() -> Iterator[Any]:

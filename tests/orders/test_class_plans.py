@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from indexplan.orders import classes as shared
 from indexplan.testing import check_order
 from tests.orders.test_classes import LABELS, balanced, batches
 from tests.orders.test_protocol import units
+from tests.support.in_a_fork import counted_in_a_fork
 from tests.support.strategies import cursors, fresh_plans, partitions, plans, steps_of
 
 ORDERS = balanced().filter(lambda order: order.num_units(0) <= 90) | batches()
@@ -126,41 +124,23 @@ def test_tables_are_shared() -> None:
     assert key not in tables.TABLES
 
 
-FORK = """
-import os, signal, threading
-import indexplan as ip
+SLOW = """
 from indexplan.orders import classes
 
-signal.alarm(100)
-inside, forked = threading.Event(), threading.Event()
 built = classes._sorted
 
 def slow(labels):
-    inside.set()
-    forked.wait(0.5)  # half a second later it goes on by itself: whoever forks may wait for it
+    pause()
     return built(labels)
 
 classes._sorted = slow
 order = ip.ClassBalanced([0, 1, 1, 1], 60)
-thread = threading.Thread(target=order.take, args=(0, 0))
-thread.start()
-inside.wait()
-pid = os.fork()
-if pid == 0:
-    signal.alarm(20)
-    os._exit(int(order.count(0, 0)))
-forked.set()
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-thread.join()
 """
 
 
 def test_a_fork_waits_for_a_table_that_is_built() -> None:
     """The child of a process that builds in another thread has the table, and no closed lock."""
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]  # of forking
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    assert (0, "30\n", "") == (done.returncode, done.stdout, done.stderr)
+    assert 30 == counted_in_a_fork(SLOW, 0)
 
 
 def test_labels_that_have_changed(tmp_path: Path) -> None:

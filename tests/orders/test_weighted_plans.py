@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import pickle
-import subprocess
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -22,6 +19,7 @@ from indexplan.kernels import tables, weighted_tables
 from indexplan.testing import check_order
 from tests.orders.test_layers import layers
 from tests.orders.test_weighted import specs
+from tests.support.in_a_fork import counted_in_a_fork
 from tests.support.strategies import cursors, fresh_plans, partitions, plans
 
 ROOT = Path(__file__).parents[2]
@@ -232,41 +230,23 @@ def test_equal_orders_share_one_table() -> None:
     assert keys - set(tables.TABLES)
 
 
-FORK = """
-import os, signal, threading
-import indexplan as ip
+SLOW = """
 from indexplan.kernels import weighted_tables
 
-signal.alarm(100)
-inside, forked = threading.Event(), threading.Event()
 built = weighted_tables.built
 
 def slow(*arguments):
-    inside.set()
-    forked.wait(0.5)  # half a second later it goes on by itself: whoever forks may wait for it
+    pause()
     return built(*arguments)
 
 weighted_tables.built = slow
 order = ip.Weighted([1, 2, 3], epoch_size=60)
-thread = threading.Thread(target=order.take, args=(0, 0))
-thread.start()
-inside.wait()
-pid = os.fork()
-if pid == 0:
-    signal.alarm(20)
-    os._exit(int(order.count(0, 2)))
-forked.set()
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-thread.join()
 """
 
 
 def test_a_fork_waits_for_a_table_that_is_built() -> None:
     """The child of a process that builds in another thread has the table, and no closed lock."""
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]  # of forking
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    assert (0, "30\n", "") == (done.returncode, done.stdout, done.stderr)
+    assert 30 == counted_in_a_fork(SLOW, 2)
 
 
 def test_threads_build_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
