@@ -37,6 +37,14 @@ def torchrun(world_size: int) -> list[str]:
 def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str]:
     """Run an example in a folder; return the lines that it printed."""
     command = [*launcher, str(EXAMPLES / name), *map(str, options)]
+    code, said, complaints = ended(folder, command, timeout=180)
+    assert not code, said[-3000:] + complaints[-6000:]
+    check(folder)
+    return said.splitlines()
+
+
+def ended(folder: Path, command: list[str], timeout: float) -> tuple[int, str, str]:
+    """Run a command in a folder; return its code, and what it printed and complained."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
@@ -47,13 +55,11 @@ def run(folder: Path, launcher: list[str], name: str, *options: Any) -> list[str
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
         try:
-            said, complaints = process.communicate(timeout=180)
+            said, complaints = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             process.terminate()  # torchrun ends its ranks, which a kill would leave behind
             said, complaints = process.communicate(timeout=60)
-    assert not process.returncode, said[-3000:] + complaints[-6000:]
-    check(folder)
-    return said.splitlines()
+    return process.returncode, said, complaints
 
 
 def in_ranks(folder: Path, world_size: int, name: str, *options: Any) -> list[str]:

@@ -1,15 +1,13 @@
 """README's training loop under torchrun, with a rank that comes late, and alone."""
 
-import os
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import torch
 
-from tests.trainers.launching import torchrun
+from tests.trainers.launching import ended, torchrun
 from tests.trainers.ranks import ROOT
 
 RUNNER = ROOT / "tests" / "trainers" / "readme_runs.py"
@@ -17,23 +15,10 @@ RUNNER = ROOT / "tests" / "trainers" / "readme_runs.py"
 
 def ran(folder: Path, launcher: list[str], *stop: int) -> tuple[int, str]:
     """Run the block in a folder until a step of an epoch; return its code and what it printed."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONUNBUFFERED": "1",
-    }
     command = [*launcher, str(RUNNER), "train.py", *map(str, stop)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
-        try:
-            said, complaints = process.communicate(timeout=120)
-        except subprocess.TimeoutExpired:
-            process.terminate()  # torchrun ends its ranks, which a kill would leave behind
-            said, complaints = process.communicate(timeout=60)
+    code, said, complaints = ended(folder, command, timeout=120)
     assert "Traceback" not in complaints or stop, complaints[-6000:]
-    return process.returncode, re.sub(r"loss \d\.\d{3}\n", "loss\n", said)
+    return code, re.sub(r"loss \d\.\d{3}\n", "loss\n", said)
 
 
 def reads(folder: Path) -> Counter[tuple[int, int]]:
