@@ -116,6 +116,16 @@ def in_file(path: object, error: IndexPlanError) -> PlanFileError:
     return PlanFileError(f"{path}: {error.what}", error.rule, error.got, error.cure)
 
 
+def empty_batches(world_size: int | None, remainder: str, where: str) -> IndexPlanError:
+    """Return the error of a loop that would give a rank an empty batch; models take none."""
+    return IndexPlanError(
+        "each step",
+        "must hold a unit for every rank",
+        f"steps of fewer than {world_size=} units in {where}, under {remainder=}",
+        "use a larger batch size, remainder='carry', 'pad' or 'drop', or fewer ranks",
+    )
+
+
 def inside(where: str, error: IndexPlanError) -> IndexPlanError:
     """Return an error about a part of something, as one that says where in it that is."""
     kind = PlanFileError if isinstance(error, PlanFileError) else IndexPlanError

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from indexplan import Cursor, IndexPlanError, Plan, Shards
-from indexplan.errors import counted, wrong
+from indexplan.errors import counted, empty_batches, wrong
 from indexplan_fetch.checks import count
 from indexplan_fetch.following import Loop
 from indexplan_fetch.metrics import Fetched
@@ -199,13 +199,7 @@ class ShardLoader(Iterator[list[Any]]):
         """Check a sub-epoch, and count the shards that will be open in it."""
         plan = self._plan
         if not plan.account(epoch, sub_epoch).min_batch_size:
-            raise IndexPlanError(
-                "each step",
-                "must hold a unit for every rank",
-                f"steps of fewer than world_size={plan.world_size} units in epoch {epoch}, under "
-                f"remainder={plan.remainder!r}",
-                "use a larger batch size, remainder='carry', 'pad' or 'drop', or fewer ranks",
-            )
+            raise empty_batches(plan.world_size, plan.remainder, f"epoch {epoch}")
         self._samples.expect(plan, (epoch, sub_epoch), self._rank, 1)
         self._begun = epoch, sub_epoch
 

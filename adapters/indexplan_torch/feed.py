@@ -13,7 +13,7 @@ from typing import Any
 from torch.utils.data import get_worker_info
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import as_integer, shown, wrong
+from indexplan.errors import as_integer, empty_batches, shown, wrong
 from indexplan_torch.arguments import count, flag
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts, place_of
@@ -182,14 +182,8 @@ class Feed:
             self.given.check_ranks(plan, self.where)
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
-            raise IndexPlanError(
-                "each step",
-                "must hold a unit for every rank",
-                f"steps of fewer than world_size={plan.world_size} units in "
-                f"{place_of(number, plan.sub_epochs)}, under remainder="
-                f"{plan.remainder!r}",
-                "use a larger batch size, remainder='carry', 'pad' or 'drop', or fewer ranks",
-            )
+            where = place_of(number, plan.sub_epochs)
+            raise empty_batches(plan.world_size, plan.remainder, where)
         steps = plan.steps(*self.where)
         self.current = Pass(number, steps.start, steps.stop)
         return self.current
