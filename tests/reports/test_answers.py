@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from doctest import DocTestParser
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -63,11 +64,24 @@ def kinds(of: type[Answer] = Answer) -> set[type[Answer]]:
     return found.union(*map(kinds, found))
 
 
+def printed(kind: type[Answer]) -> list[Answer]:
+    """The answers of a kind that its docstring prints."""
+    found: list[Any] = []
+    names: dict[str, Any] = {"print": found.append}
+    for example in DocTestParser().get_examples(kind.__doc__ or ""):
+        exec(example.source, names)  # noqa: S102 (our own docstring)
+    return [answer for answer in found if type(answer) is kind]
+
+
+for _module in walk_packages(ip.__path__, "indexplan."):
+    if not _module.name.endswith("__main__"):
+        import_module(_module.name)
+for _kind in sorted(kinds() - set(map(type, ANSWERS)), key=lambda kind: kind.__name__):
+    ANSWERS += printed(_kind)
+
+
 def test_every_kind_is_here() -> None:
-    """No kind of answer is without an example, and so without these laws."""
-    for module in walk_packages(ip.__path__, "indexplan."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
+    """No kind of answer is without an example, above or in its docstring, and so these laws."""
     assert kinds() == {type(answer) for answer in ANSWERS}
 
 
