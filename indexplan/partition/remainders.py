@@ -36,11 +36,14 @@ class Policy:
         """Whether the last steps have fewer units instead."""
         return not (self.leaves or self.repeats or self.crosses)
 
-    def covered(self, left: int, size: int) -> int:
-        """Return how many of the `left` places the last steps, of at most `size`, cover."""
+    def lengths(self, left: int, size: int) -> tuple[int, ...]:
+        """Return how many of the `left` places the last steps, of at most `size`, cover.
+
+        Each number is of steps that are as equal as can be.
+        """
         if self.leaves:
-            return left // size * size
-        return -(-left // size) * size if self.repeats or self.crosses else left
+            return (left // size * size,)
+        return (-(-left // size) * size,) if self.repeats or self.crosses else (left,)
 
 
 REMAINDERS: dict[Remainder, Policy] = {

@@ -258,13 +258,14 @@ def _contained(
     for i, (place, phase) in enumerate(phases):
         begin, size = place - origin, partition.sizes[phase]
         if i + 1 < len(phases):
-            length = phases[i + 1][0] - place
+            lengths: tuple[int, ...] = (phases[i + 1][0] - place,)
         else:
-            length = partition.policy.covered(stop - begin, size)
-        num_steps = -(-length // size)
-        if num_steps:
-            yield Span(step, num_steps, begin, length, phase)
-        step += num_steps
+            lengths = partition.policy.lengths(stop - begin, size)
+        for length in lengths:
+            num_steps = -(-length // size)
+            if num_steps:
+                yield Span(step, num_steps, begin, length, phase)
+            begin, step = begin + length, step + num_steps
 
 
 def _phases_from(
