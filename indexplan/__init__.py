@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from indexplan.orders.token_budget import TokenBudget
     from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
+    from indexplan.plan.pulling import stream
     from indexplan.reports.difference import diff
     from indexplan.reports.explanation import explain
     from indexplan.reports.shares_drawn import draws
@@ -106,6 +107,7 @@ __all__ = [
     "repeat_factors",
     "save",
     "shard_sizes",
+    "stream",
     "testing",
     "traffic",
     "types",
@@ -149,6 +151,7 @@ _AT_FIRST_USE = {
     "Weighted": "indexplan.orders.weighted",
     "repeat_factors": "indexplan.orders.rare_categories",
     "Split": "indexplan.orders.split",
+    "stream": "indexplan.plan.pulling",
     "folds": "indexplan.orders.split",
 }
 

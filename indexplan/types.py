@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from indexplan.partition.locate import Location
     from indexplan.partition.remainders import Remainder
     from indexplan.plan.batch import Batch
+    from indexplan.plan.pulling import Stream
     from indexplan.reports.benchmark.rows import Bench
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
@@ -51,6 +52,7 @@ __all__ = [
     "Report",
     "Saved",
     "Stored",
+    "Stream",
     "Traffic",
     "Warmth",
 ]
@@ -72,6 +74,7 @@ _AT_FIRST_USE = {
     "Report": "indexplan.reports.verification",
     "Saved": "indexplan.files.saving",
     "Stored": "indexplan.files.read",
+    "Stream": "indexplan.plan.pulling",
     "Traffic": "indexplan.shards.downloads",
     "Warmth": "indexplan.reports.warmth",
 }

@@ -36,6 +36,7 @@ PAGES = (
     "resume",
     "sub-epochs",
     "schedules",
+    "pull-loops",
     "determinism",
     "faq",
     "orders",

@@ -16,12 +16,12 @@ WRITTEN = """
     Grouped IndexPlanError Layer LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
     TokenWindows Traits Units Weighted __version__ curriculum diff draws expand explain export
-    finish folds load pieces plot reads register repeat_factors save shard_sizes testing traffic
-    types verify worker_seed
+    finish folds load pieces plot reads register repeat_factors save shard_sizes stream testing
+    traffic types verify worker_seed
 """
 RETURNED = """
     Account Batch Bench Check Difference Draws Exported Location Part Pieces Reading Reads Remainder
-    Report Saved Stored Traffic Warmth
+    Report Saved Stored Stream Traffic Warmth
 """
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict

@@ -108,15 +108,15 @@ def units_of(layout: Layout, epoch: int, sub_epoch: int | None, step: int, rank:
     """Return what `Plan.units` does."""
     rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
     step = layout.step(steps, step)
-    walked = _walked(layout.order, layout.runs(steps, rank, step, step + 1))
-    return _batch(layout, steps, rank, step, *walked)
+    where = layout.runs(steps, rank, step, step + 1)
+    return _batch(layout, steps, rank, step, *walked(layout.order, where))
 
 
 def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Batch]:
     """Yield the batches of the steps [start, stop), of which many are drawn at a time."""
     step = start
     for drawn, ends in stretches(layout, steps, rank, start, stop):
-        samples, offsets, spans = _walked(layout.order, drawn)
+        samples, offsets, spans = walked(layout.order, drawn)
         begin = 0
         for end in ends.tolist():
             low, high = int(offsets[begin]), int(offsets[end])
@@ -126,7 +126,7 @@ def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -
             begin, step = end, step + 1
 
 
-def _walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
+def walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
     """Return the samples of some runs, where each unit starts among them, and their parts."""
     if not order.deals_bins:
         samples = take(order, where)

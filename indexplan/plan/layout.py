@@ -143,9 +143,12 @@ class Layout:
             cure = "use one of these, or plan.cursor(epoch, step=...), which counts steps"
             raise wrong("remainder", rule, partition.remainder, cure)
         self.check_sized()
-        epoch, position = self._unit_at(place)
-        num_units = self.order.num_units(epoch)
-        (sub_epoch,) = part_of(num_units, partition.sub_epochs, np.array([position])).tolist()
+        return self.resume_from(*self._unit_at(place))
+
+    def resume_from(self, epoch: int, position: int) -> Resume:
+        """Return where a run stands that has read all units before a position of an epoch."""
+        parts = self.partition.sub_epochs
+        (sub_epoch,) = part_of(self.order.num_units(epoch), parts, np.array([position])).tolist()
         return Resume(epoch, sub_epoch, self.steps_in(epoch, sub_epoch).after(position), position)
 
     def _unit_at(self, place: int) -> tuple[int, int]:

@@ -1,0 +1,319 @@
+"""Streams: an order drawn from as a loop needs it, with an account of what became of each unit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, NoReturn, overload
+
+import numpy as np
+
+from indexplan.canonical import check_fields
+from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.partition.ranks import MOST_UNITS, Runs, below
+from indexplan.partition.steps import Int64
+from indexplan.plan.batch import Batch, walked
+from indexplan.plan.cursor import Cursor
+from indexplan.plan.draw import take
+from indexplan.plan.plan import Plan, check_plan, layout_of
+from indexplan.seeds import EPOCH_STOP
+
+STATE_VERSION = 1
+COUNTS = ("num_drawn", "num_trained", "num_discarded")
+IN_HAND = "pass at most stream.num_in_hand, the units that are drawn and not yet counted"
+
+
+def stream(plan: Plan, cursor: Cursor | None = None, *, rank: int) -> Stream:
+    """Return a plan's units to draw from, where how many a step takes is known only on the way.
+
+    For loops that refill a step until enough samples are of use, such as DAPO's dynamic sampling
+    and rejection sampling.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its order and world size are used, and its batch size only to number the steps of cursors,
+        as the loop makes its own steps. Its remainder is "carry" or "spread", and it has no
+        balance.
+    cursor : Cursor, optional
+        Where to start; by default, where the plan does.
+    rank : int
+        Whose share is drawn, 0 <= rank < world_size. One process that hands all units out, such as
+        a controller of rollout workers, is rank 0 of a plan with `world_size=1`.
+
+    Returns
+    -------
+    indexplan.types.Stream
+
+    Raises
+    ------
+    IndexPlanError
+        If an argument is not as described above, or the plan cannot be resumed at the cursor.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Sequential(10), world_size=2, global_batch_size=4)
+    >>> stream = ip.stream(plan, rank=1)
+    >>> stream.draw(6), stream.draw(6)
+    (array([3, 4, 5]), array([9, 0, 1]))
+    """
+    check_plan("plan", plan)
+    return Stream(plan, plan.start if cursor is None else cursor, rank)
+
+
+class Stream:
+    """The units of an order, drawn as a loop needs them: what `indexplan.stream` returns.
+
+    A unit that was drawn is *in hand* until it is counted as trained or discarded, or given back.
+    These are counted over all ranks, so all ranks make the same calls with the same numbers:
+
+        num_drawn == num_trained + num_discarded + num_given_back + num_in_hand
+
+    A state, and `cursor`, stand where the units in hand begin. A run that resumes draws these
+    again, so nothing is lost that was drawn and did not get as far as the optimizer.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Sequential(100), world_size=1, global_batch_size=4)
+    >>> stream = ip.stream(plan, rank=0)
+    >>> stream.draw(4), stream.draw(4)
+    (array([0, 1, 2, 3]), array([4, 5, 6, 7]))
+    >>> stream.give_back(2)  # samples 1 and 3 were of no use, so 6 and 7 are not needed
+    >>> stream.trained(4)
+    >>> stream.discarded(2)
+    >>> stream.draw(4)
+    array([6, 7, 8, 9])
+    >>> stream.cursor.position, stream.num_in_hand
+    (6, 4)
+    """
+
+    def __init__(self, plan: Plan, cursor: Cursor, rank: int) -> None:
+        policy, order = layout_of(plan).partition.policy, plan.order
+        if policy.leaves or policy.repeats:
+            rule = "carry or spread, as a stream reads every place once"
+            raise wrong("remainder", rule, plan.remainder, 'use plan.replace(remainder="spread")')
+        if plan.balance is not None:
+            rule = "None, as the last units of a draw are given back"
+            raise wrong("balance", rule, plan.balance, "use plan.replace(balance=None)")
+        self._plan = replace(plan, _resumed=None)  # so that a cursor depends on its place alone
+        self._rank = layout_of(plan).rank(rank)
+        self._each = order.num_units(0) if order.constant_num_units else None
+        self._changing = threading.Lock()  # one thread may draw, while another counts and saves
+        self._stand_at(cursor, (0, 0, 0))
+
+    def _stand_at(self, cursor: Cursor, counts: tuple[int, int, int]) -> None:
+        """Stand at a cursor, with nothing in hand."""
+        start = self._plan.resume(cursor).start
+        with self._changing:
+            self._settled = self._next = start.epoch, start.position
+            self._in_hand = 0
+            self._drawn, self._trained, self._discarded = counts
+
+    @overload
+    def draw(self, k: int, *, units: Literal[False] = False) -> Int64: ...
+    @overload
+    def draw(self, k: int, *, units: Literal[True]) -> Batch: ...
+    def draw(self, k: int, *, units: bool = False) -> Any:
+        """Return this rank's share of the next k units of all ranks.
+
+        The shares of all ranks, one after another, are the k units in the order of reading. Ranks
+        differ by at most one unit. A draw that passes the end of an epoch continues with the next.
+
+        Parameters
+        ----------
+        k : int
+            Units over all ranks, 0 <= k <= 2**27; the same on all ranks.
+        units : bool, default False
+            Return what `Plan.units` does: bins, and parts of samples, told apart.
+
+        Returns
+        -------
+        numpy.ndarray or indexplan.types.Batch
+            int64, shape (units,), or (samples,) where units are bins.
+
+        Raises
+        ------
+        IndexPlanError
+            If k is out of range, or the draw would pass the end of epoch 2**32 - 1. Nothing is
+            drawn then.
+        """
+        count = integer("k", k, 0, MOST_UNITS + 1, "draw several times")
+        with self._changing:
+            where, stop = self._share(self._next, count)
+            if units:
+                samples, offsets, spans = walked(self._plan.order, where)
+                drawn: Any = Batch(samples, offsets, spans, num_valid=len(offsets) - 1)
+            else:
+                drawn = take(self._plan.order, where)
+            self._next = stop
+            self._in_hand += count
+            self._drawn += count
+        return drawn
+
+    def give_back(self, m: int) -> None:
+        """Give the last m units in hand back, over all ranks: the next draw begins with them.
+
+        Where an order deals in groups, such as the copies of `Repeat`, give whole groups back.
+        """
+        with self._changing:
+            self._in_hand -= self._checked("m", m)
+            self._next = self._after(self._settled, self._in_hand)
+
+    def trained(self, n: int) -> None:
+        """Count units, over all ranks, that the optimizer has seen.
+
+        Together with those discarded they are the first units in hand, in whatever order. Where
+        later ones are ready before them, count only those before the first that is not.
+        """
+        with self._changing:
+            self._trained += self._settle(n)
+
+    def discarded(self, n: int) -> None:
+        """Count units, over all ranks, that were drawn and are of no use; as for `trained`."""
+        with self._changing:
+            self._discarded += self._settle(n)
+
+    def _checked(self, name: str, number: Any) -> int:
+        """Return a number of units in hand, or raise `IndexPlanError` if there are not as many."""
+        return integer(name, number, 0, self._in_hand + 1, IN_HAND)
+
+    def _settle(self, n: Any) -> int:
+        """Move the place at which a run resumes past the first n units in hand; return n."""
+        count = self._checked("n", n)
+        self._settled = self._after(self._settled, count)
+        self._in_hand -= count
+        return count
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the units in hand begin, the same on all ranks: `plan.resume` takes it, too."""
+        return self._cursor_at(*self._settled)
+
+    def _cursor_at(self, epoch: int, position: int) -> Cursor:
+        plan = self._plan
+        place = layout_of(plan).resume_from(epoch, position)._asdict()
+        return Cursor(**place, order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the unit that is drawn next."""
+        return self._next[0]
+
+    @property
+    def num_left(self) -> int:
+        """How many units of that epoch are left to draw: draw no more, to stop at its end."""
+        epoch, position = self._next
+        return self._plan.order.num_units(epoch) - position
+
+    @property
+    def num_drawn(self) -> int:
+        """Units drawn since the run began, those drawn again counted again."""
+        return self._drawn
+
+    @property
+    def num_trained(self) -> int:
+        """Units counted as trained."""
+        return self._trained
+
+    @property
+    def num_discarded(self) -> int:
+        """Units counted as discarded."""
+        return self._discarded
+
+    @property
+    def num_in_hand(self) -> int:
+        """Units drawn, and neither trained, discarded nor given back."""
+        return self._in_hand
+
+    @property
+    def num_given_back(self) -> int:
+        """Units given back, those included that were in hand when a run resumed."""
+        with self._changing:
+            return self._drawn - self._trained - self._discarded - self._in_hand
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the cursor and the counts as JSON types: of constant size, equal on all ranks."""
+        with self._changing:
+            settled, counts = self._settled, (self._drawn, self._trained, self._discarded)
+        cursor = self._cursor_at(*settled).to_dict()
+        return {
+            "version": STATE_VERSION,
+            "cursor": cursor,
+            **dict(zip(COUNTS, counts, strict=True)),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where a state stands; world size and batch size may have changed, the order not.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is not what `state_dict` returned, or belongs to another order or other
+            sub_epochs; the stream is then as before.
+        """
+        cure = "load what state_dict returned"
+        if not isinstance(state, Mapping):
+            raise wrong("a stream's state", "an object", state, cure)
+        check_fields("a stream's state", state, ("version", "cursor", *COUNTS), cure)
+        if type(state["version"]) is not int or state["version"] != STATE_VERSION:
+            cure = "load it with the version of indexplan that saved it"
+            rule = f"of version {STATE_VERSION}"
+            raise wrong("a stream's state", rule, state["version"], cure)
+        drawn, trained, discarded = (
+            integer(f"a stream's {name}", state[name], 0, 2**63, cure) for name in COUNTS
+        )
+        if drawn < trained + discarded:
+            rule = f"at least {trained + discarded}, those trained and discarded"
+            raise wrong("a stream's num_drawn", rule, drawn, cure)
+        self._stand_at(Cursor.from_dict(state["cursor"]), (drawn, trained, discarded))
+
+    def __getstate__(self) -> NoReturn:
+        """Refuse to be copied, as a copy would draw the same units again."""
+        rule, cure = "must be drawn from where it was made", "send its state_dict"
+        raise IndexPlanError("a stream", rule, "one to be copied or pickled", cure)
+
+    # Places are (epoch, position), and never at an epoch's end.
+
+    def _after(self, place: tuple[int, int], count: int) -> tuple[int, int]:
+        """Return the place so many units after another, or raise `IndexPlanError` past the end."""
+        epoch, position = place[0], place[1] + count
+        if self._each is not None:
+            epochs, position = divmod(position, self._each)
+            epoch += epochs
+        else:
+            while epoch < EPOCH_STOP and position >= (more := self._plan.order.num_units(epoch)):
+                epoch, position = epoch + 1, position - more
+        if (epoch, position) > (EPOCH_STOP, 0):
+            raise IndexPlanError(
+                "a draw",
+                "must be inside the run, which ends with epoch 2**32 - 1",
+                "one that reads on into the next",
+                "draw stream.num_left units at most",
+            )
+        return epoch, position
+
+    def _share(self, place: tuple[int, int], count: int) -> tuple[Runs, tuple[int, int]]:
+        """Return the positions of this rank in a draw, and where the draw stops.
+
+        A rank gets as many units as places are congruent to it modulo world_size, as in a plan's
+        steps. Places count from the start of the run; of the epoch, where epochs differ in units.
+        """
+        world_size = layout_of(self._plan).world_size
+        start = place[1] + place[0] * (self._each or 0)
+        low, high = (
+            below(start + count, rank, world_size) - below(start, rank, world_size)
+            for rank in (self._rank, self._rank + 1)
+        )
+        stop = self._after(place, count)
+        epoch, position = self._after(place, low)
+        runs, left = [], high - low
+        while left:
+            some = min(left, self._plan.order.num_units(epoch) - position)
+            if some:  # an epoch may be empty
+                bounds = np.array([position, position + some], np.int64)
+                runs.append((epoch, bounds[:1], bounds[1:]))
+            epoch, position, left = epoch + 1, 0, left - some
+        return runs, stop

@@ -1,0 +1,292 @@
+"""Streams: whatever a loop draws, gives back, counts and resumes, each unit is settled once."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import random
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.plan.pulling import Stream
+from tests.support.pulls import Run, check, runs, some_run
+from tests.support.strategies import cursors, fresh_plans
+
+
+@given(runs)
+def test_each_unit_is_settled_once_in_any_history(run: Run) -> None:
+    """Draws, returns, counts, stops and crashes on changing ranks read the list of all units.
+
+    What was given back, or was in hand at a resume, is drawn again, and nothing else is.
+    """
+    check(run, ip.stream)
+
+
+@given(fresh_plans(remainder="carry"), st.data())
+def test_draws_of_a_global_batch_are_the_steps_of_the_plan(
+    plan: ip.Plan, data: st.DataObject
+) -> None:
+    """A loop that gives nothing back reads what the plan's own steps read, rank by rank."""
+    plan = plan.replace(batch_size=data.draw(st.integers(1, 9), label="size"))
+    cursor = data.draw(cursors(plan), label="start")
+    size = plan.batch_size * plan.world_size
+    rest = plan.resume(cursor)
+    rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
+    stream = ip.stream(plan, cursor, rank=rank)
+    for sub_epoch in range(cursor.sub_epoch, plan.sub_epochs):
+        for batch in rest.batches(cursor.epoch, sub_epoch, rank=rank):
+            assert batch.tolist() == stream.draw(size).tolist()
+
+
+def test_a_resumed_plan_starts_its_stream_there() -> None:
+    """Without a cursor, a stream starts where the plan does."""
+    plan = ip.Plan(ip.Sequential(10), world_size=1, batch_size=2)
+    stream = ip.stream(plan.resume(plan.cursor(0, step=3)), rank=0)
+    assert [6, 7, 8, 9, 0] == stream.draw(5).tolist()
+    assert (1, 9) == (stream.epoch, stream.num_left)
+    assert plan.cursor(0, step=3) == stream.cursor
+
+
+def test_a_plan_continues_a_stream() -> None:
+    """A stream's cursor is a plan's: steps of a fixed size may follow, and the other way round."""
+    plan = ip.Plan(ip.Shuffle(100), world_size=4, batch_size=5, remainder="carry")
+    stream = ip.stream(plan, rank=0)
+    stream.draw(50)
+    stream.trained(33)
+    rest = plan.resume(stream.cursor)
+    first = [x for rank in range(4) for x in rest.batch(0, step=2, rank=rank).tolist()]
+    assert plan.order.take(0, 33, 53).tolist() == first
+
+
+def test_the_state_has_one_size_and_costs_nothing_to_load() -> None:
+    """After 1e5 draws, and 1e15 units into a run, it has a few digits more than at its start."""
+    plan = ip.Plan(ip.Sequential(100), world_size=1, batch_size=2, remainder="carry")
+    stream = ip.stream(plan, rank=0)
+    size = len(json.dumps(stream.state_dict()))
+    for number in range(100_000):
+        stream.draw(1 + number % 2)
+        if number % 10 == 9:
+            stream.give_back(5)
+            stream.trained(7)
+            stream.discarded(3)
+    counts = stream.num_drawn, stream.num_trained, stream.num_discarded, stream.num_given_back
+    assert (150_000, 70_000, 30_000, 50_000) == counts
+    assert len(json.dumps(stream.state_dict())) < size + 30
+    far = ip.stream(plan, plan.cursor_at(10**10), rank=0)
+    assert len(json.dumps(far.state_dict())) < size + 30
+
+
+def test_another_order_is_refused_and_a_mixture_may_change() -> None:
+    """A state belongs to its order, or to one that continues it; a refused one changes nothing."""
+    sources = {"a": ip.Sequential(10), "b": ip.Shuffle(30)}
+    mixture = ip.Mixture(sources, {"a": 1, "b": 1})
+    stream = ip.stream(ip.Plan(mixture, world_size=1, batch_size=4), rank=0)
+    stream.draw(12)
+    stream.trained(10)
+    state = stream.state_dict()
+    changed = mixture.with_phase(10, {"a": 3, "b": 1})
+    other = ip.stream(ip.Plan(changed, world_size=1, batch_size=4), rank=0)
+    other.load_state_dict(state)
+    assert changed.take(0, 10, 14).tolist() == other.draw(4).tolist()
+    before = other.state_dict()
+    with pytest.raises(ip.IndexPlanError, match="a cursor must belong to the plan's order; got"):
+        other.load_state_dict({**state, "cursor": PLAN.start.to_dict()})
+    assert before == other.state_dict()
+    assert 4 == other.num_in_hand
+
+
+def test_a_draw_that_fails_draws_nothing() -> None:
+    """At the end of the run, and where an order fails, a stream is as before."""
+    plan = ip.Plan(ip.Sequential(10), world_size=1, batch_size=2)
+    cursor = plan.cursor(2**32 - 1, step=4)
+    stream = ip.stream(plan, cursor, rank=0)
+    message = (
+        "a draw must be inside the run, which ends with epoch 2**32 - 1; got one that reads on "
+        "into the next; draw stream.num_left units at most"
+    )
+    with pytest.raises(ip.IndexPlanError) as raised:
+        stream.draw(3)
+    assert message == str(raised.value)
+    assert (0, 2, cursor) == (stream.num_drawn, stream.num_left, stream.cursor)
+    assert [8, 9] == stream.draw(2).tolist()
+
+
+def test_one_thread_draws_while_another_counts() -> None:
+    """Of threads that draw, count and save at once, each unit is drawn and counted once."""
+    stream = ip.stream(ip.Plan(ip.Sequential(10**6), world_size=1, batch_size=2), rank=0)
+    rows: list[list[int]] = [[] for _ in range(3)]
+
+    def rollouts(row: list[int]) -> None:
+        for _ in range(2_000):
+            row += stream.draw(3).tolist()
+
+    threads = [threading.Thread(target=rollouts, args=(row,)) for row in rows]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        stream.trained(stream.num_in_hand)
+        state = stream.state_dict()
+        assert state["num_drawn"] >= state["num_trained"] == state["cursor"]["position"]
+    assert [*range(18_000)] == sorted(x for row in rows for x in row)
+
+
+def test_a_copy_is_refused() -> None:
+    """A copy would draw the same units again."""
+    stream = ip.stream(PLAN, rank=0)
+    message = (
+        "a stream must be drawn from where it was made; got one to be copied or pickled; send its "
+        "state_dict"
+    )
+    for travel in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(ip.IndexPlanError) as raised:
+            travel(stream)
+        assert message == str(raised.value)
+
+
+def wrong_streams() -> dict[str, type[Stream]]:
+    """Streams that break one rule each, as mistakes do."""
+
+    class Drawn(Stream):  # resumes where it has drawn, so what is in hand is lost
+        def state_dict(self) -> dict[str, Any]:
+            cursor = self._cursor_at(*self._next).to_dict()
+            return {**super().state_dict(), "cursor": cursor}
+
+    class Kept(Stream):  # forgets to go back
+        def give_back(self, m: int) -> None:
+            self._in_hand -= m
+
+    class First(Stream):  # gives the first units of a draw back
+        def give_back(self, m: int) -> None:
+            self._settled = self._after(self._settled, m)
+            self._in_hand -= m
+
+    class Even(Stream):  # loses what the ranks do not divide
+        def draw(self, k: int, **options: Any) -> Any:
+            each = k // self._plan.world_size
+            drawn = super().draw(k, **options)
+            return drawn[:each] if isinstance(drawn, np.ndarray) else drawn
+
+    class Ended(Stream):  # skips what is left of an epoch
+        def draw(self, k: int, **options: Any) -> Any:
+            if k > self.num_left:
+                self._next = self._next[0] + 1, 0
+            return super().draw(k, **options)
+
+    class Own(Stream):  # keeps its own hand at a resume
+        def _stand_at(self, cursor: ip.Cursor, counts: tuple[int, int, int]) -> None:
+            kept = getattr(self, "_in_hand", 0)
+            super()._stand_at(cursor, counts)
+            self._in_hand = kept
+
+    class Anew(Stream):  # counts from zero after a resume
+        def load_state_dict(self, state: Any) -> None:
+            super().load_state_dict({**state, **dict.fromkeys(("num_drawn",), 0)} | ZEROS)
+
+    class Same(Stream):  # calls what was discarded trained
+        def discarded(self, n: int) -> None:
+            self.trained(n)
+
+    class Ranked(Stream):  # saves what its rank drew
+        def state_dict(self) -> dict[str, Any]:
+            return {**super().state_dict(), "num_drawn": self.num_drawn + self._rank}
+
+    return {name: kind for name, kind in locals().items() if isinstance(kind, type)}
+
+
+ZEROS = {"num_drawn": 0, "num_trained": 0, "num_discarded": 0}
+
+
+@pytest.mark.parametrize("name", wrong_streams())
+def test_wrong_streams_are_found(name: str) -> None:
+    """Among a thousand histories, some tell each of these mistakes."""
+    kind, source = wrong_streams()[name], random.Random(0)  # noqa: S311 (no secrets)
+
+    def opened(plan: ip.Plan, *, rank: int) -> Stream:
+        return kind(plan, plan.start, rank)
+
+    for _ in range(1000):
+        try:
+            check(some_run(source), opened)
+        except AssertionError:
+            return
+    pytest.fail("no history tells this stream from a right one")
+
+
+PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+STREAM = ip.stream(PLAN, rank=0)
+STATE = STREAM.state_dict()
+IN_HAND = "pass at most stream.num_in_hand, the units that are drawn and not yet counted"
+LOAD = "load what state_dict returned"
+
+
+@pytest.mark.parametrize(
+    ("provoke", "message"),
+    [
+        (
+            lambda: ip.stream(PLAN.order, rank=0),
+            "plan must be a Plan; got Sequential(num_samples=10); pass indexplan.Plan(...) or "
+            "indexplan.load(path)",
+        ),
+        (
+            lambda: ip.stream(PLAN, 4, rank=0),
+            "cursor must be a Cursor; got 4; read saved text with Cursor.from_json",
+        ),
+        (
+            lambda: ip.stream(PLAN, rank=2),
+            "rank must be an integer from 0 to 1; got 2; use plan.replace(world_size=...) to "
+            "change how many ranks there are",
+        ),
+        (
+            lambda: ip.stream(PLAN.replace(world_size=None), rank=0),
+            "world_size must be set for this; got None; use plan.replace(world_size=...), with "
+            "the number of running ranks",
+        ),
+        (
+            lambda: ip.stream(PLAN.replace(remainder="drop"), rank=0),
+            "remainder must be carry or spread, as a stream reads every place once; got 'drop'; "
+            'use plan.replace(remainder="spread")',
+        ),
+        (
+            lambda: STREAM.draw(-1),
+            "k must be an integer from 0 to 134217728; got -1; draw several times",
+        ),
+        (
+            lambda: STREAM.draw(2.0),
+            "k must be an integer from 0 to 134217728; got 2.0; draw several times",
+        ),
+        (
+            lambda: STREAM.give_back(1),
+            f"m must be the integer 0; got 1; {IN_HAND}",
+        ),
+        (
+            lambda: STREAM.load_state_dict(4),
+            f"a stream's state must be an object; got 4; {LOAD}",
+        ),
+        (
+            lambda: STREAM.load_state_dict({**STATE, "version": True}),
+            "a stream's state must be of version 1; got True; load it with the version of "
+            "indexplan that saved it",
+        ),
+        (
+            lambda: STREAM.load_state_dict({**STATE, "num_trained": -1}),
+            f"a stream's num_trained must be an integer from 0 to 2**63 - 1; got -1; {LOAD}",
+        ),
+        (
+            lambda: STREAM.load_state_dict({**STATE, "num_trained": 2, "num_discarded": 1}),
+            f"a stream's num_drawn must be at least 3, those trained and discarded; got 0; {LOAD}",
+        ),
+    ],
+)
+def test_what_is_refused(provoke: Any, message: str) -> None:
+    """Wrong arguments and states are refused with a cure, and change nothing."""
+    with pytest.raises(ip.IndexPlanError) as raised:
+        provoke()
+    assert message == str(raised.value)
+    assert STATE == STREAM.state_dict()
