@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from tests.support.refusals import refuses
 
 
@@ -101,7 +102,7 @@ NEST = "pass how many units a batch holds, or a tuple such as (5, 3)"
         *(
             (
                 {"remainder": value},
-                f"remainder must be one of drop, pad, spread, carry; got {value!r}; "
+                f"remainder must be one of {', '.join(REMAINDERS)}; got {value!r}; "
                 f"{meant}{LEAVE_OUT} for spread",
             )
             for value, meant in (

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from tests.support.refusals import CURSOR, PLAN, refuses
 
 AS_SAVED = "pass what to_json returned, unchanged"
@@ -123,7 +124,7 @@ PHASE = {"at": 0, "size": 2, "parameters": {}}
         ),
         (
             {"remainder": None},
-            "remainder must be one of drop, pad, spread, carry; got None; leave it out for spread",
+            f"remainder must be one of {', '.join(REMAINDERS)}; got None; leave it out for spread",
         ),
         (
             {"batch_size": {}},
