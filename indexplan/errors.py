@@ -116,12 +116,15 @@ def in_file(path: object, error: IndexPlanError) -> PlanFileError:
     return PlanFileError(f"{path}: {error.what}", error.rule, error.got, error.cure)
 
 
-def empty_batches(world_size: int | None, remainder: str, where: str) -> IndexPlanError:
+def empty_batches(
+    world_size: int | None, remainder: str, epoch: int, sub_epoch: int
+) -> IndexPlanError:
     """Return the error of a loop that would give a rank an empty batch; models take none."""
     return IndexPlanError(
         "each step",
         "must hold a unit for every rank",
-        f"steps of fewer than {world_size=} units in {where}, under {remainder=}",
+        f"steps of fewer than {world_size=} units in epoch {epoch}, sub-epoch {sub_epoch}, "
+        f"under {remainder=}",
         "use a larger batch size, remainder='carry', 'pad' or 'drop', or fewer ranks",
     )
 

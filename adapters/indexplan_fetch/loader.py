@@ -199,7 +199,7 @@ class ShardLoader(Iterator[list[Any]]):
         """Check a sub-epoch, and count the shards that will be open in it."""
         plan = self._plan
         if not plan.account(epoch, sub_epoch).min_batch_size:
-            raise empty_batches(plan.world_size, plan.remainder, f"epoch {epoch}")
+            raise empty_batches(plan.world_size, plan.remainder, epoch, sub_epoch)
         self._samples.expect(plan, (epoch, sub_epoch), self._rank, 1)
         self._begun = epoch, sub_epoch
 

@@ -16,7 +16,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import as_integer, empty_batches, shown, wrong
 from indexplan_torch.arguments import count, flag
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
-from indexplan_torch.cuts import Cuts, place_of
+from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form, requests
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
@@ -182,8 +182,7 @@ class Feed:
             self.given.check_ranks(plan, self.where)
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
-            where = place_of(number, plan.sub_epochs)
-            raise empty_batches(plan.world_size, plan.remainder, where)
+            raise empty_batches(plan.world_size, plan.remainder, *self.where)
         steps = plan.steps(*self.where)
         self.current = Pass(number, steps.start, steps.stop)
         return self.current
