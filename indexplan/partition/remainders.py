@@ -36,6 +36,11 @@ class Policy:
         """Whether the last steps have fewer units instead."""
         return not (self.leaves or self.repeats or self.crosses)
 
+    @property
+    def exact(self) -> bool:
+        """Whether a run reads every place once."""
+        return not (self.leaves or self.repeats)
+
     def lengths(self, left: int, size: int) -> tuple[int, ...]:
         """Return how many of the `left` places the last steps, of at most `size`, cover.
 

@@ -137,8 +137,8 @@ class Layout:
     def resume_at(self, place: int) -> Resume:
         """Return where a run stands that has read all units before a stream place."""
         partition = self.partition
-        if partition.policy.leaves or partition.policy.repeats:
-            names = sorted(n for n, of in REMAINDERS.items() if not (of.leaves or of.repeats))
+        if not partition.policy.exact:
+            names = sorted(name for name, policy in REMAINDERS.items() if policy.exact)
             rule = f"{' or '.join(names)}, under which a run reads every place once"
             cure = "use one of these, or plan.cursor(epoch, step=...), which counts steps"
             raise wrong("remainder", rule, partition.remainder, cure)

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from tests.support import model
 from tests.support.bins import ChangingBins
 from tests.support.strategies import (
@@ -23,7 +24,8 @@ from tests.support.strategies import (
     sub_epochs_of,
 )
 
-remainders = st.sampled_from(["carry", "spread"])
+EXACT = sorted(name for name, policy in REMAINDERS.items() if policy.exact)
+remainders = st.sampled_from(EXACT)
 
 
 def place_of(cursor: ip.Cursor, plan: ip.Plan) -> int:
@@ -182,14 +184,14 @@ COUNT = "pass the number of units that the run has read"
         (
             SPREAD.replace(remainder="drop"),
             10,
-            "remainder must be carry or spread, under which a run reads every place once; got "
-            "'drop'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
+            f"remainder must be {' or '.join(EXACT)}, under which a run reads every place once; "
+            "got 'drop'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
         ),
         (
             SPREAD.replace(remainder="pad"),
             10,
-            "remainder must be carry or spread, under which a run reads every place once; got "
-            "'pad'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
+            f"remainder must be {' or '.join(EXACT)}, under which a run reads every place once; "
+            "got 'pad'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
         ),
         (
             SPREAD.replace(world_size=None),

@@ -226,10 +226,10 @@ def test_wrong_steps_fail(remainder: str, field: str, change: int) -> None:
     sizes = [ip.Phase(0, 5), ip.Phase(50, 8)]
     plan = ip.Plan(ip.Sequential(100), world_size=1, batch_size=sizes, remainder=remainder)
     steps = steps_in(plan._layout.partition, 100, 0, 0)
-    first, last = steps.spans
+    *others, last = steps.spans
     wrong = last._replace(**{field: getattr(last, field) + change})
     assert [] == checks._tiling(plan, steps)
-    assert [] != checks._tiling(plan, steps._replace(spans=(first, wrong)))
+    assert [] != checks._tiling(plan, steps._replace(spans=(*others, wrong)))
 
 
 def test_a_phase_without_a_step_of_its_own() -> None:
