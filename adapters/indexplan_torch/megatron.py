@@ -189,10 +189,13 @@ def datasets_provider(
     ----------
     train, valid, test : (dataset, order)
         What `PlanIterator` takes; None if there is none. Validation resumes where the last one
-        stopped, by `args.consumed_valid_samples`, and tests start at the first sample.
+        stopped, by `args.consumed_valid_samples`, and tests start at the first sample. Under
+        `--phase-transition-iterations` train is that of the phase, and is read from the phase's
+        start.
     args : object, optional
         With `micro_batch_size`, `consumed_train_samples`, `consumed_valid_samples` and
-        `num_workers`; `eval_micro_batch_size` if evaluation has another one. If left out, what
+        `num_workers`; `eval_micro_batch_size` if evaluation has another one; `iteration`,
+        `global_batch_size` and `phase_transition_iterations` if there are phases. If left out, what
         `megatron.training.get_args()` returns when Megatron calls the provider.
     **options
         DataLoader's own. num_workers is that of `args` unless it is given.
@@ -201,8 +204,8 @@ def datasets_provider(
     ------
     IndexPlanError
         If a pair is none. When Megatron calls it: if `--dataloader-type` is not external, or
-        `--full-validation` asks for the length of what has no end; or without args, if
-        megatron.training cannot be imported.
+        `--full-validation` asks for the length of what has no end; if there are phases and the
+        global batch size has changed; or without args, if megatron.training cannot be imported.
     """
     for name, pair in {"train": train, "valid": valid, "test": test}.items():
         is_pair = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Order)
@@ -215,6 +218,7 @@ def datasets_provider(
     ) -> tuple[PlanIterator | None, ...]:
         asked = _args() if args is None else args
         _check_args(asked)
+        consumed_in_phase = _consumed_in_phase(asked)
         from megatron.core import parallel_state
 
         ours: dict[str, Any] = {"num_workers": asked.num_workers, **options}
@@ -227,7 +231,7 @@ def datasets_provider(
             if pair is None
             else PlanIterator(*pair, micro_batch_size=size, consumed_samples=consumed, **ours)
             for pair, size, consumed in [
-                (train, size, asked.consumed_train_samples),
+                (train, size, consumed_in_phase),
                 (valid, evaluated, asked.consumed_valid_samples),
                 (test, evaluated, 0),
             ]
@@ -249,6 +253,25 @@ def _args() -> Any:
             "pass args=, with the numbers that datasets_provider names",
         ) from error
     return get_args()
+
+
+def _consumed_in_phase(args: Any) -> int:
+    """Return how many samples of the train order are consumed, as Megatron counts them.
+
+    Each of its phases is a job of its own, whose dataset is read from the first sample on.
+    """
+    if not (starts := getattr(args, "phase_transition_iterations", None)):
+        return int(args.consumed_train_samples)
+    size = args.global_batch_size
+    start = max(each for each in (0, *starts) if each <= args.iteration)
+    if args.consumed_train_samples != args.iteration * size:
+        rule = f"{args.iteration * size}, {args.iteration} iterations of {size}, with phases"
+        cure = (
+            "keep the global batch size, or leave --phase-transition-iterations out and change a "
+            "Mixture's weights with with_phase"
+        )
+        raise wrong("consumed_train_samples", rule, args.consumed_train_samples, cure)
+    return int((args.iteration - start) * size)
 
 
 def _check_args(args: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import warnings
 from collections.abc import Iterator
@@ -16,14 +17,14 @@ from torch.utils.data import default_collate
 
 import indexplan as ip
 from indexplan_torch import Piece
-from indexplan_torch.megatron import PlanIterator
+from indexplan_torch.megatron import PlanIterator, datasets_provider
 from tests.migrate.library_checks import finish, start
 from tests.support.megatron_histories import draw, run
 from tests.support.ports import free_port
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Megatron, about what is not installed
-    from megatron.core import rerun_state_machine
+    from megatron.core import parallel_state, rerun_state_machine
     from megatron.core.datasets.blended_dataset import BlendedDataset
     from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
     from megatron.core.datasets.indexed_dataset import IndexedDataset, IndexedDatasetBuilder
@@ -243,6 +244,43 @@ def test_histories_through_megatrons_iterator(number: int) -> None:
             return super().__next__()
 
     assert run(*draw(f"megatron {number}"), wrapped=Advancing) > 0
+
+
+def provided(monkeypatch: Any, world_size: int, *pairs: Any, **args: Any) -> list[Any]:
+    """Call the provider on each data-parallel rank, as Megatron does when a job starts."""
+    monkeypatch.setattr(parallel_state, "_MPU_DATA_PARALLEL_WORLD_SIZE", world_size)
+    given = {"micro_batch_size": 2, "num_workers": 0, "consumed_valid_samples": 0}
+    provider = datasets_provider(*pairs, args=argparse.Namespace(**given | args))
+    ranks = []
+    for rank in range(world_size):
+        monkeypatch.setattr(parallel_state, "_MPU_DATA_PARALLEL_RANK", rank)
+        ranks.append(provider([1000, None, 100]))
+    return ranks
+
+
+def test_each_phase_reads_its_own_data_from_the_first_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Jobs end at --phase-transition-iterations, and sometimes before, on changing ranks."""
+    phases = {0: ip.Shuffle(100, seed=1), 5: ip.Shuffle(72, seed=2), 8: ip.Shuffle(30, seed=3)}
+    read: dict[int, list[int]] = {start: [] for start in phases}
+    for begin, end, world_size in [(0, 2, 4), (2, 5, 2), (5, 7, 3), (7, 8, 6), (8, 9, 4)]:
+        start = max(each for each in phases if each <= begin)
+        order = phases[start]
+        ranks = provided(
+            monkeypatch,
+            world_size,
+            (range(order.num_samples), order),
+            iteration=begin,
+            consumed_train_samples=begin * 24,
+            global_batch_size=24,
+            phase_transition_iterations=[5, 8],
+        )
+        for _ in range((end - begin) * 24 // (2 * world_size)):
+            read[start] += [x for train, *_ in ranks for x in next(train).tolist()]
+    assert phases[0].take(0, 0, 100).tolist() + phases[0].take(1, 0, 20).tolist() == read[0]
+    assert phases[5].take(0, 0, 72).tolist() == read[5]
+    assert phases[8].take(0, 0, 24).tolist() == read[8]
 
 
 def test_megatrons_own_ramp_up() -> None:

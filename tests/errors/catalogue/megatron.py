@@ -44,5 +44,16 @@ CASES: list[Case] = [
     ("a provider of a dataset without an order", lambda: datasets_provider(range(10))),  # type: ignore[arg-type]
     ("a provider where Megatron makes the loaders", lambda: provided(dataloader_type="single")),
     ("a provider for a whole validation", lambda: provided(full_validation=True)),
+    (
+        "a provider of phases whose batches have grown",
+        lambda: provided(
+            **dict.fromkeys(("consumed_valid_samples", "num_workers"), 0),
+            consumed_train_samples=100,
+            iteration=4,
+            micro_batch_size=2,
+            global_batch_size=24,
+            phase_transition_iterations=[2],
+        ),
+    ),
     ("a provider without Megatron or its numbers", without_megatron),
 ]
