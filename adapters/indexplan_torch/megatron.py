@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from indexplan import IndexPlanError, Order, Plan
@@ -167,17 +169,37 @@ def _endless(loader: PlanLoader) -> Iterator[Any]:
         yield from loader
 
 
+class _Whole:
+    """A validation set that each evaluation reads whole, for `--full-validation`.
+
+    Megatron asks for its length, in iterations of evaluation, and iterates over it again and again.
+    All micro-batches are full: what the last iteration lacks is filled with further samples.
+    """
+
+    def __init__(self, make: Callable[[], PlanIterator], num_micro_batches: int) -> None:
+        self._make, self._num_micro_batches = make, num_micro_batches
+        plan = make().plan
+        each = num_micro_batches * plan.step_size(0, step=0)
+        self._num_iterations = -(-plan.order.num_units(0) // each)
+
+    def __len__(self) -> int:
+        return self._num_iterations
+
+    def __iter__(self) -> Iterator[Any]:
+        return islice(self._make(), self._num_iterations * self._num_micro_batches)
+
+
 Pair = tuple[Any, Order]  # a dataset, and in which order it is read
 
 
 def datasets_provider(
     train: Pair,
-    valid: Pair | None = None,
+    valid: Pair | list[Pair] | None = None,
     test: Pair | None = None,
     *,
     args: Any = None,
     **options: Unpack[Options],
-) -> Callable[..., tuple[PlanIterator | None, ...]]:
+) -> Callable[..., tuple[Any, ...]]:
     """Return what Megatron's `pretrain` takes as its provider of datasets, under external loaders.
 
     Megatron calls it on each rank, once for each virtual pipeline stage, when the checkpoint is
@@ -190,12 +212,14 @@ def datasets_provider(
     train, valid, test : (dataset, order)
         What `PlanIterator` takes; None if there is none. Validation resumes where the last one
         stopped, by `args.consumed_valid_samples`, and tests start at the first sample. Under
-        `--phase-transition-iterations` train is that of the phase, and is read from the phase's
-        start.
+        `--full-validation` each evaluation reads all of valid, which is a list of pairs under
+        `--multiple-validation-sets`. Under `--phase-transition-iterations` train is that of the
+        phase, and is read from the phase's start.
     args : object, optional
         With `micro_batch_size`, `consumed_train_samples`, `consumed_valid_samples` and
-        `num_workers`; `eval_micro_batch_size` if evaluation has another one; `iteration`,
-        `global_batch_size` and `phase_transition_iterations` if there are phases. If left out, what
+        `num_workers`; `eval_micro_batch_size` and `eval_global_batch_size` if evaluation has
+        others; `global_batch_size` under `full_validation`; that, `iteration` and
+        `phase_transition_iterations` if there are phases. If left out, what
         `megatron.training.get_args()` returns when Megatron calls the provider.
     **options
         DataLoader's own. num_workers is that of `args` unless it is given.
@@ -203,21 +227,22 @@ def datasets_provider(
     Raises
     ------
     IndexPlanError
-        If a pair is none. When Megatron calls it: if `--dataloader-type` is not external, or
-        `--full-validation` asks for the length of what has no end; if there are phases and the
-        global batch size has changed; or without args, if megatron.training cannot be imported.
+        If a pair is none. When Megatron calls it: if `--dataloader-type` is not external; if
+        valid or test do not fit `--full-validation` and `--multiple-validation-sets`; if there are
+        phases and the global batch size has changed; or without args, if megatron.training cannot
+        be imported.
     """
-    for name, pair in {"train": train, "valid": valid, "test": test}.items():
-        is_pair = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Order)
-        if not (is_pair or (pair is None and name != "train")):
-            raise wrong(name, "a pair of a dataset and an order", pair, "pass (dataset, order)")
+    _check_pairs("train", [train])
+    _check_pairs("valid", valid if isinstance(valid, list) else [] if valid is None else [valid])
+    _check_pairs("test", [] if test is None else [test])
 
     def provider(
         _: Any = None,
         vp_stage: int | None = None,  # noqa: ARG001 (Megatron asks for a parameter of this name)
-    ) -> tuple[PlanIterator | None, ...]:
+    ) -> tuple[Any, ...]:
         asked = _args() if args is None else args
         _check_args(asked)
+        _check_evaluated(asked, valid, test)
         consumed_in_phase = _consumed_in_phase(asked)
         from megatron.core import parallel_state
 
@@ -226,19 +251,32 @@ def datasets_provider(
         ours["world_size"] = parallel_state.get_data_parallel_world_size()
         size = asked.micro_batch_size
         evaluated = getattr(asked, "eval_micro_batch_size", None) or size
-        return tuple(
-            None
-            if pair is None
-            else PlanIterator(*pair, micro_batch_size=size, consumed_samples=consumed, **ours)
-            for pair, size, consumed in [
-                (train, size, consumed_in_phase),
-                (valid, evaluated, asked.consumed_valid_samples),
-                (test, evaluated, 0),
-            ]
-        )
+
+        def read(pair: Pair | None, size: int, consumed: int) -> PlanIterator | None:
+            given = {"micro_batch_size": size, "consumed_samples": consumed, **ours}
+            return None if pair is None else PlanIterator(*pair, **given)
+
+        def whole(pair: Any) -> _Whole:
+            given = {**ours, "persistent_workers": False}
+            make = partial(PlanIterator, *pair, micro_batch_size=evaluated, consumed_samples=0)
+            samples = getattr(asked, "eval_global_batch_size", None) or asked.global_batch_size
+            return _Whole(partial(make, **given), samples // (evaluated * ours["world_size"]))
+
+        if not getattr(asked, "full_validation", False):
+            validating: Any = read(valid, evaluated, asked.consumed_valid_samples)  # type: ignore[arg-type]
+        else:
+            validating = [*map(whole, valid)] if isinstance(valid, list) else whole(valid)
+        return read(train, size, consumed_in_phase), validating, read(test, evaluated, 0)
 
     provider.is_distributed = True  # type: ignore[attr-defined]  # Megatron reads it
     return provider
+
+
+def _check_pairs(name: str, pairs: list[Any]) -> None:
+    """Refuse what is no dataset with its order."""
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Order)):
+            raise wrong(name, "a pair of a dataset and an order", pair, "pass (dataset, order)")
 
 
 def _args() -> Any:
@@ -261,9 +299,10 @@ def _consumed_in_phase(args: Any) -> int:
     Each of its phases is a job of its own, whose dataset is read from the first sample on.
     """
     if not (starts := getattr(args, "phase_transition_iterations", None)):
-        return int(args.consumed_train_samples)
-    size = args.global_batch_size
-    start = max(each for each in (0, *starts) if each <= args.iteration)
+        consumed: int = args.consumed_train_samples
+        return consumed
+    size: int = args.global_batch_size
+    start: int = max(each for each in (0, *starts) if each <= args.iteration)
     if args.consumed_train_samples != args.iteration * size:
         rule = f"{args.iteration * size}, {args.iteration} iterations of {size}, with phases"
         cure = (
@@ -271,7 +310,8 @@ def _consumed_in_phase(args: Any) -> int:
             "Mixture's weights with with_phase"
         )
         raise wrong("consumed_train_samples", rule, args.consumed_train_samples, cure)
-    return int((args.iteration - start) * size)
+    in_phase: int = (args.iteration - start) * size
+    return in_phase
 
 
 def _check_args(args: Any) -> None:
@@ -280,9 +320,23 @@ def _check_args(args: Any) -> None:
     if kind != "external":
         cure = "start Megatron with --dataloader-type external"
         raise wrong("dataloader_type", "external, as a plan deals the batches", kind, cure)
-    if getattr(args, "full_validation", False):
-        cure = "leave --full-validation out, and pass --eval-iters"
-        raise wrong("full_validation", "off, as iterators have no end", True, cure)
+
+
+def _check_evaluated(args: Any, valid: Any, test: Any) -> None:
+    """Refuse what Megatron would fail on when it evaluates, hours later and in other words."""
+    full, several = (
+        bool(getattr(args, name, False)) for name in ("full_validation", "multiple_validation_sets")
+    )
+    if several and not full:
+        rule, cure = "given with --full-validation, as Megatron asks", "add --full-validation"
+        raise wrong("--multiple-validation-sets", rule, "it alone", cure)
+    if isinstance(valid, list) != several or (full and not valid):
+        kind = "a list of pairs (dataset, order)" if several else "one pair (dataset, order)"
+        cure = "pass valid so, or change --multiple-validation-sets and --full-validation"
+        raise wrong("valid", kind, valid, cure)
+    if several and test is not None:
+        rule = "None with --multiple-validation-sets, under which Megatron's test fails"
+        raise wrong("test", rule, "a pair", "leave test out, and evaluate it in a job of its own")
 
 
 def __getattr__(name: str) -> Any:

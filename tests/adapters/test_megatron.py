@@ -214,6 +214,8 @@ def test_pairs_that_are_refused(given: Any, message: str) -> None:
         datasets_provider(*given)
 
 
+PAIR = (range(100), ORDER)
+SEVERAL = {"full_validation": True, "multiple_validation_sets": True}
 ARGS = {
     "micro_batch_size": 2,
     "consumed_train_samples": 0,
@@ -231,16 +233,38 @@ ARGS = {
             "Megatron with --dataloader-type external",
         ),
         (
+            {"multiple_validation_sets": True, "valid": [PAIR]},
+            "--multiple-validation-sets must be given with --full-validation, as Megatron asks; "
+            "got 'it alone'; add --full-validation",
+        ),
+        (
             {"full_validation": True},
-            "full_validation must be off, as iterators have no end; got True; leave "
-            "--full-validation out, and pass --eval-iters",
+            "valid must be one pair (dataset, order); got None; pass valid so, or change "
+            "--multiple-validation-sets and --full-validation",
+        ),
+        (
+            {"full_validation": True, "multiple_validation_sets": True},
+            "valid must be a list of pairs (dataset, order); got None; pass valid so, or change "
+            "--multiple-validation-sets and --full-validation",
+        ),
+        (
+            {"valid": [PAIR]},
+            "valid must be one pair (dataset, order); got [(range(0, 100), "
+            "Shuffle(num_samples=100, seed=1))]; pass valid so, or change "
+            "--multiple-validation-sets and --full-validation",
+        ),
+        (
+            {**SEVERAL, "valid": [PAIR], "test": PAIR},
+            "test must be None with --multiple-validation-sets, under which Megatron's test "
+            "fails; got 'a pair'; leave test out, and evaluate it in a job of its own",
         ),
     ],
 )
 def test_options_of_megatron_that_are_refused(changes: dict[str, Any], message: str) -> None:
-    """With which Megatron would ask an iterator for more than `next`."""
+    """With which Megatron would read otherwise, or fail hours later."""
+    pairs = {name: changes[name] for name in ("valid", "test") if name in changes}
     args = argparse.Namespace(**{**ARGS, **changes})
-    provider = datasets_provider((range(100), ORDER), args=args)
+    provider = datasets_provider(PAIR, **pairs, args=args)
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         provider([10, 0, 0])
 

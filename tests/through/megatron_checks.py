@@ -283,6 +283,58 @@ def test_each_phase_reads_its_own_data_from_the_first_sample(
     assert phases[8].take(0, 0, 24).tolist() == read[8]
 
 
+def cycled(loader: Any) -> Iterator[Any]:
+    """Iterate over a loader as Megatron's loop does under --full-validation."""
+    while True:
+        yield from iter(loader)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_each_evaluation_reads_all_of_each_validation_set(
+    num_workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every evaluation reads the sets whole, in full micro-batches, by their lengths."""
+    orders = [ip.Shuffle(50, seed=1), ip.Sequential(7), ip.Sequential(24)]
+    ranks = provided(
+        monkeypatch,
+        3,
+        (range(9), ip.Shuffle(9)),
+        [(range(order.num_samples), order) for order in orders],
+        consumed_train_samples=0,
+        eval_micro_batch_size=2,
+        eval_global_batch_size=12,
+        num_workers=num_workers,
+        full_validation=True,
+        multiple_validation_sets=True,
+    )
+    for number, order in enumerate(orders):
+        loaders = [valid[number] for _, valid, _ in ranks]
+        iterations = -(-order.num_samples // 12)
+        assert [iterations] * 3 == [len(each) for each in loaders]
+        iterators = [RerunDataIterator(cycled(each)) for each in loaders]
+        for _ in range(2):  # evaluations
+            read = [next(each).tolist() for _ in range(2 * iterations) for each in iterators]
+            assert {2} == set(map(len, read))
+            row = order.take(0, 0, order.num_samples).tolist()
+            more = order.take(1, 0, iterations * 12 - order.num_samples).tolist()
+            assert row + more == sum(read, [])
+
+
+def test_one_whole_validation_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without sizes of evaluation's own, with those of training."""
+    ((_, valid, test),) = provided(
+        monkeypatch,
+        1,
+        *[(range(20), ip.Sequential(20))] * 3,
+        consumed_train_samples=0,
+        global_batch_size=6,
+        full_validation=True,
+    )
+    assert 4 == len(valid)
+    assert [*range(20), 0, 1, 2, 3] == [x for batch in valid for x in batch.tolist()]
+    assert [0, 1] == next(test).tolist()
+
+
 def test_megatrons_own_ramp_up() -> None:
     """Global batches of 16 to 48 by its calculator, while jobs restart with other ranks."""
     order, consumed, read = ip.Shuffle(100, seed=2), 0, []

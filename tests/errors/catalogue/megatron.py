@@ -12,6 +12,8 @@ from indexplan_torch.megatron import PlanIterator, datasets_provider
 from tests.errors.catalogue.made import Case
 
 ORDER = ip.Shuffle(10)
+PAIR = (range(10), ORDER)
+SEVERAL = {"full_validation": True, "multiple_validation_sets": True}
 
 
 def iterator(micro_batch_size: int = 2) -> PlanIterator:
@@ -20,9 +22,9 @@ def iterator(micro_batch_size: int = 2) -> PlanIterator:
     return PlanIterator(range(10), ORDER, rank=0, world_size=1, **given)
 
 
-def provided(**args: Any) -> None:
+def provided(*others: Any, **args: Any) -> None:
     """Call the provider as Megatron does, with some arguments of Megatron's."""
-    datasets_provider((range(10), ORDER), args=argparse.Namespace(**args))([10, 0, 0])
+    datasets_provider(PAIR, *others, args=argparse.Namespace(**args))([10, 0, 0])
 
 
 def without_megatron() -> None:
@@ -43,7 +45,12 @@ CASES: list[Case] = [
     ("a state of another version", other_version),
     ("a provider of a dataset without an order", lambda: datasets_provider(range(10))),  # type: ignore[arg-type]
     ("a provider where Megatron makes the loaders", lambda: provided(dataloader_type="single")),
-    ("a provider for a whole validation", lambda: provided(full_validation=True)),
+    (
+        "a provider for several validations of some iterations",
+        lambda: provided([PAIR], multiple_validation_sets=True),
+    ),
+    ("a provider for a whole validation of nothing", lambda: provided(full_validation=True)),
+    ("a provider for several validations, and a test", lambda: provided([PAIR], PAIR, **SEVERAL)),
     (
         "a provider of phases whose batches have grown",
         lambda: provided(
