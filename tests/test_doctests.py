@@ -14,11 +14,16 @@ import indexplan
 import indexplan.plot
 import indexplan.types
 import indexplan_fetch
+import indexplan_jax
+import indexplan_jax.grain
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 
-PACKAGES = (indexplan, indexplan_fetch, indexplan_torch)
-EXPORTING = (*PACKAGES, indexplan.plot, indexplan.types)
+PACKAGES = (indexplan, indexplan_fetch, indexplan_jax, indexplan_torch)
+EXPORTING = (
+    *(indexplan, indexplan.plot, indexplan.types),
+    *(indexplan_fetch, indexplan_jax.grain, indexplan_torch),
+)
 # Lightning's import warns, Composer and Megatron have environments of their own; their tests import
 # these
 OF_A_TRAINER = {

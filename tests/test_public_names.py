@@ -9,6 +9,8 @@ import indexplan as ip
 import indexplan.plot
 import indexplan.testing
 import indexplan_fetch
+import indexplan_jax
+import indexplan_jax.grain
 import indexplan_torch
 
 WRITTEN = """
@@ -33,6 +35,7 @@ OF_TORCH = """
     Bins GlobalPlanBatchSampler Piece PlanBatchSampler PlanLoader PlanSampler Seeded ShardedDataset
     join open_parquet seed_rank varlen
 """
+OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 DRAWN = "batch_sizes coverage draws mixing padding reading save schedule traffic work"
 
@@ -68,6 +71,11 @@ def test_the_adapter() -> None:
     assert OF_TORCH.split() == indexplan_torch.__all__
 
 
+def test_what_grain_reads() -> None:
+    """What users of Grain write; it needs no torch."""
+    assert OF_GRAIN.split() == indexplan_jax.grain.__all__
+
+
 def test_what_fetches() -> None:
     """What anybody writes whose samples are in a store, with torch or without."""
     assert OF_FETCHING.split() == indexplan_fetch.__all__
@@ -75,12 +83,12 @@ def test_what_fetches() -> None:
 
 def test_no_module_has_the_name_of_a_public_function() -> None:
     """What a package exports does not depend on which of its modules was imported first."""
-    packages = (ip, ip.plot, ip.testing, indexplan_fetch, indexplan_torch)
+    packages = (ip, ip.plot, ip.testing, indexplan_fetch, indexplan_jax.grain, indexplan_torch)
     named = {(each, name) for each in packages for name in each.__all__}
     functions = {n for each, n in named if isinstance(getattr(each, n), types.FunctionType)}
     modules = {
         info.name
-        for package in (ip, indexplan_fetch, indexplan_torch)
+        for package in (ip, indexplan_fetch, indexplan_jax, indexplan_torch)
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         if not info.name.startswith("indexplan.cli.")  # which has a file for each verb
     }

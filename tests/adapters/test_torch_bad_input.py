@@ -212,12 +212,16 @@ def test_a_sampler_that_yields_batches_can_stand_alone() -> None:
 
 @pytest.mark.parametrize(
     ("adapter", "missing", "extra"),
-    [("indexplan_torch", "torch", "torch"), ("indexplan_fetch", "fsspec", "remote")],
+    [
+        ("indexplan_torch", "torch", "torch"),
+        ("indexplan_fetch", "fsspec", "remote"),
+        ("indexplan_jax.grain", "grain", "grain"),
+    ],
 )
 def test_without_torch_the_extra_is_named(
     tmp_path: Path, adapter: str, missing: str, extra: str
 ) -> None:
-    """Where torch or fsspec truly is not there, importing an adapter says how to get it."""
+    """Where torch, fsspec or Grain truly is not there, importing an adapter says how to get it."""
     for package in ("numpy", "numpy.libs"):  # nothing else that is installed can be imported
         home = Path(np.__file__).parents[1] / package
         if home.exists():

@@ -21,7 +21,7 @@ from tests.errors.catalogue import CASES, NOT_PROVOKED
 from tests.errors.provoking import commanded, provoked, typed, written
 
 ROOT = Path(__file__).parents[2]
-OTHERS = {"AttributeError", "StopIteration", "ArgumentError"}  # for Python and argparse
+OTHERS = {"AttributeError", "IndexError", "StopIteration", "ArgumentError"}  # Python's, argparse's
 HELPERS = {"whole", "explained", "_explained"}  # raise an error in the words of their caller
 AGAIN = "run `python -m tests.errors.provoking`, and read its diff"
 

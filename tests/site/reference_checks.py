@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup, Tag
 
 import indexplan as ip
 import indexplan_fetch
+import indexplan_jax.grain
 import indexplan_torch
 
 NAMES = [
@@ -18,6 +19,7 @@ NAMES = [
     *(f"indexplan.plot.{name}" for name in ip.plot.__all__),
     *(f"indexplan.testing.{name}" for name in ip.testing.__all__),
     *(f"indexplan_fetch.{name}" for name in indexplan_fetch.__all__),
+    *(f"indexplan_jax.grain.{name}" for name in indexplan_jax.grain.__all__),
     *(f"indexplan_torch.{name}" for name in indexplan_torch.__all__),
     *(f"indexplan.Plan.{name}" for name, _ in inspect.getmembers(ip.Plan, inspect.isfunction)),
 ]

@@ -13,6 +13,7 @@ from tests.errors.catalogue import (
     documents,
     exports,
     finishes,
+    grains,
     layers,
     lengths,
     manifests,
@@ -61,6 +62,7 @@ _MODULES = (
     torches,
     trainers,
     megatron,
+    grains,
     weights,
     windows,
     shards,
@@ -199,6 +201,11 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "ShardLoader.__next__",
         "raise IndexPlanError('a ShardLoader', 'must be read in the p",
     ): "takes a fork: tests/shards/test_shard_loader.py",
+    (
+        "adapters/indexplan_jax/grain.py",
+        "",
+        "raise ModuleNotFoundError('indexplan_jax.grain needs grain, ",
+    ): "takes a process without Grain: tests/adapters/test_torch_bad_input.py",
     (
         "adapters/indexplan_torch/__init__.py",
         "",

@@ -1,0 +1,1 @@
+"""Read a plan in loaders of the JAX world: `indexplan_jax.grain` has what Grain reads."""

@@ -1,0 +1,16 @@
+"""Plans in Grain: a sampler for its DataLoader, and a dataset for its Dataset API."""
+
+try:
+    import grain  # noqa: F401 (checked first, to say what is missing)
+except ModuleNotFoundError as error:
+    if error.name != "grain":  # a broken grain explains itself best
+        raise
+    raise ModuleNotFoundError(
+        'indexplan_jax.grain needs grain, which is not installed; pip install "indexplan[grain]"',
+        name="grain",
+    ) from error
+
+from indexplan_jax.dataset import PlanIterDataset
+from indexplan_jax.sampler import PlanSampler
+
+__all__ = ["PlanIterDataset", "PlanSampler"]
