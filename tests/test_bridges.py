@@ -53,18 +53,9 @@ def test_numpy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_grain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one process, Grain's batches are the plan's, from the plan itself and from an export."""
-    batches = names_after(block("import grain"), folder, monkeypatch)["Batches"]
+    """In one process, Grain's elements are the plan's batches, from an export too."""
+    monkeypatch.chdir(folder)
     expected = [batch.tolist() for batch in PLAN.batches(0, rank=2)]
-    source = grain.MapDataset.source(batches(ip.load("run.plan").replace(world_size=8), 0, 2))
-    assert expected == [batch.tolist() for batch in source]
-    assert [sum(batch) for batch in expected] == list(source.map(np.sum).to_iter_dataset())
-    state = iter(source.to_iter_dataset())
-    for _ in range(7):
-        next(state)
-    resumed = iter(source.to_iter_dataset())
-    resumed.set_state(state.get_state())
-    assert expected[7:] == [batch.tolist() for batch in resumed]
 
     class Exported:
         def __len__(self) -> int:
