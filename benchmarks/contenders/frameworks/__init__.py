@@ -39,5 +39,14 @@ FRAMEWORKS = (
         "its checkpoint's consumed samples; any ranks, micro-batch and ramp-up",
         "`--dataloader-type cyclic` with `--data-sharding`",
     ),
+    Framework(
+        "Grain",
+        "grain",
+        "grain",
+        "migrate/grain.md",
+        "`PlanIterDataset` of `indexplan_jax.grain`, or `PlanSampler` for its DataLoader",
+        "its iterators' states; any processes, workers and batch size",
+        "a shuffled MapDataset, sliced for each process, and batched",
+    ),
 )
 """In the order of the page."""
