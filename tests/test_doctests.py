@@ -24,12 +24,12 @@ EXPORTING = (
     *(indexplan, indexplan.plot, indexplan.types),
     *(indexplan_fetch, indexplan_jax.grain, indexplan_torch),
 )
-# Lightning's import warns, Composer and Megatron have environments of their own; their tests import
-# these
+# Lightning's import warns, the others have environments of their own; their tests import these
 OF_A_TRAINER = {
     "indexplan_torch.composer",
     "indexplan_torch.lightning",
     "indexplan_torch.megatron_samples",
+    "indexplan_torch.olmo",
 }
 
 MODULES = sorted(

@@ -22,6 +22,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "jax": (),
     # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge
     "megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
+    "olmo-core": (),
     "streaming": ("streaming",),
 }
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"

@@ -48,5 +48,14 @@ FRAMEWORKS = (
         "its iterators' states; any processes, workers and batch size",
         "a shuffled MapDataset, sliced for each process, and batched",
     ),
+    Framework(
+        "OLMo-core",
+        "olmo_core",
+        "ai2-olmo-core",
+        "migrate/olmo-core.md",
+        "`PlanDataLoader(dataset, order, ...)` of `indexplan_torch.olmo`",
+        "its checkpoint's trainer state; any ranks, and any batch size before any step",
+        "`NumpyFSLDataLoader`",
+    ),
 )
 """In the order of the page."""

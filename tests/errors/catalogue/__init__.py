@@ -87,6 +87,7 @@ COMMANDS: list[Command] = [
 ]
 
 _OF_MEGATRON = "takes Megatron: tests/through/megatron_checks.py"
+_OF_OLMO = "takes OLMo-core: tests/through/olmo_checks.py"
 _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"
 
 # file, function and beginning of what makes an error that is not provoked here, and why
@@ -269,6 +270,40 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "Samples._query_document_sample_shuffle_indices",
                 "raise IndexPlanError('a window', rule, shown(len(text)), cur",
             ),
+        ]
+    },
+    **{
+        ("adapters/indexplan_torch/olmo.py", *where): _OF_OLMO
+        for where in [
+            (
+                "PlanDataLoader.__init__",
+                "raise wrong('remainder', rule, remainder, 'leave it out')",
+            ),
+            (
+                "PlanDataLoader._units",
+                "raise wrong('global_batch_size', rule, tokens, 'change one o",
+            ),
+            (
+                "PlanDataLoader.reshuffle",
+                "raise wrong('epoch', rule, epoch, 'read it, or call reset() ",
+            ),
+            (
+                "PlanDataLoader.__getitem__",
+                "raise wrong('index', rule, index, 'use indexplan.Plan.batch ",
+            ),
+            (
+                "PlanDataLoader.load_state_dict",
+                "raise IndexPlanError('state', \"must be a PlanDataLoader's\", ",
+            ),
+            (
+                "PlanDataLoader.load_state_dict",
+                "raise wrong('state', f'of version {STATE_VERSION}', state_di",
+            ),
+            (
+                "PlanDataLoader.load_state_dict",
+                "raise wrong('dataset', f'the saved one, {shown(saved)}', sel",
+            ),
+            ("_with_steps", "raise wrong('the global batch', rule, plan.global_batch_size"),
         ]
     },
     (

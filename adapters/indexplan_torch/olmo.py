@@ -1,0 +1,361 @@
+"""Plans under OLMo-core: the data loader that its Trainer reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import torch
+from olmo_core.data.collator import DataCollator
+from olmo_core.data.data_loader import TextDataLoaderBase
+
+from indexplan import Cursor, IndexPlanError, Order, Plan
+from indexplan.errors import counted, integer, shown, wrong
+from indexplan_torch.arguments import count
+from indexplan_torch.loader import Options, PlanLoader
+from indexplan_torch.ranks import discover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from typing_extensions import Unpack
+
+__all__ = ["PlanDataLoader"]
+
+STATE_VERSION = 1
+FULL = ("carry", "drop", "pad")  # what makes batches of rank_batch_size, as the trainer wants them
+
+
+class _Place(NamedTuple):
+    """A step of an epoch of a plan, counted from 0; no step if the epoch is over where it starts.
+
+    A trainer that stopped after an epoch's last step asks for the rest of that epoch first.
+    """
+
+    plan: Plan
+    epoch: int
+    step: int | None
+
+    @classmethod
+    def of(cls, plan: Plan, epoch: int) -> _Place:
+        """Return where a plan begins with an epoch."""
+        over = epoch < plan.start.epoch
+        return cls(plan, epoch, None if over else plan.steps(epoch).start)
+
+    @property
+    def steps_left(self) -> int:
+        """The steps of the epoch from this one on."""
+        return 0 if self.step is None else self.plan.steps(self.epoch).stop - self.step
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where a run stands that comes to this step."""
+        if self.step is None:
+            return self.plan.start
+        return self.plan.cursor(self.epoch, step=self.step)
+
+    def after(self, num: int) -> _Place:
+        """Return the place so many steps later in the epoch."""
+        return self._replace(step=num + (self.step or 0))
+
+
+class PlanDataLoader(TextDataLoaderBase):
+    """What OLMo-core's Trainer reads: a data loader over an order, under any number of ranks.
+
+    Use it in place of NumpyFSLDataLoader. A run resumes in the middle of an epoch on other ranks,
+    and the global batch size may be set to any multiple of what the ranks read at once, before any
+    step. As OLMo-core counts them, epochs start at 1, and batch sizes are in tokens.
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+        Map-style, with as many samples as the order; of OLMo-core's, one that is prepared.
+    order : Order
+        The sequence in which each epoch reads the samples.
+    collator : callable
+        What makes a batch of samples, such as OLMo-core's DataCollator; the batch is a dict with
+        "input_ids".
+    global_batch_size : int
+        Tokens in each step, of all ranks together: a multiple of sequence_length * dp_world_size.
+    sequence_length : int
+        Tokens in each unit of the order, as the collator returns them.
+    work_dir : path
+        As for OLMo-core's loaders; nothing is written there.
+    dp_world_size, dp_rank : int, optional
+        How many data-parallel ranks there are, and which this is; if left out, both are found as
+        `PlanLoader` finds them.
+    fs_local_rank : int, optional
+        As for OLMo-core's loaders.
+    remainder : {"carry", "drop", "pad"}, default "carry"
+        What fills an epoch's last step: the next epoch's first samples; nothing, as the step is
+        left out; or some of the epoch's samples once more.
+    lengths : array_like of int, shape (num_samples,), optional
+        Tokens of each sample, for `global_num_tokens_in_batch`, where the collator pads them.
+    **options
+        DataLoader's own: num_workers, pin_memory and so on.
+
+    Raises
+    ------
+    IndexPlanError
+        If an argument is not as described above, or an option belongs to the plan.
+
+    Notes
+    -----
+    The trainer's checkpoint keeps `state_dict`, which is equal on all ranks. As under OLMo-core's
+    own loaders, the batch size is not loaded: it is what the script and its callbacks set.
+    """
+
+    # of OLMo-core's own, which the trainer reads
+    _global_batch_size: int
+    batches_processed: int
+    tokens_processed: int
+
+    def __init__(
+        self,
+        dataset: Any,
+        order: Order,
+        *,
+        collator: DataCollator | Callable[[Any], dict[str, Any]],
+        global_batch_size: int,
+        sequence_length: int,
+        work_dir: str | Path,
+        dp_world_size: int | None = None,
+        dp_rank: int | None = None,
+        fs_local_rank: int | None = None,
+        remainder: Literal["carry", "drop", "pad"] = "carry",
+        lengths: Any = None,
+        **options: Unpack[Options],
+    ) -> None:
+        rank, ranks = discover(dp_rank, dp_world_size)
+        if remainder not in FULL:
+            rule = f"one of {', '.join(FULL)}, as each rank's batches must be equally large"
+            raise wrong("remainder", rule, remainder, "leave it out")
+        cure = "pass the tokens of each sample, as the collator returns them"
+        self.sequence_length = integer("sequence_length", sequence_length, 1, 2**62, cure)
+        self._step_tokens = self.sequence_length * ranks  # of a step with one unit for each rank
+        units = self._units(global_batch_size)
+        super().__init__(
+            collator=collator,
+            work_dir=work_dir,
+            global_batch_size=units * self.sequence_length,
+            dp_world_size=ranks,
+            dp_rank=rank,
+            fs_local_rank=fs_local_rank,
+        )
+        self.dataset, self.lengths, self._options = dataset, lengths, options
+        plan = Plan(order, world_size=ranks, global_batch_size=units, remainder=remainder)
+        self._place = _Place.of(_with_steps(plan), 0)
+        self._received: _Place | None = None
+        self._reading(plan.start, **options)  # refuses a dataset or an option at once
+
+    def _units(self, tokens: int) -> int:
+        """Return how many units there are in a global batch, or refuse its size."""
+        cure = "pass a multiple of sequence_length * dp_world_size"
+        tokens = integer("global_batch_size", tokens, 1, 2**62, cure)
+        if tokens % self._step_tokens:
+            rule = f"a multiple of {self._step_tokens} tokens, sequence_length * dp_world_size"
+            raise wrong("global_batch_size", rule, tokens, "change one of the three")
+        return tokens // self.sequence_length
+
+    def _reading(self, cursor: Cursor, **options: Any) -> PlanLoader:
+        """Return a loader of what comes from a cursor on."""
+        ranks: dict[str, Any] = {"rank": self.dp_rank, "world_size": self.dp_world_size}
+        plan = self._place.plan.resume(cursor)
+        return PlanLoader(self.dataset, plan, **ranks, collate_fn=self.collator, **options)
+
+    def _out_of_turn(self, cursor: Cursor) -> dict[str, Any]:
+        """Return this rank's batch of the step that comes at a cursor."""
+        with torch.random.fork_rng(devices=[]):  # a DataLoader draws a seed, for no worker here
+            batch: dict[str, Any] = next(iter(self._reading(cursor, compare=False)))
+        return batch
+
+    # --- what the batch size scheduler sets
+
+    @property
+    def global_batch_size(self) -> int:
+        """Tokens in each step, of all ranks together; may be set before any step.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is set to what is no multiple of sequence_length * dp_world_size.
+        """
+        return self._global_batch_size
+
+    @global_batch_size.setter
+    def global_batch_size(self, tokens: int) -> None:
+        units, (plan, epoch, _) = self._units(tokens), self._place
+        if units != plan.global_batch_size:
+            rest = _with_steps(plan.replace(global_batch_size=units)).resume(self._place.cursor)
+            self._place = _Place.of(rest, epoch)
+            self._global_batch_size = units * self.sequence_length
+            self.batches_processed = self.tokens_processed // self._global_batch_size
+
+    # --- epochs
+
+    @property
+    def total_batches(self) -> int:
+        """Batches of the epoch that is read, or comes next: those processed, and those left."""
+        return self.batches_processed + self._place.steps_left
+
+    def batches_in_epoch(self, epoch: int) -> int:
+        """Return the batches of an epoch: under "carry", the next one may have one less or more.
+
+        Raises
+        ------
+        IndexPlanError
+            If the epoch was over when the run was resumed.
+        """
+        number = self._number(epoch)
+        if number == self._place.epoch:
+            return self.total_batches
+        return len(self._place.plan.steps(number))
+
+    def _number(self, epoch: int) -> int:
+        """Return the number of an epoch counted from 0."""
+        return integer("epoch", epoch, 1, 2**32, "count from 1, as OLMo-core does") - 1
+
+    def reshuffle(self, epoch: int | None = None, **kwargs: Any) -> None:
+        """Begin an epoch, or continue the one that the loaded state was saved in.
+
+        Parameters
+        ----------
+        epoch : int, optional
+            Counted from 1; if left out, the one that is not read to its end, or the next.
+        **kwargs
+            Of other loaders; ignored.
+
+        Raises
+        ------
+        IndexPlanError
+            If another epoch is not read to its end; or if it was over when the run was resumed.
+        """
+        del kwargs
+        number = self._place.epoch if epoch is None else self._number(epoch)
+        if number != self._place.epoch:
+            if self.tokens_processed and self._place.steps_left:
+                rule = f"{self._place.epoch + 1}, which is not read to its end"
+                raise wrong("epoch", rule, epoch, "read it, or call reset() to leave it")
+            self.reset()
+            self._place = self._place._replace(
+                epoch=number, step=self._place.plan.steps(number).start
+            )
+        self._epoch = number + 1
+
+    def reset(self) -> None:
+        """End an epoch; one that is not read to its end is left, and starts over if it is read."""
+        plan, epoch, _ = self._place
+        if not self._place.steps_left:
+            epoch += 1
+        elif self.tokens_processed:
+            plan = plan.replace(world_size=plan.world_size)  # without a resume
+        super().reset()
+        self._place = _Place.of(plan, epoch)
+
+    # --- batches
+
+    def _iter_batches(self) -> Iterator[dict[str, Any]]:
+        """Yield this rank's batches that are left of the epoch, also where their size is set."""
+        while self._place.steps_left:
+            place = self._place
+            batches = iter(self._reading(place.cursor, **self._options))
+            for batch in batches:
+                self._received, self._place = place, place.after(1)
+                yield batch
+                if self._place.plan is not place.plan:
+                    batches.close()  # type: ignore[attr-defined]  # ends workers, which drew ahead
+                    break
+                place = self._place
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """Return this rank's batch of an epoch by its number, from 0.
+
+        Raises
+        ------
+        IndexError
+            If the epoch has no such batch.
+        IndexPlanError
+            If it is one from before the run was resumed, or before the batch size was set.
+        """
+        number, place = range(self.total_batches)[index], self._place
+        begun = 0 if place.step is None else place.step - place.plan.steps(place.epoch).start
+        first = self.batches_processed - begun
+        if number < first:
+            rule = f"an integer from {first}, where the run was resumed or its batch size was set"
+            raise wrong("index", rule, index, "use indexplan.Plan.batch for a batch before that")
+        return self._out_of_turn(place.after(number - self.batches_processed).cursor)
+
+    def get_mock_batch(self) -> dict[str, Any]:
+        """Return the run's first batch, with which the trainer tries a step."""
+        plan = self._place.plan
+        return self._out_of_turn(plan.replace(world_size=plan.world_size).start)
+
+    def global_num_tokens_in_batch(self, batch: dict[str, Any]) -> int | None:
+        """Return the tokens of all ranks in the step received last, without samples of padding.
+
+        None before the first step.
+        """
+        del batch
+        if self._received is None:
+            return None
+        plan, epoch, step = self._received
+        assert step is not None  # noqa: S101 (it was received)
+        if self.lengths is None:
+            return plan.step_size(epoch, step=step) * self.sequence_length
+        return plan.step_total(self.lengths, epoch, step=step)
+
+    # --- the trainer's checkpoint
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, equal on all ranks; the trainer's checkpoint keeps it."""
+        return {
+            "version": STATE_VERSION,
+            "cursor": self._place.cursor.to_dict(),
+            "epoch": self._place.epoch + 1,
+            "tokens_processed": self.tokens_processed,
+            "dataset_fingerprint": self._fingerprint,
+        }
+
+    @property
+    def _fingerprint(self) -> Any:
+        """What tells OLMo-core's datasets apart; None of another dataset."""
+        return getattr(self.dataset, "fingerprint", None)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue where a run stood, on any number of ranks and with any batch size.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is not a state; or one of another order or dataset, which is not continued.
+        """
+        fields = {"version", "cursor", "epoch", "tokens_processed", "dataset_fingerprint"}
+        if not isinstance(state_dict, dict) or {*state_dict} != fields:
+            is_dict = isinstance(state_dict, dict)
+            got = f"a dict of {shown(list(state_dict))}" if is_dict else shown(state_dict)
+            cure = "finish the run with the loader that it began with, or start another run"
+            raise IndexPlanError("state", "must be a PlanDataLoader's", got, cure)
+        if state_dict["version"] != STATE_VERSION:
+            cure = "load it with the version of indexplan that saved it"
+            raise wrong("state", f"of version {STATE_VERSION}", state_dict["version"], cure)
+        saved = state_dict["dataset_fingerprint"]
+        if saved != self._fingerprint:
+            cure = "pass the dataset that the run began with, or start another run"
+            raise wrong("dataset", f"the saved one, {shown(saved)}", self._fingerprint, cure)
+        tokens = count("a state's tokens_processed", state_dict["tokens_processed"])
+        epoch = self._number(state_dict["epoch"])
+        rest = self._place.plan.resume(Cursor.from_dict(state_dict["cursor"]))
+        self._place = _Place.of(rest, epoch)
+        self._epoch, self._received = epoch + 1, None
+        self.tokens_processed = tokens
+        self.batches_processed = tokens // self.global_batch_size
+
+
+def _with_steps(plan: Plan) -> Plan:
+    """Return a plan; refuse one of whose epochs nothing is read, as the trainer would not end."""
+    if plan.remainder == "drop" and not plan.steps(0):
+        cure = "use remainder='carry', or a smaller one"
+        units = plan.order.num_units(0)
+        rule = f"at most {counted(units, 'sample')}, an epoch's, under remainder='drop'"
+        raise wrong("the global batch", rule, plan.global_batch_size, cure)
+    return plan

@@ -1,0 +1,408 @@
+"""Plans in OLMo-core's own code: its Trainer, its Checkpointer, its batch size scheduler."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+import indexplan as ip
+from benchmarks.torture.through import Leg, Steps, in_processes
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed
+    from olmo_core.data import DataCollator, NumpyFSLDatasetConfig, TokenizerConfig
+    from olmo_core.train.callbacks import BatchSizeSchedulerCallback, Callback
+    from olmo_core.train.common import Duration
+
+    from benchmarks.contenders.frameworks.olmo_core import LENGTH, Numbered, trained
+    from indexplan_torch.olmo import PlanDataLoader
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ORDER = ip.Shuffle(50, seed=1)
+
+
+def loader(order: ip.Order = ORDER, **changes: Any) -> PlanDataLoader:
+    """Return a loader of numbered samples, of one rank among one unless it is said."""
+    given = {
+        "collator": DataCollator(pad_token_id=0),
+        "global_batch_size": 24 * LENGTH,
+        "sequence_length": LENGTH,
+        "work_dir": ".",
+        "dp_world_size": 1,
+        "dp_rank": 0,
+        **changes,
+    }
+    dataset = given.pop("dataset", Numbered(order.num_samples))
+    return PlanDataLoader(dataset, order, **given)
+
+
+def numbers(batch: dict[str, Any]) -> list[int]:
+    """Return a batch's samples."""
+    read: list[int] = batch["input_ids"][:, 0].tolist()
+    return read
+
+
+def stream(order: ip.Order) -> Iterator[int]:
+    """Yield the index at each place of a run, epoch by epoch."""
+    for epoch in count():
+        yield from order.take(epoch, 0, order.num_units(epoch)).tolist()
+
+
+# --- the Trainer, with its own checkpoints, in processes
+
+
+@dataclass
+class Sizes(Callback):
+    """A schedule of global batches by step, which no rule of OLMo-core's scheduler restrains."""
+
+    sizes: dict[int, int] = field(default_factory=dict)
+
+    def pre_load_batch(self) -> None:
+        """Set the size that is due."""
+        due = [size for step, size in self.sizes.items() if step <= self.trainer.global_step]
+        self.trainer.data_loader.global_batch_size = due[-1] * LENGTH
+
+
+def fit(leg: Leg, callbacks: Callable[[], dict[str, Callback]]) -> Steps:
+    """Train a leg."""
+    return trained(leg, partial(loader_of_ranks, leg), callbacks())
+
+
+def loader_of_ranks(leg: Leg, work_dir: Path) -> PlanDataLoader:
+    """Return a loader that finds the ranks of the process group."""
+    ranks: dict[str, Any] = {"dp_world_size": None, "dp_rank": None}
+    order = ip.Shuffle(leg.samples, seed=1)
+    size = leg.global_batch * LENGTH
+    return loader(order, global_batch_size=size, work_dir=work_dir, **ranks)
+
+
+def legs(
+    tmp_path: Path,
+    jobs: list[tuple[int, int]],
+    samples: int = 50,
+    callbacks: Callable[[], dict[str, Callback]] = dict,
+) -> list[list[int]]:
+    """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step."""
+    ip.Plan(ORDER, world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before the forks
+    steps, checkpoint = [], None
+    for number, (world_size, num_steps) in enumerate(jobs):
+        save = tmp_path / f"checkpoint-{number}"
+        made = [
+            Leg(rank, world_size, num_steps, checkpoint, save, samples, 12)
+            for rank in range(world_size)
+        ]
+        ranks = in_processes(partial(fit, callbacks=callbacks), made, tmp_path / f"leg-{number}")
+        assert [num_steps] * world_size == [len(rank) for rank in ranks]
+        steps += [sum(parts, []) for parts in zip(*ranks, strict=True)]
+        checkpoint = save
+    return steps
+
+
+def check(steps: list[list[int]], sizes: list[int], samples: int = 50) -> None:
+    """Compare each step's samples with the next places of the run, in any sequence of ranks."""
+    places = stream(ip.Shuffle(samples, seed=1))
+    assert sizes == [len(step) for step in steps]
+    for step in steps:
+        assert sorted(next(places) for _ in step) == sorted(step)
+
+
+def test_the_trainer_resumes_at_every_kind_of_place(tmp_path: Path) -> None:
+    """Before the first step, inside an epoch, after its last step, and in the one after."""
+    # epochs of 50 samples in steps of 12: 5 steps, then 4
+    steps = legs(tmp_path, [(4, 0), (3, 2), (2, 3), (4, 0), (3, 1), (1, 3), (2, 0)])
+    check(steps, [12] * 9)
+
+
+def sized() -> dict[str, Callback]:
+    """Return sizes that are no multiples of each other, set at steps that are none."""
+    return {"sizes": Sizes({0: 12, 3: 36, 5: 60, 6: 24, 9: 12})}
+
+
+def test_the_trainer_with_any_batch_size_at_any_step(tmp_path: Path) -> None:
+    """On 4, 3 and 2 ranks in the middle of an epoch, and over its end."""
+    steps = legs(tmp_path, [(4, 4), (3, 4), (2, 4)], samples=200, callbacks=sized)
+    check(steps, [12] * 3 + [36] * 2 + [60] + [24] * 3 + [12] * 3, samples=200)
+
+
+def scheduled() -> dict[str, Callback]:
+    """Return OLMo-core's own schedule."""
+    tokens = [12 * LENGTH, 24 * LENGTH]
+    schedule = [Duration.steps(0), Duration.steps(3)]
+    return {"batches": BatchSizeSchedulerCallback(batch_sizes=tokens, schedule=schedule)}
+
+
+def test_olmos_batch_size_scheduler(tmp_path: Path) -> None:
+    """It waits for a fourth step; a job that resumes after that has the same batches."""
+    steps = legs(tmp_path, [(4, 5), (3, 2), (2, 2)], samples=500, callbacks=scheduled)
+    check(steps, [12] * 4 + [24] * 5, samples=500)
+
+
+# --- drawn histories, through the protocol that the Trainer calls
+
+
+@dataclass
+class History:
+    """Loops as the Trainer makes them, on ranks and with sizes that a random stream draws."""
+
+    random: Random
+    order: ip.Order
+    remainder: Any
+
+    def run(self) -> int:
+        """Run a few jobs; raise where a step reads other than what comes next."""
+        self.epoch, self.position, self.read, state = 1, 0, 0, None
+        for _ in range(self.random.randint(1, 5)):
+            self.world_size = self.random.randint(1, 4)
+            size = self.size() * LENGTH
+            self.ranks = [
+                loader(
+                    self.order,
+                    global_batch_size=size,
+                    dp_world_size=self.world_size,
+                    dp_rank=rank,
+                    remainder=self.remainder,
+                )
+                for rank in range(self.world_size)
+            ]
+            for each in self.ranks if state else []:
+                each.load_state_dict(state)
+            self.steps = self.random.randint(0, 12)
+            while self.fit_epoch():
+                pass
+            state, *others = [each.state_dict() for each in self.ranks]
+            assert all(state == other for other in others)
+        return self.read
+
+    def size(self) -> int:
+        """Draw a global batch, in samples; it fits into an epoch, so that "drop" has steps."""
+        most = self.order.num_samples // self.world_size
+        return self.world_size * self.random.randint(1, min(most, 9))
+
+    def fit_epoch(self) -> bool:
+        """Do what `Trainer._fit_epoch` does; return whether the job goes on."""
+        if self.steps == 0:
+            return False
+        for each in self.ranks:
+            each.reshuffle(self.epoch)
+        loops = [iter(each) for each in self.ranks]
+        while True:
+            if self.random.random() < 0.2:
+                size = self.size() * LENGTH
+                for each in self.ranks:
+                    each.global_batch_size = size
+            first = self.ranks[0]
+            left = first.total_batches - first.batches_processed
+            batches = [next(loop, None) for loop in loops]
+            if batches[0] is None:
+                assert left == 0
+                assert [None] * len(batches) == batches
+                break
+            self.compare([numbers(batch) for batch in batches if batch])
+            self.steps -= 1
+            if self.steps == 0:
+                return False
+        self.epoch += 1
+        if self.remainder == "drop":
+            self.position = 0
+        for each in self.ranks:
+            each.reset()
+        return True
+
+    def compare(self, ranks: list[list[int]]) -> None:
+        """Compare a step with the next places of the run, or of the epoch."""
+        first = self.ranks[0]
+        size = first.global_batch_size // LENGTH
+        assert [size // self.world_size] * self.world_size == [len(rank) for rank in ranks]
+        assert size * LENGTH == first.global_num_tokens_in_batch({})
+        num, start = self.order.num_samples, self.position
+        if self.remainder == "drop":
+            expected = self.order.take(self.epoch - 1, start, start + size).tolist()
+            assert start + size <= num
+        else:
+            places = [divmod(place, num) for place in range(start, start + size)]
+            expected = [int(self.order.take(epoch, at, at + 1)[0]) for epoch, at in places]
+        assert expected == sum(ranks, [])
+        self.position += size
+        self.read += size
+
+
+@pytest.mark.parametrize("number", range(120))
+def test_histories(number: int) -> None:
+    """Every step reads what comes next, whatever the ranks, the sizes and the stops."""
+    random = Random(f"olmo {number}")  # noqa: S311 (for a history that comes again)
+    order = ip.Shuffle(random.randint(4, 60), random.randrange(2**64))
+    History(random, order, random.choice(["carry", "carry", "drop"])).run()
+
+
+# --- what else a loader has
+
+
+def test_batches_by_number_and_the_mock_batch() -> None:
+    """They are those of the loop, and take nothing from it, nor from torch's random stream."""
+    ours = loader(dp_world_size=2, dp_rank=1)
+    ours.reshuffle()
+    before = torch.get_rng_state()
+    by_number = [numbers(ours[number]) for number in range(3)]
+    assert by_number[0] == numbers(ours.get_mock_batch())
+    assert torch.equal(before, torch.get_rng_state())
+    assert by_number == [numbers(batch) for batch in ours]
+    assert by_number[-1] == numbers(ours[-1])
+    with pytest.raises(IndexError):
+        ours[3]
+
+
+def test_epochs_as_olmo_counts_them() -> None:
+    """Batches in epochs under carry; an epoch is left by reset alone, and may be read again."""
+    ours = loader(global_batch_size=12 * LENGTH)
+    assert [5, 4, 4, 4, 4, 4] == [ours.batches_in_epoch(epoch) for epoch in range(1, 7)]
+    ours.reshuffle()
+    first = numbers(next(iter(ours)))
+    rule = "epoch must be 1, which is not read to its end; got 2; "
+    refuses(rule + "read it, or call reset() to leave it", lambda: ours.reshuffle(2))
+    ours.reset()
+    ours.reshuffle()
+    assert first == numbers(next(iter(ours)))
+    ours.reset()
+    ours.reshuffle(4)
+    assert (4, 4, 0) == (ours.epoch, ours.total_batches, ours.batches_processed)
+    assert 4 == len([*ours])
+    ours.reset()
+    ours.reshuffle()
+    assert 5 == ours.epoch
+
+
+def test_workers_may_be_ahead_where_the_size_is_set() -> None:
+    """What they have drawn is dropped, and read in batches of the new size."""
+    alone, ahead = loader(ORDER, num_workers=0), loader(ORDER, num_workers=2)
+    for each in (alone, ahead):
+        each.reshuffle()
+    loops = [iter(alone), iter(ahead)]
+    for step in range(4):
+        if step == 1:
+            alone.global_batch_size = ahead.global_batch_size = 7 * LENGTH
+        one, other = (numbers(next(loop)) for loop in loops)
+        assert one == other
+    assert alone.state_dict() == ahead.state_dict()
+
+
+def test_tokens_of_samples_that_are_padded() -> None:
+    """With lengths, a step counts the samples' own tokens; samples of padding are left out."""
+    lengths = [1 + number % LENGTH for number in range(50)]
+    ours = loader(lengths=lengths, remainder="pad")
+    ours.reshuffle()
+    assert None is ours.global_num_tokens_in_batch({})
+    counted = [ours.global_num_tokens_in_batch(batch) for batch in ours]
+    assert 3 == len(counted)
+    assert sum(lengths) == sum(counted)
+
+
+def numpy_dataset(tmp_path: Path, num: int = 50) -> Any:
+    """Return a dataset of OLMo-core's own, whose instances are numbered."""
+    tokens = tmp_path / f"{num}.npy"
+    torch.arange(num, dtype=torch.uint8).repeat_interleave(LENGTH).numpy().tofile(tokens)
+    dataset = NumpyFSLDatasetConfig(
+        paths=[str(tokens)],
+        sequence_length=LENGTH,
+        tokenizer=TokenizerConfig(num + 1, num, num),
+        work_dir=str(tmp_path),
+    ).build()
+    dataset.prepare()
+    return dataset
+
+
+def test_olmos_datasets_are_known_by_their_fingerprint(tmp_path: Path) -> None:
+    """A run goes on with the dataset that it began with, and with no other."""
+    dataset = numpy_dataset(tmp_path)
+    ours = loader(dataset=dataset)
+    ours.reshuffle()
+    assert ORDER.take(0, 0, 24).tolist() == numbers(next(iter(ours)))
+    state = ours.state_dict()
+    loader(dataset=dataset).load_state_dict(state)
+    saved, of = dataset.fingerprint, "pass the dataset that the run began with, or start another"
+    message = f"dataset must be the saved one, {saved!r}; got None; {of} run"
+    refuses(message, lambda: loader().load_state_dict(state))
+
+
+def refuses(message: str, call: Callable[[], Any]) -> None:
+    """Expect an error of a whole message."""
+    with pytest.raises(ip.IndexPlanError) as raised:
+        call()
+    assert message == str(raised.value)
+
+
+def test_what_is_refused_when_it_is_made() -> None:
+    """Batches that ranks cannot share, or that no epoch fills."""
+    refuses(
+        "global_batch_size must be a multiple of 12 tokens, sequence_length * dp_world_size; "
+        "got 40; change one of the three",
+        lambda: loader(dp_world_size=3, global_batch_size=40),
+    )
+    refuses(
+        "remainder must be one of carry, drop, pad, as each rank's batches must be equally large; "
+        "got 'spread'; leave it out",
+        lambda: loader(remainder="spread"),
+    )
+    refuses(
+        "sequence_length must be an integer from 1 to 2**62 - 1; got 0; pass the tokens of each "
+        "sample, as the collator returns them",
+        lambda: loader(sequence_length=0),
+    )
+    refuses(
+        "the global batch must be at most 50 samples, an epoch's, under remainder='drop'; got 51; "
+        "use remainder='carry', or a smaller one",
+        lambda: loader(global_batch_size=51 * LENGTH, remainder="drop"),
+    )
+
+
+def test_what_is_refused_of_a_state() -> None:
+    """What OLMo-core's own loader has saved, another version's, and another order's."""
+    ours = loader()
+    refuses(
+        "state must be a PlanDataLoader's; got a dict of ['batches_processed', 'seed']; finish the "
+        "run with the loader that it began with, or start another run",
+        lambda: ours.load_state_dict({"batches_processed": 3, "seed": 0}),
+    )
+    refuses(
+        "state must be of version 1; got 2; load it with the version of indexplan that saved it",
+        lambda: ours.load_state_dict({**ours.state_dict(), "version": 2}),
+    )
+    refuses(
+        "a cursor must belong to the plan's order; got one with seed 2, not 1; resume it with the "
+        "order it was saved under",
+        lambda: ours.load_state_dict(loader(ip.Shuffle(50, seed=2)).state_dict()),
+    )
+
+
+def test_what_is_refused_on_the_way() -> None:
+    """A size that ranks cannot share; what was read before a resume."""
+    ours = loader(dp_world_size=2)
+    refuses(
+        "global_batch_size must be a multiple of 8 tokens, sequence_length * dp_world_size; "
+        "got 4; change one of the three",
+        lambda: setattr(ours, "global_batch_size", 4),
+    )
+    ours.reshuffle()
+    next(iter(ours))
+    state = ours.state_dict()
+    later = loader()
+    later.load_state_dict(state)
+    later.reshuffle(1)
+    refuses(
+        "index must be an integer from 1, where the run was resumed or its batch size was set; "
+        "got 0; use indexplan.Plan.batch for a batch before that",
+        lambda: later[0],
+    )
+    refuses(
+        "epoch must be an integer from 1 to 2**32 - 1; got 0; count from 1, as OLMo-core does",
+        lambda: later.batches_in_epoch(0),
+    )
