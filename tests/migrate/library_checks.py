@@ -22,6 +22,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "jax": (),
     # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge
     "megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
+    "nemo": (),
     "olmo-core": (),
     "streaming": ("streaming",),
 }

@@ -57,5 +57,15 @@ FRAMEWORKS = (
         "its checkpoint's trainer state; any ranks, and any batch size before any step",
         "`NumpyFSLDataLoader`",
     ),
+    Framework(
+        "NeMo AutoModel",
+        "nemo_automodel",
+        "nemo-automodel",
+        "migrate/nemo.md",
+        "`_target_: indexplan_torch.nemo.PlanBatchSamplerConfig` in the YAML file, and a line of "
+        "the script",
+        "its checkpoint's loader state, equal on all ranks; the same number of workers",
+        "its `StatefulDistributedSampler`",
+    ),
 )
 """In the order of the page."""

@@ -1,0 +1,129 @@
+"""NeMo AutoModel's loader, StepScheduler and checkpoints, on CPU: a plan, and its own sampler.
+
+Its fine-tuning recipe asks torch.cuda for memory before all else. So this is a recipe of its own
+BaseRecipe, whose loop has that one's lines about data and checkpoints.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import yaml
+from nemo_automodel.components.checkpoint.config import CheckpointingConfig
+from nemo_automodel.components.config.loader import load_yaml_config
+from nemo_automodel.recipes._typed_config import RecipeConfig
+from nemo_automodel.recipes.base_recipe import BaseRecipe
+from torch.nn.parallel import DistributedDataParallel
+
+from benchmarks.torture.through import Leg, Steps
+
+ENDLESS = True  # an epoch's last step is filled with samples of the next
+LOCAL_BATCH = 2
+MODULE = "benchmarks.contenders.frameworks.nemo_automodel"
+PLAN = {
+    "batch_sampler": {
+        "_target_": "indexplan_torch.nemo.PlanBatchSamplerConfig",
+        "batch_size": LOCAL_BATCH,
+        "seed": 1,
+    }
+}
+
+
+class Numbered(torch.utils.data.Dataset[int]):
+    """Samples that are their numbers."""
+
+    def __init__(self, samples: int) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Recipe(BaseRecipe):
+    """AutoModel's fine-tuning recipe, as far as it is about data, steps and checkpoints."""
+
+    def __init__(self, cfg: Any, checkpoint_dir: Path) -> None:
+        self.cfg = RecipeConfig(cfg)
+        self.checkpoint_dir = checkpoint_dir
+
+    def setup(self) -> None:
+        """Build what the YAML file says, in the fine-tuning recipe's sequence."""
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.peft_config = None
+        self.checkpointer = CheckpointingConfig(
+            checkpoint_dir=self.checkpoint_dir,
+            model_save_format="torch_save",
+            save_consolidated=False,
+        ).build(dp_rank=rank, tp_rank=0, pp_rank=0)
+        torch.manual_seed(0)
+        self.model = torch.nn.Linear(1, 1)
+        self.parallel_loss = DistributedDataParallel(self.model)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+        self.dataloader = self.cfg.dataloader.build(dp_rank=rank, dp_world_size=world_size)
+        local = self.cfg.get("step_scheduler.local_batch_size")
+        self.step_scheduler = self.cfg.step_scheduler.build(self.dataloader, world_size, local)
+
+    def train(self) -> Steps:
+        """Take steps, and save where the scheduler says; return the samples of each."""
+        steps: Steps = []
+        for epoch in self.step_scheduler.epochs:
+            self.step_scheduler.set_epoch(epoch)
+            for batches in self.step_scheduler:
+                for batch in batches:
+                    self.parallel_loss(batch[:, None].float()).mean().backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+                steps.append([sample for batch in batches for sample in batch.tolist()])
+                if self.step_scheduler.is_ckpt_step:
+                    self.save_checkpoint(epoch, self.step_scheduler.step, 0.0)
+        self._finalize_and_close_checkpointer()
+        return steps
+
+
+def ours(leg: Leg) -> Steps:
+    """Train with a plan, which the YAML file names."""
+    return trained(leg, PLAN)
+
+
+def theirs(leg: Leg) -> Steps:
+    """Train with what AutoModel makes of a map-style dataset: StatefulDistributedSampler."""
+    return trained(leg, {})
+
+
+def trained(leg: Leg, more: dict[str, Any], **scheduled: Any) -> Steps:
+    """Train from a checkpoint, or the start, to the next checkpoint, or the end."""
+    schedule = {
+        "local_batch_size": LOCAL_BATCH,
+        "global_batch_size": leg.global_batch,
+        "num_epochs": 3,
+        "max_steps": 10**6,
+        "ckpt_every_steps": 10**6,
+        "save_checkpoint_every_epoch": False,
+        **scheduled,
+    }
+    content = {
+        "dataset": {"_target_": f"{MODULE}.Numbered", "samples": leg.samples},
+        "dataloader": {"collate_fn": "torch.utils.data.default_collate"},
+        "step_scheduler": schedule,
+        **more,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "recipe.yaml")
+        file.write_text(yaml.safe_dump(content))
+        cfg = load_yaml_config(file)
+        recipe = Recipe(cfg, leg.save or Path(folder))
+        if "batch_sampler" in more:
+            recipe.cfg.dataloader.batch_sampler_config = recipe.cfg.batch_sampler.instantiate()
+        recipe.setup()
+        if leg.checkpoint is not None:
+            recipe.load_checkpoint(str(next(leg.checkpoint.glob("epoch_*"))))
+        if leg.steps is not None:
+            recipe.step_scheduler.max_steps = recipe.step_scheduler.step + leg.steps
+        return recipe.train()

@@ -1,0 +1,157 @@
+"""Plans in NeMo AutoModel's own code: its YAML files, loader, StepScheduler and checkpoints."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import indexplan as ip
+from benchmarks.torture.through import Leg, in_processes
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of AutoModel, about what is not installed
+    from nemo_automodel.components.checkpoint.config import CheckpointingConfig
+    from nemo_automodel.components.datasets.loader import ParallelAwareDataloader
+    from nemo_automodel.components.training.step_scheduler import StepScheduler
+
+    from benchmarks.contenders.frameworks.nemo_automodel import PLAN, trained
+    from indexplan_torch.nemo import PlanBatchSamplerConfig
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def legs(
+    tmp_path: Path, jobs: list[tuple[int, int]], samples: int, *, copied: bool = False
+) -> list[list[int]]:
+    """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step."""
+    ip.Plan(ip.Shuffle(9), world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before
+    steps, checkpoint = [], None
+    for number, (world_size, num_steps) in enumerate(jobs):
+        save = tmp_path / f"checkpoint-{number}"
+        made = [
+            Leg(rank, world_size, num_steps, checkpoint, save, samples)
+            for rank in range(world_size)
+        ]
+        train = partial(trained, more=PLAN)
+        ranks = in_processes(train, made, tmp_path / f"leg-{number}")
+        assert [num_steps] * world_size == [len(rank) for rank in ranks]
+        steps += [sum(parts, []) for parts in zip(*ranks, strict=True)]
+        checkpoint = save
+        for file in save.glob("*/dataloader/dataloader_dp_rank_0.pt") if copied else []:
+            for rank in range(world_size, 4):
+                shutil.copy(file, file.with_name(f"dataloader_dp_rank_{rank}.pt"))
+    return steps
+
+
+def stream(order: ip.Order) -> Any:
+    """Yield the index at each place of a run, epoch by epoch."""
+    for epoch in count():
+        yield from order.take(epoch, 0, order.num_units(epoch)).tolist()
+
+
+def test_recipes_resume_at_every_kind_of_place(tmp_path: Path) -> None:
+    """After an epoch's last step, and inside epochs; on more ranks too, with copied files."""
+    # an epoch of 50 samples ends with what is left of them, filled up to micro-batches
+    steps = legs(tmp_path, [(4, 3), (3, 1), (2, 2), (4, 2)], 50, copied=True)
+    places = stream(ip.Shuffle(50, seed=1))
+    assert [24, 24, 8, 24, 20, 24, 24, 8] == [len(step) for step in steps]
+    for step in steps:
+        assert sorted(next(places) for _ in step) == sorted(step)
+
+
+def loader(order: ip.Order, rank: int, world_size: int, **options: Any) -> ParallelAwareDataloader:
+    """Return the loader of a rank, as DataloaderConfig makes it."""
+    num = order.num_samples
+    config = PlanBatchSamplerConfig(batch_size=options.pop("batch_size", 2), order=order)
+    sampler = config.build(dataset_len=num, rank=rank, world_size=world_size)
+    return ParallelAwareDataloader(
+        [*range(num)], dp_rank=rank, dp_world_size=world_size, batch_sampler=sampler, **options
+    )
+
+
+def test_more_ranks_want_a_file_each(tmp_path: Path) -> None:
+    """AutoModel's checkpointer refuses a rank whose file is not there; a copy does."""
+    order = ip.Shuffle(20, seed=1)
+    old, new = loader(order, 0, 1), loader(order, 1, 2)
+    read = next(iter(old)).tolist()
+    keepers = [
+        CheckpointingConfig(checkpoint_dir=tmp_path).build(dp_rank=rank, tp_rank=0, pp_rank=0)
+        for rank in range(2)
+    ]
+    keepers[0].save_on_dp_ranks(old, "dataloader", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"dataloader_dp_rank_1\.pt"):
+        keepers[1].load_on_dp_ranks(new, "dataloader", str(tmp_path))
+    (file,) = tmp_path.glob("dataloader/*")
+    shutil.copy(file, file.with_name("dataloader_dp_rank_1.pt"))
+    keepers[1].load_on_dp_ranks(new, "dataloader", str(tmp_path))
+    read += next(iter(new)).tolist()
+    assert order.take(0, 0, 2).tolist() + order.take(0, 4, 6).tolist() == read
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_histories(number: int) -> None:
+    """Each optimizer step reads the run's next places, whatever ranks, batches and stops."""
+    random = Random(f"nemo {number}")  # noqa: S311 (for a history that comes again)
+    order = ip.Shuffle(random.randint(5, 60), random.randrange(2**64))
+    places, files, scheduled = stream(order), [], None
+    for _ in range(random.randint(1, 5)):
+        world_size, batch_size = random.randint(1, 4), random.randint(1, 4)
+        global_batch = world_size * batch_size * random.randint(1, 4)
+        sizes = {"local_batch_size": batch_size, "dp_size": world_size}
+        ranks = []
+        for rank in range(world_size):
+            made = loader(order, rank, world_size, batch_size=batch_size)
+            schedule = StepScheduler(
+                global_batch, dataloader=made, preemption_signal=None, num_epochs=50, **sizes
+            )
+            if files:
+                made.load_state_dict(files[rank % len(files)])
+                schedule.load_state_dict(scheduled)
+            ranks.append(schedule)
+        stop = ranks[0].step + random.randint(1, 9)
+        loops = [trained_until(schedule, stop) for schedule in ranks]
+        for steps in zip(*loops, strict=True):
+            read = sorted(sum(steps, []))
+            assert len(read) <= global_batch
+            assert sorted(next(places) for _ in read) == read
+            files = [schedule.dataloader.state_dict() for schedule in ranks]
+            scheduled = ranks[0].state_dict()
+
+
+def trained_until(schedule: StepScheduler, stop: int) -> Any:
+    """Yield the samples of each step, as the recipe's loop takes them."""
+    for epoch in schedule.epochs:
+        schedule.set_epoch(epoch)
+        for batches in schedule:
+            yield [sample for batch in batches for sample in batch.tolist()]
+            if schedule.step + 1 >= stop:
+                return
+
+
+def test_workers_have_to_stay_as_many() -> None:
+    """A state is of as many workers as it was saved with; another number is refused."""
+    order = ip.Shuffle(20, seed=1)
+    first = loader(order, 0, 1, num_workers=1)
+    batches = iter(first)
+    read = [next(batches).tolist() for _ in range(3)]
+    state = first.state_dict()
+    again = loader(order, 0, 1, num_workers=1)
+    again.load_state_dict(state)
+    read += [batch.tolist() for batch in again]
+    assert order.take(0, 0, 20).tolist() == sum(read, [])
+    other = loader(order, 0, 1)
+    other.load_state_dict(state)
+    with pytest.raises(ip.IndexPlanError) as raised:
+        next(iter(other))
+    message = (
+        "num_workers must be 1, that of the state that StatefulDataLoader is to load; got 0; use "
+        "num_workers=1, or PlanLoader, whose state can be loaded under any number"
+    )
+    assert message == str(raised.value)
