@@ -12,6 +12,7 @@ import numpy as np
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.partition.ranks import MOST_UNITS, Runs, below
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Int64
 from indexplan.plan.batch import Batch, walked
 from indexplan.plan.cursor import Cursor
@@ -91,9 +92,10 @@ class Stream:
     """
 
     def __init__(self, plan: Plan, cursor: Cursor, rank: int) -> None:
-        policy, order = layout_of(plan).partition.policy, plan.order
-        if policy.leaves or policy.repeats:
-            rule = "carry or spread, as a stream reads every place once"
+        order = plan.order
+        if not layout_of(plan).partition.policy.exact:
+            names = sorted(name for name, policy in REMAINDERS.items() if policy.exact)
+            rule = f"{' or '.join(names)}, as a stream reads every place once"
             raise wrong("remainder", rule, plan.remainder, 'use plan.replace(remainder="spread")')
         if plan.balance is not None:
             rule = "None, as the last units of a draw are given back"

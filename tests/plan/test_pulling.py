@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.pulling import Stream
 from tests.support.pulls import Run, check, runs, some_run
 from tests.support.strategies import cursors, fresh_plans
@@ -223,6 +224,7 @@ PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
 STREAM = ip.stream(PLAN, rank=0)
 STATE = STREAM.state_dict()
 IN_HAND = "pass at most stream.num_in_hand, the units that are drawn and not yet counted"
+EXACT = " or ".join(sorted(name for name, policy in REMAINDERS.items() if policy.exact))
 LOAD = "load what state_dict returned"
 
 
@@ -250,7 +252,7 @@ LOAD = "load what state_dict returned"
         ),
         (
             lambda: ip.stream(PLAN.replace(remainder="drop"), rank=0),
-            "remainder must be carry or spread, as a stream reads every place once; got 'drop'; "
+            f"remainder must be {EXACT}, as a stream reads every place once; got 'drop'; "
             'use plan.replace(remainder="spread")',
         ),
         (
