@@ -109,8 +109,9 @@ class Stream:
     def _stand_at(self, cursor: Cursor, counts: tuple[int, int, int]) -> None:
         """Stand at a cursor, with nothing in hand."""
         start = self._plan.resume(cursor).start
+        place = self._after((start.epoch, start.position), 0)  # an empty sub-epoch is past its end
         with self._changing:
-            self._settled = self._next = start.epoch, start.position
+            self._settled = self._next = place
             self._in_hand = 0
             self._drawn, self._trained, self._discarded = counts
 

@@ -55,6 +55,14 @@ def test_a_resumed_plan_starts_its_stream_there() -> None:
     assert plan.cursor(0, step=3) == stream.cursor
 
 
+def test_the_end_of_an_epoch_is_the_start_of_the_next() -> None:
+    """An empty sub-epoch at the end leaves nothing to draw, so a loop up to the end would hang."""
+    plan = ip.Plan(ip.Sequential(3), world_size=1, batch_size=2, sub_epochs=5)
+    stream = ip.stream(plan, plan.cursor(0, 4, step=0), rank=0)
+    assert (1, 3) == (stream.epoch, stream.num_left)
+    assert plan.cursor(1, 0, step=0) == stream.cursor
+
+
 def test_a_plan_continues_a_stream() -> None:
     """A stream's cursor is a plan's: steps of a fixed size may follow, and the other way round."""
     plan = ip.Plan(ip.Shuffle(100), world_size=4, batch_size=5, remainder="carry")

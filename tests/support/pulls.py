@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,11 +15,24 @@ import indexplan as ip
 from tests.support.bins import ChangingBins
 from tests.support.every_order import every_order
 
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Sparse(ChangingBins):
+    """Bins in every third epoch, and in the others none."""
+
+    algorithm = "test-sparse-bins-v1"
+
+    def row(self, epoch: int) -> list[range]:
+        """Return the bins of an epoch, in the order in which they are dealt."""
+        return [] if epoch % 3 else super().row(epoch)
+
+
 KINDS = ("draw", "draw", "draw", "give_back", "trained", "discarded", "stop", "crash")
 ORDERS = [
     *every_order().values(),
     ChangingBins(10),
-    ChangingBins(1),  # whose odd epochs are empty
+    Sparse(10),
     ip.Sequential(1),
     ip.Sequential(7),
 ]
