@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,6 +23,8 @@ from indexplan.seeds import EPOCH_STOP
 
 STATE_VERSION = 1
 COUNTS = ("num_drawn", "num_trained", "num_discarded")
+IN_ONE = "must be drawn from in the process that made it"
+THERE = "load its state_dict into a stream that is made there"
 IN_HAND = "pass at most stream.num_in_hand, the units that are drawn and not yet counted"
 
 
@@ -104,6 +107,7 @@ class Stream:
         self._rank = layout_of(plan).rank(rank)
         self._each = order.num_units(0) if order.constant_num_units else None
         self._changing = threading.Lock()  # one thread may draw, while another counts and saves
+        self._pid = os.getpid()
         self._stand_at(cursor, (0, 0, 0))
 
     def _stand_at(self, cursor: Cursor, counts: tuple[int, int, int]) -> None:
@@ -140,9 +144,11 @@ class Stream:
         Raises
         ------
         IndexPlanError
-            If k is out of range, or the draw would pass the end of epoch 2**32 - 1. Nothing is
-            drawn then.
+            If k is out of range, the draw would pass the end of epoch 2**32 - 1, or a fork made
+            this process. Nothing is drawn then.
         """
+        if os.getpid() != self._pid:
+            raise IndexPlanError("a stream", IN_ONE, "a fork of that process", THERE)
         count = integer("k", k, 0, MOST_UNITS + 1, "draw several times")
         with self._changing:
             where, stop = self._share(self._next, count)
@@ -275,8 +281,7 @@ class Stream:
 
     def __getstate__(self) -> NoReturn:
         """Refuse to be copied, as a copy would draw the same units again."""
-        rule, cure = "must be drawn from where it was made", "send its state_dict"
-        raise IndexPlanError("a stream", rule, "one to be copied or pickled", cure)
+        raise IndexPlanError("a stream", IN_ONE, "one to be copied or pickled", THERE)
 
     # Places are (epoch, position), and never at an epoch's end.
 

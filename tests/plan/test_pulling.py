@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import random
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -147,16 +149,30 @@ def test_one_thread_draws_while_another_counts() -> None:
 
 
 def test_a_copy_is_refused() -> None:
-    """A copy would draw the same units again."""
+    """A copy, in a fork as well, would draw the same units again."""
     stream = ip.stream(PLAN, rank=0)
-    message = (
-        "a stream must be drawn from where it was made; got one to be copied or pickled; send its "
-        "state_dict"
-    )
+    rule = "a stream must be drawn from in the process that made it; got "
+    cure = "; load its state_dict into a stream that is made there"
     for travel in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(ip.IndexPlanError) as raised:
             travel(stream)
-        assert message == str(raised.value)
+        assert f"{rule}one to be copied or pickled{cure}" == str(raised.value)
+    told, tell = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads in this process
+        pid = os.fork()
+    if pid == 0:
+        try:
+            stream.draw(4)
+        except ip.IndexPlanError as error:
+            os.write(tell, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(tell)
+    assert f"{rule}a fork of that process{cure}" == os.read(told, 1000).decode()
+    os.close(told)
+    assert 2 == len(stream.draw(4))
 
 
 def wrong_streams() -> dict[str, type[Stream]]:

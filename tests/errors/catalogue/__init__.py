@@ -210,6 +210,11 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise ModuleNotFoundError('indexplan_jax.grain needs grain, ",
     ): "takes a process without Grain: tests/adapters/test_torch_bad_input.py",
     (
+        "indexplan/plan/pulling.py",
+        "Stream.draw",
+        "raise IndexPlanError('a stream', IN_ONE, 'a fork of that pro",
+    ): "takes a fork: tests/plan/test_pulling.py",
+    (
         "adapters/indexplan_torch/__init__.py",
         "",
         "raise ModuleNotFoundError('indexplan_torch needs torch, whic",
