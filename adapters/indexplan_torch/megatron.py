@@ -256,7 +256,7 @@ def datasets_provider(
             given = {"micro_batch_size": size, "consumed_samples": consumed, **ours}
             return None if pair is None else PlanIterator(*pair, **given)
 
-        def whole(pair: Any) -> _Whole:
+        def read_whole(pair: Any) -> _Whole:
             given = {**ours, "persistent_workers": False}
             make = partial(PlanIterator, *pair, micro_batch_size=evaluated, consumed_samples=0)
             samples = getattr(asked, "eval_global_batch_size", None) or asked.global_batch_size
@@ -265,7 +265,7 @@ def datasets_provider(
         if not getattr(asked, "full_validation", False):
             validating: Any = read(valid, evaluated, asked.consumed_valid_samples)  # type: ignore[arg-type]
         else:
-            validating = [*map(whole, valid)] if isinstance(valid, list) else whole(valid)
+            validating = [*map(read_whole, valid)] if isinstance(valid, list) else read_whole(valid)
         return read(train, size, consumed_in_phase), validating, read(test, evaluated, 0)
 
     provider.is_distributed = True  # type: ignore[attr-defined]  # Megatron reads it
