@@ -110,7 +110,7 @@ def _rows_of_last_step(loader: PlanLoader) -> int:
 
     0 keeps all of them; so does -1, which says that the loop itself has to drop the padding.
     """
-    feed, last = loader.feed, len(loader) - 1
+    feed, last = loader.feed, len(loader) // loader.again - 1
     if last < 0:
         return -1
     plan, _ = feed.running()

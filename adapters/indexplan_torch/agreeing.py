@@ -18,7 +18,7 @@ from indexplan_torch.versions import private
 _SWITCH = "pass compare=False to a loader that not all ranks read"
 
 
-def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
+def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...], again: int = 1) -> None:
     """Wait for all of these ranks, and check that each begins the same pass of the same plan.
 
     Parameters
@@ -29,6 +29,8 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
         (epoch, sub_epoch) of the pass that begins.
     ranks : tuple of int
         The ranks of the process group that read the plan.
+    again : int
+        How often each step is dealt.
 
     Raises
     ------
@@ -39,8 +41,8 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...]) -> None:
     me = torch.distributed.get_rank()
     group = f"indexplan/{zlib.crc32(repr(ranks).encode()):08x}"
     meeting = f"{group}/{store.add(f'{group}/rank-{me}', 1)}"  # this rank's first, second, ...
-    mine = f"{plan.fingerprint} {place}"
-    details = json.dumps({"rank": me, "pass": place, **plan.to_dict()})
+    mine = f"{plan.fingerprint} {place} {again}"
+    details = json.dumps({"rank": me, "pass": place, "again": again, **plan.to_dict()})
     if store.add(f"{meeting}/first", 1) == 1:
         store.set(f"{meeting}/details", details)
         store.set(f"{meeting}/plan", mine)

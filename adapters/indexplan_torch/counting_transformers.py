@@ -40,8 +40,7 @@ def counted_state(feed: Any, args: Any, saved: Any, checkpoint: str) -> dict[str
     IndexPlanError
         If passes had other steps in the run that saved.
     """
-    plan, _ = feed.running()
-    steps = plan.steps(*feed.where).stop
+    steps = feed.steps(feed.number).stop
     size = args.gradient_accumulation_steps
     number, updates = divmod(saved.global_step, max(1, math.ceil(steps / size)))
     step = min(updates * size, steps)

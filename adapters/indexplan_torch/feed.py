@@ -8,12 +8,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, islice, repeat
 from typing import Any
 
 from torch.utils.data import get_worker_info
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import as_integer, empty_batches, shown, wrong
+from indexplan_torch.again import Dealt
 from indexplan_torch.arguments import count, flag
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts
@@ -56,8 +58,9 @@ class Feed:
         form: Form | None = None,
         partial: bool = False,
         compare: bool = True,
+        again: int = 1,
     ) -> None:
-        self.given = Given.of(plan, rank, world_size, mesh, form, compare)
+        self.given = Given.of(plan, rank, world_size, mesh, form, compare, again)
         self.start = Start.of(plan)
         self.turn = Turn(self.start.number)
         self.current: Pass | None = None
@@ -106,8 +109,11 @@ class Feed:
     @property
     def where(self) -> tuple[int, int]:
         """The (epoch, sub_epoch) that is set; if that is over, the one where the run goes on."""
-        over = self.start.over(self.number)
-        return self._place(self.start.number if over else self.number)
+        return self._at(self.number)
+
+    def _at(self, number: int) -> tuple[int, int]:
+        """Return the place of a pass; if that is over, the one where the run goes on."""
+        return self._place(self.start.number if self.start.over(number) else number)
 
     def _place(self, number: int) -> tuple[int, int]:
         return divmod(number, self.plan.sub_epochs)
@@ -183,7 +189,7 @@ class Feed:
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
             raise empty_batches(plan.world_size, plan.remainder, *self.where)
-        steps = plan.steps(*self.where)
+        steps = self.steps(number)
         self.current = Pass(number, steps.start, steps.stop)
         return self.current
 
@@ -192,17 +198,32 @@ class Feed:
         current, start = self.current, self.start
         if not start.unread or (current is not None and not start.over(current.number)):
             return current
-        cursor = self.plan.start
-        stop = self.running()[0].steps(cursor.epoch, cursor.sub_epoch).stop
-        return Pass(start.number, cursor.step, stop)
+        steps = self.steps(start.number)
+        return Pass(start.number, steps.start, steps.stop)
 
     def draw(self, begun: Pass, rank: int | None = None) -> Iterator[Any]:
         """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
         if begun.first == begun.stop:
             return
+        yield from self.requests(begun.number, self.given.form, rank)
+
+    def requests(self, number: int, form: Form, rank: int | None = None) -> Iterator[Any]:
+        """Yield what the dataset is asked for in the steps that are left of a pass."""
         plan, me = self.running()
-        epoch, sub_epoch = self._place(begun.number)
-        yield from requests(plan, epoch, sub_epoch, me if rank is None else rank, self.given.form)
+        again, (epoch, sub_epoch) = self.given.again, self._place(number)
+        once = requests(plan, epoch, sub_epoch, me if rank is None else rank, form)
+        times = chain.from_iterable(repeat(each, again) for each in once)
+        return islice(times, self.steps(number).start % again, None)
+
+    def steps(self, number: int) -> range:
+        """Return the steps that are left of a pass, as the loop counts them: each `again` times.
+
+        If the pass was over when the run was saved, they are those of the pass that continues it.
+        """
+        plan, _ = self.running()
+        steps, again = plan.steps(*self._at(number)), self.given.again
+        dealt = self.start.dealt if self._at(number) == self._at(self.start.number) else 0
+        return range(steps.start * again + dealt, steps.stop * again)
 
     def forget(self) -> None:
         """Forget the current pass, as a trainer has only looked at some of its batches."""
@@ -215,8 +236,7 @@ class Feed:
     def __len__(self) -> int:
         """Return the steps of the pass that is set, finished ones included."""
         refuse_counting(self)
-        plan, _ = self.running()
-        return 0 if self.start.over(self.number) else plan.steps(*self.where).stop
+        return 0 if self.start.over(self.number) else self.steps(self.number).stop
 
     # --- where the loop stands
 
@@ -250,8 +270,8 @@ class Feed:
         plan, _ = self.running()
         if self.start.over(number):
             return plan.start
-        place = self._place(number)
-        return plan.cursor(*place, step=plan.steps(*place).start if step is None else step)
+        step = self.steps(number).start if step is None else step
+        return plan.cursor(*self._place(number), step=step // self.given.again)
 
     def received(self, name: str, otherwise: str) -> Received:
         """Return which batch the loop received last; if none, raise an error about `name`."""
@@ -265,7 +285,8 @@ class Feed:
                 otherwise,
             )
         self._check_counted(current)
-        return Received(plan, rank, self._place(current.number), current.step - 1)
+        step = (current.step - 1) // self.given.again
+        return Received(plan, rank, self._place(current.number), step)
 
     # --- states
 
@@ -292,7 +313,20 @@ class Feed:
         if drawn and number < self.start.number and not self.start.over(number):
             number, step = self.start.number, None
         cursor = self._cursor(number, step)
-        return {"version": STATE_VERSION, "cursor": cursor.to_dict(), "pass": number}
+        state = {"version": STATE_VERSION, "cursor": cursor.to_dict(), "pass": number}
+        times = self._times(number, step)
+        if times:
+            plan, _ = self.running()
+            units = plan.step_size(cursor.epoch, cursor.sub_epoch, step=cursor.step)
+            state["dealt"] = Dealt(times, self.given.again, units)._asdict()
+        return state
+
+    def _times(self, number: int, step: int | None) -> int:
+        """Return how often the step that a run stands before has been dealt already."""
+        if self.start.over(number):
+            step = None
+        step = self.steps(number).start if step is None else step
+        return step % self.given.again
 
     def load_state_dict(self, state: State) -> None:
         """Go on where a run stood; world size and batch size may differ now.
@@ -300,7 +334,9 @@ class Feed:
         Raises
         ------
         IndexPlanError
-            If it is not a state, or one of another order or another number of sub-epochs.
+            If it is not a state, or one of another order or another number of sub-epochs; or if it
+            is one of a step that was not dealt `again` times yet, and `again` or the global batch
+            is one with which that step cannot be continued.
         """
         # Accelerate, for one, adds fields of its own.
         if not isinstance(state, dict) or not {"version", "cursor", "pass"} <= state.keys():
@@ -320,6 +356,17 @@ class Feed:
         saved_in = count("a state's pass", state["pass"])
         if self.turn.pinned:
             return  # the same batches in every epoch, wherever the run stood
-        self.start = Start.of(self.given.plan.resume(cursor), saved_in)
+        plan = self.given.plan.resume(cursor)
+        dealt = self._dealt(plan, state["dealt"]) if "dealt" in state else 0
+        self.start = Start.of(plan, saved_in, dealt)
         self.turn.load(self.start.number)
         self.current = None
+
+    def _dealt(self, resumed: Plan, state: Any) -> int:
+        """Return how often the step that a plan was resumed at counts as dealt, by a state."""
+        ranks = discover(self.given.rank, self.given.world_size)
+        plan, start = running(resumed, *ranks).plan, resumed.start
+        where = start.epoch, start.sub_epoch
+        there = start.step in plan.steps(*where)
+        units = plan.step_size(*where, step=start.step) if there else 0
+        return Dealt.of(state).under(self.given.again, units)

@@ -63,7 +63,7 @@ class PlanLoader(DataLoader[Any]):
         Map-style, with as many samples as the plan's order.
     plan : Plan
         Best without a world_size, so that it takes the running one; else with the running one.
-    rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare
+    rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare, again
         As for `PlanBatchSampler`.
     **options
         DataLoader's own: num_workers, collate_fn, persistent_workers and so on. The default
@@ -115,6 +115,7 @@ class PlanLoader(DataLoader[Any]):
         keep_bins: bool = True,
         partial: bool = False,
         compare: bool = True,
+        again: int = 1,
         batch_sampler: Any = None,
         **options: Unpack[Options],
     ) -> None:
@@ -146,6 +147,7 @@ class PlanLoader(DataLoader[Any]):
                 keep_bins=keep_bins,
                 partial=partial,
                 compare=compare,
+                again=again,
             )
         else:  # a trainer rebuilds the loader, around what it made of our batch sampler
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
@@ -163,7 +165,7 @@ class PlanLoader(DataLoader[Any]):
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
-        self.partial, self.compare = partial, compare
+        self.partial, self.compare, self.again = partial, compare, self.feed.given.again
         given.setdefault("worker_init_fn", None)
         if given["worker_init_fn"] is None or isinstance(given["worker_init_fn"], SeedWorker):
             given["worker_init_fn"] = SeedWorker(self.feed)

@@ -22,6 +22,8 @@ class Received(NamedTuple):
 class Pass:
     """One pass over the steps [first, stop) of a sub-epoch, and how far the loop has come in it.
 
+    Where each step is dealt several times, every time counts as a step here.
+
     first <= step <= step + ahead <= stop at all times.
 
     Parameters
@@ -70,16 +72,19 @@ class Start:
         The pass that the loop was in when the state was saved; None without a state.
     unread : bool
         Whether it is in the middle of a pass, which the loop has not read on since.
+    dealt : int
+        How often the step that it starts with had been dealt before.
     """
 
     plan: Plan
     saved_in: int | None
     unread: bool
+    dealt: int = 0
 
     @classmethod
-    def of(cls, plan: Plan, saved_in: int | None = None) -> Start:
+    def of(cls, plan: Plan, saved_in: int | None = None, dealt: int = 0) -> Start:
         """Return the start of a plan, or of one that was resumed from a state."""
-        return cls(plan, saved_in, unread=bool(plan.start.step))
+        return cls(plan, saved_in, unread=bool(plan.start.step or dealt), dealt=dealt)
 
     def read(self) -> Start:
         """Return it when the loop has read on."""
@@ -102,7 +107,7 @@ class Start:
         one too if it was at its end: a loop may start again with the epoch that it was stopped in.
         Passes of earlier epochs cannot be read.
         """
-        last = self.number if self.cursor.step else self.number - 1
+        last = self.number if self.cursor.step or self.dealt else self.number - 1
         if self.saved_in is not None:
             last = min(last, self.saved_in)
         return last - last % self.plan.sub_epochs <= number < self.number

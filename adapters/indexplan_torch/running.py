@@ -9,6 +9,7 @@ import torch.distributed
 
 from indexplan import IndexPlanError, Plan
 from indexplan.errors import wrong
+from indexplan_torch.again import check_again
 from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import flag
 from indexplan_torch.items import Form
@@ -31,6 +32,8 @@ class Given:
         Of the batches.
     compare : bool
         Whether ranks compare plans.
+    again : int
+        How often each step is dealt.
     """
 
     plan: Plan
@@ -39,6 +42,7 @@ class Given:
     readers: tuple[int, ...] | None
     form: Form
     compare: bool
+    again: int
 
     @classmethod
     def of(
@@ -49,6 +53,7 @@ class Given:
         mesh: Any,
         form: Form | None,
         compare: bool,
+        again: Any,
     ) -> Given:
         """Check what was given; a mesh is only read here, as it does not travel to workers."""
         if not isinstance(plan, Plan):
@@ -61,7 +66,8 @@ class Given:
         if mesh is not None:
             rank, world_size = discover(rank, world_size, mesh=mesh)
             readers = tuple(sorted(mesh.mesh.flatten().tolist()))
-        return cls(plan, rank, world_size, readers, form, flag("compare", compare))
+        again = check_again(again, plan)
+        return cls(plan, rank, world_size, readers, form, flag("compare", compare), again)
 
     def check_ranks(self, plan: Plan, where: tuple[int, int]) -> None:
         """Look at the ranks, and compare their plans, as they begin a pass.
@@ -74,7 +80,7 @@ class Given:
         readers = self.readers or tuple(range(torch.distributed.get_world_size()))
         all_of_them = self.rank is None or self.world_size == len(readers)
         if len(readers) > 1 and (self.readers or all_of_them):
-            compare_ranks(plan, where, readers)
+            compare_ranks(plan, where, readers, self.again)
 
 
 class Running(NamedTuple):

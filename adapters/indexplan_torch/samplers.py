@@ -22,7 +22,7 @@ from indexplan_torch.drawn import (
     refuse_out_of_order,
 )
 from indexplan_torch.feed import Feed
-from indexplan_torch.items import Form, Item, num_phases, requests
+from indexplan_torch.items import Form, Item, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
@@ -109,16 +109,16 @@ class PlanView(_FeedSampler):
     def __len__(self) -> int:
         """Return how many units the rank reads in the sub-epoch that is set, padding included."""
         plan, rank = self.feed.running()
-        epoch, sub_epoch = self.feed.where
         if self.feed.start.over(self.feed.number):
             return 0
-        return int(plan.batch_sizes(epoch, sub_epoch, rank=rank).sum())
+        sizes, again = plan.batch_sizes(*self.feed.where, rank=rank), self.feed.given.again
+        dealt = self.feed.steps(self.feed.number).start % again
+        return int(sizes.sum()) * again - dealt * int(sizes[:1].sum())
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices one by one; its bins, where the plan's order deals bins."""
-        plan, rank = self.feed.running()
         if not self.feed.start.over(self.feed.number):
-            for batch in requests(plan, *self.feed.where, rank, Form()):
+            for batch in self.feed.requests(self.feed.number, Form()):
                 yield from batch
 
 
@@ -171,6 +171,12 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     compare : bool, default True
         Where a process group runs, check that all ranks have the same plan when they begin their
         first pass. Pass False for a loader that only some ranks read.
+    again : int, default 1
+        Deal each step so many times in a row, for loops that train several times on what they
+        generate from it: the loop's step k reads the plan's step k // again. It needs a plan with
+        global_batch_size. Lengths and states count the loop's steps, so that a run resumes inside
+        such a turn; there the global batch must be the one that was saved, and another `again` must
+        come to the same share of the turn. `cursor` is at the step of the turn.
 
     Other Parameters
     ----------------
@@ -212,6 +218,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
         keep_bins: bool = True,
         partial: bool = False,
         compare: bool = True,
+        again: int = 1,
         sampler: Any = None,
         num_replicas: None = None,
     ) -> None:
@@ -235,6 +242,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                 form=Form(nested, item, as_array, keep_bins),
                 partial=partial,
                 compare=compare,
+                again=again,
             )
         if isinstance(injected, SequentialSampler):
             feed = feed.pin()  # overfit_batches: the same batches in every epoch

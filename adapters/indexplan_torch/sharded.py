@@ -169,7 +169,9 @@ class ShardedDataset(Samples, Dataset[Any]):
 def _place(feed: Feed) -> tuple[int, int, int] | None:
     """Return the epoch, the sub-epoch and the step that a loop receives next."""
     begun = feed.current
-    return None if begun is None else (*divmod(begun.number, feed.plan.sub_epochs), begun.step)
+    if begun is None:
+        return None
+    return (*divmod(begun.number, feed.plan.sub_epochs), begun.step // feed.given.again)
 
 
 def sharded(dataset: Any) -> ShardedDataset | None:

@@ -117,9 +117,7 @@ class _Kept:
 
     def _steps_left(self, number: int) -> int:
         """Return how many steps of a pass are left; to Trainer each is a micro-batch."""
-        plan, _ = self._plan_loader.feed.running()
-        where = divmod(number, plan.sub_epochs)
-        return len(plan.steps(*where))
+        return len(self._plan_loader.feed.steps(number))
 
     def _updates_left(self, number: int) -> int:
         size: int = self.args.gradient_accumulation_steps
@@ -136,9 +134,8 @@ class _Kept:
         stop = math.ceil(args.num_train_epochs)
         updates = [self._updates_left(number) for number in range(self._plan_first, stop)]
         if updates and stop > args.num_train_epochs:  # only a share of the last pass
-            plan, _ = self._plan_loader.feed.running()
-            where = divmod(stop - 1, plan.sub_epochs)
-            whole = math.ceil(plan.steps(*where).stop / args.gradient_accumulation_steps)
+            steps = self._plan_loader.feed.steps(stop - 1)
+            whole = math.ceil(steps.stop / args.gradient_accumulation_steps)
             beyond = whole - math.ceil(whole * (args.num_train_epochs - stop + 1))
             updates[-1] = max(0, updates[-1] - beyond)
         return stop, done + sum(updates)

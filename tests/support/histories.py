@@ -30,9 +30,11 @@ SIZES = st.integers(6, 40)
 @st.composite
 def plans(draw: st.DrawFn) -> ip.Plan:
     """A plan for any number of ranks, with passes of a few steps that may differ in number."""
+    sizes = st.tuples(st.just("batch_size"), st.integers(2, 5))
+    sizes |= st.tuples(st.just("global_batch_size"), st.integers(4, 9))
     return ip.Plan(
         ip.Shuffle(draw(SIZES), seed=draw(st.integers(0, 3))),
-        batch_size=draw(st.integers(2, 5)),
+        **dict([draw(sizes)]),
         sub_epochs=draw(st.integers(1, 3)),
         remainder=draw(st.sampled_from(["spread", *REMAINDERS])),
     )
@@ -63,7 +65,8 @@ class Histories(RuleBasedStateMachine):
         """Make a loader."""
         data = Identity(plan.order.num_samples)
         ranks = {"rank": rank, "world_size": world_size}
-        return PlanLoader(data, plan, collate_fn=as_they_are, **self.workers, **ranks)
+        options = {"collate_fn": as_they_are, "again": self.again}
+        return PlanLoader(data, plan, **options, **self.workers, **ranks)
 
     @property
     def named(self) -> Any:
@@ -76,6 +79,7 @@ class Histories(RuleBasedStateMachine):
     def begin(self, plan: ip.Plan, ranks: tuple[int, int]) -> None:
         """A run begins."""
         self.plan = plan
+        self.again = 1 + (plan.global_batch_size or 0) % 3  # how often each step is dealt
         self.states: list[tuple[Any, Saved]] = []
         self.begin_on(*ranks)
 
@@ -86,7 +90,7 @@ class Histories(RuleBasedStateMachine):
             account = plan.account(*divmod(number, plan.sub_epochs))
             assume(account.min_batch_size or not account.num_steps)
         self.loader = self.make(self.plan, rank, world_size)
-        self.model = self.of_a_loop(plan, rank)
+        self.model = self.of_a_loop(plan, rank, self.again)
         self.batches: Any = None
         self.expected: Any = None  # of the iterator that is open, once it has begun
 
@@ -233,7 +237,7 @@ class InADataLoader(Histories):
 
     def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
         """Make a loader; it is the sampler that has a state."""
-        batches = PlanBatchSampler(plan, rank=rank, world_size=world_size)
+        batches = PlanBatchSampler(plan, rank=rank, world_size=world_size, again=self.again)
         return _Plain(
             Identity(plan.order.num_samples),
             batch_sampler=batches,
@@ -250,7 +254,7 @@ class InADataLoader(Histories):
         """Where the loop stands; a sampler tells even if a pass that is gone is set."""
         saved = self.model.saved()
         if saved is None and not self.model.loses(self.model.set):
-            return Saved(self.model.plan.start, self.model.start)
+            return Saved(self.model.plan.start, self.model.start, self.model.dealt)
         return saved
 
 

@@ -37,11 +37,13 @@ class Reading:
 class Saved:
     """What a state has to hold: a cursor, and the pass that the loop stood in.
 
-    torchdata's also knows whether the loop had `seen_its_end`.
+    torchdata's also knows whether the loop had `seen_its_end`. Inside a turn, the step of the
+    cursor was `dealt` before.
     """
 
     cursor: ip.Cursor
     number: int
+    dealt: int = 0
     seen_its_end: bool = False
 
 
@@ -53,11 +55,14 @@ class Loop:
     plan : Plan
         With its world size.
     rank : int
+    again : int
+        How often each step is dealt in a row. Every time counts as a step.
     """
 
-    def __init__(self, plan: ip.Plan, rank: int) -> None:
+    def __init__(self, plan: ip.Plan, rank: int, again: int = 1) -> None:
         self.given = self.plan = plan
-        self.rank = rank
+        self.rank, self.again = rank, again
+        self.dealt = 0  # how often the first step was, before
         self.set = 0
         self.now: Reading | None = None
         self.stood: Reading | None = None  # in a pass when a state was saved, until it is read on
@@ -78,14 +83,16 @@ class Loop:
 
     def load(self, saved: Saved) -> None:
         """Go on where a loop stood, on these ranks."""
-        self.plan = self.given.resume(saved.cursor)
+        self.plan, self.dealt = self.given.resume(saved.cursor), saved.dealt
         start = self.start
-        stood_in = start if saved.cursor.step else min(saved.number, start - 1)
+        inside = saved.cursor.step or saved.dealt
+        stood_in = start if inside else min(saved.number, start - 1)
         first = stood_in - stood_in % self.plan.sub_epochs
         self.read_before = range(first, start)
         self.set, self.now, self.stood = start, None, None
-        if step := self.plan.start.step:
-            self.stood = Reading(start, step, step, self.plan.steps(*self.place(start)).stop)
+        if inside:
+            steps = self.steps(start)
+            self.stood = Reading(start, steps.start, steps.start, steps.stop)
 
     def forget(self) -> None:
         """What was received was only looked at."""
@@ -126,7 +133,15 @@ class Loop:
         """What is left of a pass."""
         if number in self.read_before:
             return []
-        return [b.tolist() for b in self.plan.batches(*self.place(number), rank=self.rank)]
+        once = [b.tolist() for b in self.plan.batches(*self.place(number), rank=self.rank)]
+        every = [batch for batch in once for _ in range(self.again)]
+        return every[self.dealt :] if number == self.start else every
+
+    def steps(self, number: int) -> range:
+        """The steps that are left of a pass, each counted as often as it is dealt."""
+        steps = self.plan.steps(*self.place(number))
+        dealt = self.dealt if number == self.start else 0
+        return range(steps.start * self.again + dealt, steps.stop * self.again)
 
     @property
     def next(self) -> int:
@@ -172,7 +187,7 @@ class Loop:
         if number in self.read_before:
             self.now = Reading(number, 0, 0, 0)
         else:
-            first = self.plan.steps(*self.place(number)).start
+            first = self.steps(number).start
             self.now = Reading(number, first, first, first + len(batches))
         return batches
 
@@ -187,16 +202,16 @@ class Loop:
         if self.gone(number):
             return None
         if number in self.read_before:
-            return Saved(self.plan.start, number)
-        place = self.place(number)
-        step = self.plan.steps(*place).start
+            return Saved(self.plan.start, number, self.dealt)
+        step = self.steps(number).start
         if not opened and self.now is not None and self.now.number == number:
             step = self.now.step
-        return Saved(self.plan.cursor(*place, step=step), number)
+        done, dealt = divmod(step, self.again)
+        return Saved(self.plan.cursor(*self.place(number), step=done), number, dealt)
 
     def __len__(self) -> int:
         """The steps of the pass that is set, finished ones included."""
-        return 0 if self.set in self.read_before else self.plan.steps(*self.place(self.set)).stop
+        return 0 if self.set in self.read_before else self.steps(self.set).stop
 
 
 class LoopOverTorchdata(Loop):
@@ -206,8 +221,8 @@ class LoopOverTorchdata(Loop):
     end before another one.
     """
 
-    def __init__(self, plan: ip.Plan, rank: int) -> None:
-        super().__init__(plan, rank)
+    def __init__(self, plan: ip.Plan, rank: int, again: int = 1) -> None:
+        super().__init__(plan, rank, again)
         self.asked: int | None = None  # named since the last pass began
         self.pending: Saved | None = None  # to be loaded
         self.then: int | None = None  # the pass that follows in the same loop

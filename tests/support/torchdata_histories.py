@@ -24,9 +24,10 @@ class TorchdataHistories(Histories):
 
     def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
         """Make a loader."""
+        ranks = {"rank": rank, "world_size": world_size, "again": self.again}
         return StatefulDataLoader(
             Identity(plan.order.num_samples),
-            batch_sampler=PlanBatchSampler(plan, rank=rank, world_size=world_size),
+            batch_sampler=PlanBatchSampler(plan, **ranks),
             collate_fn=as_they_are,
             **self.workers,
         )

@@ -102,6 +102,7 @@ class TrainerHistories(Histories):
         """Make a loader."""
         data = Identity(plan.order.num_samples)
         self.options = {"dataset": data, "plan": plan, "collate_fn": as_they_are, **self.workers}
+        self.options["again"] = self.again
         return self.wrapped(PlanLoader(**self.options, rank=rank, world_size=world_size))
 
     def wrap(self, loader: PlanLoader) -> None:

@@ -13,6 +13,7 @@ import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
 
 PLAN = ip.Plan(ip.Shuffle(103, seed=8), batch_size=6)
+GLOBAL = PLAN.replace(batch_size=None, global_batch_size=6)
 BALANCED = PLAN.replace(balance=ip.Balance(range(1, 104)))
 
 
@@ -24,6 +25,7 @@ def everything(folder: str) -> dict[str, str]:
     cases: dict[str, Any] = {
         "seeds": lambda: PlanLoader(range(103), seeds),
         "batch sizes": lambda: PlanLoader(range(103), PLAN.replace(batch_size=6 - rank)),
+        "times": lambda: PlanLoader(range(103), GLOBAL, again=1 + rank),
         "passes": lambda: in_pass(rank),
         "seeds, given ranks": lambda: PlanLoader(range(103), seeds, **given),
         "seeds, a mesh": lambda: PlanLoader(range(103), seeds, mesh=init_device_mesh("cpu", (2,))),

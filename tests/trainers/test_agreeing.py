@@ -23,6 +23,7 @@ BALANCE = f"{ip.Balance(range(1, 104)).to_dict()!r:.200}"
 DIFFER = {
     "seeds": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "batch sizes": ("batch_size=6 on rank 0", "batch_size=5 on rank 1"),
+    "times": ("again=1 on rank 0", "again=2 on rank 1"),
     "passes": ("pass=[0, 0] on rank 0", "pass=[1, 0] on rank 1"),
     "seeds, given ranks": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "seeds, a mesh": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
@@ -40,7 +41,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 @pytest.mark.parametrize("name", DIFFER)
 def test_ranks_that_differ_all_say_how(told: list[Any], name: str) -> None:
-    """Another seed, batch size, pass or balance is the same error on both, at the first pass."""
+    """Another seed, size, `again`, pass or balance is the same error on both, at the first pass."""
     here, there = map(re.escape, DIFFER[name])
     shown = f"({here}, and {there}|{there}, and {here})"
     pattern = f"ranks must read the same plan; got {shown}; {re.escape(CURE)}"

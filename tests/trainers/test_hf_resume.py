@@ -22,6 +22,7 @@ class Run(NamedTuple):
     saved: tuple[int, ...]
     options: dict[str, Any]
     num_passes: int = 3
+    again: int = 1
 
 
 # on two ranks a pass of PLAN has 10 steps, or 4 updates of 3, 3, 3 and 1 of them
@@ -32,6 +33,14 @@ RUNS = {
     # passes of 4, 3, 3, 3, 4 and 3 steps
     "unequal": Run(PLAN.replace(batch_size=4, sub_epochs=4), (6, 10), {"num_train_epochs": 6}, 6),
     "carry": Run(PLAN.replace(remainder="carry"), (15,), {"num_train_epochs": 3}),
+    # passes of 10 steps, each dealt 3 times, in 8 updates of 4 and one of 2: saved after 12, 16 and
+    # 34 times
+    "again": Run(
+        PLAN.replace(batch_size=None, global_batch_size=10),
+        (3, 4, 9),
+        {"num_train_epochs": 3, "gradient_accumulation_steps": 4},
+        again=3,
+    ),
 }
 BUDGET = 55  # updates, however many passes those are
 WITHOUT = (
@@ -91,7 +100,8 @@ def trained(
             if by_sampler:
                 return DataLoader(Numbers(), batch_sampler=PlanBatchSampler(run.plan))
             num_workers = self.args.dataloader_num_workers
-            self.loader = PlanLoader(Numbers(), run.plan, num_workers=num_workers)
+            options = {"num_workers": num_workers, "again": run.again}
+            self.loader = PlanLoader(Numbers(), run.plan, **options)
             return self.loader
 
         def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
@@ -160,7 +170,7 @@ def num_batches(run: Run, updates: int) -> int:
     plan = run.plan.replace(world_size=2)
     size, number, batches = run.options.get("gradient_accumulation_steps", 1), 0, 0
     while updates:
-        steps = plan.steps(*divmod(number, plan.sub_epochs)).stop
+        steps = plan.steps(*divmod(number, plan.sub_epochs)).stop * run.again
         whole = -(-steps // size)
         batches += steps if updates >= whole else updates * size
         updates -= min(updates, whole)
@@ -175,8 +185,9 @@ def test_training_is_the_plans(worlds: dict[int, list[Any]], name: str) -> None:
     plan = run.plan.replace(world_size=2)
     for rank, result in enumerate(worlds[2]):
         seen = result[name]
-        assert passes(plan, range(run.num_passes), rank) == seen["batches"]
-        updates = {"accumulated": 12, "unequal": 20}.get(name, 30)
+        once = passes(plan, range(run.num_passes), rank)
+        assert [batch for batch in once for _ in range(run.again)] == seen["batches"]
+        updates = {"accumulated": 12, "unequal": 20, "again": 24}.get(name, 30)
         assert [updates, updates, float(run.num_passes), 0.0] == seen["ended"]
 
 
@@ -192,7 +203,7 @@ def test_resume_reads_each_sample_once(
         read = [b for result in worlds[2] for b in result[name]["batches"][:batches]]
         read += [b for each in worlds[world_size] for b in each[f"{name} {saved}"]["batches"]]
         times = Counter(index for batch in read for index in batch)
-        epochs = run.num_passes // run.plan.sub_epochs
+        epochs = run.num_passes // run.plan.sub_epochs * run.again
         whole = dict.fromkeys(range(97), epochs)
         if name == "unequal":  # 6 passes of 4 sub-epochs: one epoch, and half of one
             half = run.plan.replace(world_size=1)

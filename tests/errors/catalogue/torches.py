@@ -47,6 +47,18 @@ def first(batches: Any) -> Any:
     return next(iter(batches))
 
 
+def in_a_turn(again: int = 4, size: int = 4, dealt: Any = None) -> None:
+    """Load a state of a step that was dealt 3 of 4 times, with something else."""
+    plan = ip.Plan(ip.Sequential(10), global_batch_size=4)
+    saved = loader(plan=plan, again=4)
+    for _ in zip(range(3), saved):  # noqa: B905 (the first ends it)
+        pass
+    state = saved.state_dict()
+    if dealt is not None:
+        state["dealt"] = dealt
+    loader(plan=plan.replace(global_batch_size=size), again=again).load_state_dict(state)
+
+
 def item_in_another_process() -> None:
     """Call an item that could not travel, as a sampler that travelled would."""
     sampler = PlanBatchSampler(OPEN, item=lambda *_: None)
@@ -159,6 +171,12 @@ CASES: list[Case] = [
         "a state of another version",
         lambda: loader().load_state_dict({**loader().state_dict(), "version": 2}),
     ),
+    ("no times", lambda: loader(again=0)),
+    ("steps of a rank, dealt again", lambda: loader(again=2)),
+    ("another number of times inside a turn", lambda: in_a_turn(again=6)),
+    ("another global batch inside a turn", lambda: in_a_turn(size=2)),
+    ("a state whose turn is over", lambda: in_a_turn(dealt={"times": 4, "again": 4, "units": 4})),
+    ("a state of another turn", lambda: in_a_turn(dealt=3)),
     (
         "ranks without a unit",
         lambda: first(loader(plan=OPEN.replace(batch_size=1), rank=0, world_size=3)),

@@ -1,0 +1,166 @@
+"""Steps that are dealt several times in a row, in runs that stop inside such a turn."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+import indexplan as ip
+from indexplan_torch import PlanBatchSampler, PlanLoader
+from tests.adapters.small import Identity, as_they_are
+
+PLAN = ip.Plan(ip.Repeat(ip.Shuffle(20, seed=3), copies=2), global_batch_size=8)  # 5 steps
+Step = tuple[int, ...]  # what all ranks read together
+
+
+def loaders(plan: ip.Plan, world_size: int, again: int, **options: Any) -> list[PlanLoader]:
+    """Return a loader for each rank."""
+    data = Identity(plan.order.num_samples)
+    options = {"collate_fn": as_they_are, "world_size": world_size, "again": again, **options}
+    return [PlanLoader(data, plan, rank=rank, **options) for rank in range(world_size)]
+
+
+def read(ranks: list[PlanLoader], num_steps: int | None = None) -> list[Step]:
+    """Train on steps, on all ranks."""
+    steps = zip(*ranks, strict=True)
+    return [tuple(unit for part in step for unit in part) for step in islice(steps, num_steps)]
+
+
+def steps_of(plan: ip.Plan, epoch: int) -> list[Step]:
+    """Return what all ranks read together in each step of an epoch."""
+    one = plan.replace(world_size=1)
+    parts = [one.batches(epoch, sub_epoch, rank=0) for sub_epoch in range(plan.sub_epochs)]
+    return [tuple(batch.tolist()) for part in parts for batch in part]
+
+
+plans = st.builds(
+    ip.Plan,
+    st.builds(
+        lambda n, seed, copies: ip.Repeat(ip.Shuffle(n, seed=seed), copies=copies),
+        st.integers(8, 20),
+        st.integers(0, 3),
+        st.integers(1, 3),
+    ),
+    global_batch_size=st.sampled_from([6, 12]),
+    sub_epochs=st.integers(1, 2),
+    remainder=st.sampled_from(["spread", "drop", "pad", "carry"]),
+)
+legs = st.lists(
+    st.tuples(st.integers(1, 3), st.sampled_from([1, 2, 3, 4, 6]), st.integers(1, 9)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(plan=plans, legs=legs)
+@settings(max_examples=40, derandomize=True, database=None, deadline=None)
+def test_every_step_is_trained_once_in_shares(plan: ip.Plan, legs: list[Any]) -> None:
+    """Whatever the ranks and `again` of each leg, the shares of each step add up to 1, in turn."""
+    wanted = [step for epoch in range(50) for step in steps_of(plan, epoch)]
+    trained: list[tuple[Step, Fraction]] = []
+    state = None
+    for world_size, again, num_steps in legs:
+        accounts = [
+            plan.replace(world_size=world_size).account(0, each) for each in range(plan.sub_epochs)
+        ]
+        assume(all(account.min_batch_size or not account.num_steps for account in accounts))
+        ranks = loaders(plan, world_size, again)
+        if state is not None:
+            try:
+                for rank in ranks:
+                    rank.load_state_dict(pickle.loads(pickle.dumps(state)))  # noqa: S301
+            except ip.IndexPlanError as refused:
+                assert str(refused).startswith("again must be a multiple of ")  # noqa: PT017
+                continue
+        left = num_steps
+        for _ in range(30):  # passes
+            found = read(ranks, left)
+            trained += [(step, Fraction(1, again)) for step in found]
+            left -= len(found)
+            if not left:
+                break
+        states = [rank.state_dict() for rank in ranks]
+        assert states[1:] == states[:-1]
+        state = states[0]
+    done = Fraction(0)
+    for step, share in trained:
+        assert wanted[int(done)] == step
+        assert int(done) == int(done + share) or (done + share).denominator == 1
+        done += share
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_turn_resumes_on_other_ranks(num_workers: int) -> None:
+    """The rest of the turn and the turns after it, in the same global batches."""
+    once = steps_of(PLAN, 0)
+    whole = [step for step in once for _ in range(4)]
+    for stop in (1, 3, 4, 7) if num_workers else range(1, 20):
+        ranks = loaders(PLAN, 2, 4, num_workers=num_workers)
+        assert [20, 20] == [len(rank) for rank in ranks]
+        begun = [iter(rank) for rank in ranks]
+        first = [sum(step, []) for step in islice(zip(*begun, strict=True), stop)]
+        then = loaders(PLAN, 3, 4)
+        for rank in then:
+            rank.load_state_dict(ranks[0].state_dict())
+        assert [20, 20, 20] == [len(rank) for rank in then]
+        assert whole == [*map(tuple, first), *read(then)]
+
+
+def test_what_the_loop_holds_is_of_the_plans_step() -> None:
+    """`step_size`, `groups` and `cursor` are of the step that is dealt, however often it was."""
+    order = ip.Mixture({"a": ip.Shuffle(10), "b": ip.Shuffle(6)}, {"a": 1, "b": 1})
+    plan = ip.Plan(order, world_size=1, global_batch_size=6)
+    (loader,) = loaders(plan, 1, 3)
+    for k, batch in enumerate(loader):
+        where = {"step": k // 3}
+        assert plan.batch(0, rank=0, **where).tolist() == batch
+        assert plan.step_size(0, **where) == loader.step_size == len(batch)
+        assert order.group_of(batch).tolist() == loader.groups.tolist()
+        assert plan.cursor(0, step=(k + 1) // 3) == loader.cursor
+    assert len(loader.sampler) == 3 * plan.order.num_units(0)
+
+
+def test_a_view_counts_and_reads_what_is_left_of_a_turn() -> None:
+    """`loader.sampler`, index by index, after a resume in the first turn."""
+    (loader,) = loaders(PLAN, 1, 4)
+    read([loader], 3)
+    (resumed,) = loaders(PLAN, 1, 4)
+    resumed.load_state_dict(loader.state_dict())
+    assert 4 * 40 - 3 * 8 == len(resumed.sampler) == len(list(resumed.sampler))
+    assert list(steps_of(PLAN, 0)[0]) == list(resumed.sampler)[:8]
+
+
+def test_a_loader_of_torchs_own_deals_again() -> None:
+    """A PlanBatchSampler in a DataLoader, as PlanLoader."""
+    sampler = PlanBatchSampler(PLAN, rank=0, world_size=1, again=2)
+    batches = list(DataLoader(Identity(20), batch_sampler=sampler, collate_fn=as_they_are))
+    assert [list(step) for step in steps_of(PLAN, 0) for _ in range(2)] == batches
+
+
+def test_another_global_batch_waits_for_the_end_of_the_turn() -> None:
+    """Inside a turn it is refused, with the loader as it was; between turns it is taken."""
+    (loader,) = loaders(PLAN, 1, 4)
+    read([loader], 6)
+    larger = PLAN.replace(global_batch_size=16)
+    (then,) = loaders(larger, 1, 4)
+    with pytest.raises(ip.IndexPlanError) as refused:
+        then.load_state_dict(loader.state_dict())
+    assert str(refused.value) == (
+        "the global batch must be 8 units, as before, to resume a step that was dealt 2 of 4 "
+        "times; got 16; use global_batch_size=8, or a checkpoint that was saved when a step had "
+        "been dealt for the last time"
+    )
+    assert steps_of(larger, 0)[0] == read([then], 1)[0]
+    (loader,) = loaders(PLAN, 1, 4)
+    read([loader], 8)
+    (then,) = loaders(larger, 1, 5)
+    then.load_state_dict(loader.state_dict())
+    rest = [unit for step in steps_of(PLAN, 0)[2:] for unit in step]
+    assert rest == [unit for step in read([then])[::5] for unit in step]
