@@ -25,6 +25,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "nemo": (),
     "olmo-core": (),
     "streaming": ("streaming",),
+    "trl-grpo": (),
 }
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
 

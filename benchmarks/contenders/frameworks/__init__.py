@@ -67,5 +67,14 @@ FRAMEWORKS = (
         "its checkpoint's loader state, equal on all ranks; the same number of workers",
         "its `StatefulDistributedSampler`",
     ),
+    Framework(
+        "TRL's GRPOTrainer",
+        "trl",
+        "trl",
+        "migrate/trl-grpo.md",
+        "`trainer.add_callback(ReadPrompts(trainer, order))` of `indexplan_torch.trl`",
+        "its checkpoint's `trainer_state.json`; any ranks, inside a generation's steps too",
+        "its `RepeatSampler`, in the second epoch",
+    ),
 )
 """In the order of the page."""

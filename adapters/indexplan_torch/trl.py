@@ -1,0 +1,111 @@
+"""Plans under TRL's GRPOTrainer and RLOOTrainer: a callback that reads the prompts by an order.
+
+TRL generates completions for a global batch of prompts once, and trains on them for several steps
+of its loop. In each of these it asks its loader for the same prompts again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indexplan import IndexPlanError, Order, Plan, Repeat
+from indexplan.errors import wrong
+from indexplan_torch.loader import PlanLoader
+from indexplan_torch.transformers import KeepState
+from indexplan_torch.versions import private
+
+__all__ = ["ReadPrompts"]
+
+_KEPT_FROM_THEIRS = (
+    "collate_fn",
+    "num_workers",
+    "pin_memory",
+    "multiprocessing_context",
+    "prefetch_factor",
+    "persistent_workers",
+)
+
+
+class ReadPrompts(KeepState):
+    """Reads a trainer's prompts in an order: `trainer.add_callback(ReadPrompts(trainer, order))`.
+
+    Each prompt is read `num_generations` times in a row, in global batches of
+    `generation_batch_size`; what does not fill one is read with the next epoch. The layout is
+    TRL's: process r gets the r-th part of a global batch. Each is dealt as often as TRL trains on
+    its completions, `num_iterations * steps_per_generation` times.
+
+    A checkpoint holds the loader's state, as with `KeepState`, which this includes. A run resumes
+    after any optimizer step, on any number of processes that leaves `generation_batch_size` as it
+    is. TRL saves no completions: if it stopped before it had trained on all of a global batch, it
+    generates for that batch once more, and trains on it for the steps that were left.
+
+    Parameters
+    ----------
+    trainer : trl.GRPOTrainer or trl.RLOOTrainer
+        With a map-style `train_dataset`. Its methods are extended.
+    order : Order
+        The sequence in which each epoch reads the prompts, with as many samples as the dataset.
+
+    Raises
+    ------
+    IndexPlanError
+        If the trainer is another one, the order is none, or this version of transformers or TRL
+        lacks what this extends. When the training starts: if the dataset is not map-style or has
+        another number of prompts.
+
+    Examples
+    --------
+    In place of TRL's own shuffling, which replays the first epoch's order after a resume::
+
+        trainer = GRPOTrainer(model, reward_funcs, arguments, train_dataset=prompts)
+        trainer.add_callback(ReadPrompts(trainer, ip.Shuffle(len(prompts), seed=1)))
+        trainer.train(resume_from_checkpoint=checkpoint)
+    """
+
+    def __init__(self, trainer: Any, order: Order | Any) -> None:
+        if not isinstance(order, Order):
+            cure = "pass such as indexplan.Shuffle(len(dataset))"
+            raise wrong("order", "an order of prompts", order, cure)
+        if not hasattr(trainer, "num_generations"):
+            raise IndexPlanError(
+                "trainer",
+                "must be TRL's GRPOTrainer or RLOOTrainer, which generate from prompts",
+                type(trainer).__name__,
+                "use indexplan_torch.transformers.KeepState for other trainers",
+            )
+        for name in ("_step", "_buffered_inputs", "num_iterations"):
+            private("trl", trainer, name)
+        super().__init__(trainer)
+        kind = type(trainer)
+        trainer.__class__ = type(kind.__name__, (_Prompts, kind), {"__module__": kind.__module__})
+        trainer._plan_order = order  # noqa: SLF001 (our own)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Let TRL generate when the loader deals another global batch; it counts from the resume.
+
+        Completions of an earlier call of `train` are forgotten.
+        """
+        trainer = self.trainer
+        steps = trainer._plan_loader.feed.steps(trainer._plan_first)  # noqa: SLF001 (our own)
+        trainer._step, trainer._buffered_inputs = steps.start, None  # noqa: SLF001 (checked above)
+
+
+class _Prompts:
+    """What ReadPrompts makes of a trainer: one whose training loader reads a plan."""
+
+    args: Any
+    num_generations: int
+    num_iterations: int
+    _plan_order: Order
+
+    def get_train_dataloader(self) -> PlanLoader:
+        """Return a loader of the plan, over what TRL makes of the dataset, with its options."""
+        theirs = super().get_train_dataloader()  # type: ignore[misc]
+        plan = Plan(
+            Repeat(self._plan_order, copies=self.num_generations),
+            global_batch_size=self.args.generation_batch_size,
+            remainder="carry",
+        )
+        options: Any = {name: getattr(theirs, name) for name in _KEPT_FROM_THEIRS}
+        again = self.num_iterations * self.args.steps_per_generation
+        return PlanLoader(theirs.dataset, plan, again=again, **options)

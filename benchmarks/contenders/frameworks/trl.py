@@ -1,0 +1,92 @@
+"""GRPOTrainer with TRL's sampler and with ReadPrompts, on a tiny model; Trainer's own checkpoints.
+
+TRL replays the first epoch after a resume, so the epoch that counts is the second: a run's first
+leg trains the first one too. A sample is a prompt, from which two completions are generated.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
+
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from trl import GRPOConfig, GRPOTrainer
+
+import indexplan as ip
+from benchmarks.torture.through import Leg, Steps
+from indexplan_torch.trl import ReadPrompts
+
+ENDLESS = True  # by max_steps
+COPIES = 2
+SIZES: dict[str, Any] = {
+    "hidden_size": 8,
+    "intermediate_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 1,
+}
+
+
+def ours(leg: Leg) -> Steps:
+    """Read the prompts by a plan."""
+    return _train(leg, ip.Shuffle(leg.samples, seed=1))
+
+
+def theirs(leg: Leg) -> Steps:
+    """Read them as TRL's RepeatSampler does."""
+    return _train(leg, None)
+
+
+class Noting(GRPOTrainer):  # type: ignore[misc, unused-ignore]
+    """TRL's trainer, which notes the prompts of each step."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.read: Steps = []
+
+    def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Train on completions of some prompts."""
+        self.read.append([row["number"] for row in inputs[::COPIES]])
+        return super().training_step(model, inputs, *args, **kwargs)
+
+
+def _train(leg: Leg, order: ip.Order | None) -> Steps:
+    """Train a leg; return what was read of the second epoch."""
+    checkpoint = next(leg.checkpoint.glob("checkpoint-*")) if leg.checkpoint else None
+    before = 0 if checkpoint else leg.samples // leg.global_batch
+    done = int(checkpoint.name.partition("-")[2]) if checkpoint else before
+    arguments = GRPOConfig(
+        str(leg.save or leg.checkpoint),
+        num_generations=COPIES,
+        per_device_train_batch_size=leg.global_batch * COPIES // leg.world_size,
+        steps_per_generation=1,
+        gradient_accumulation_steps=1,
+        max_completion_length=1,
+        max_steps=done + (leg.steps or 0),
+        save_strategy="steps" if leg.save else "no",
+        save_steps=done + (leg.steps or 0),
+        logging_strategy="no",
+        use_cpu=True,
+        bf16=False,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    made = Tokenizer(models.WordLevel({"<end>": 0, "word": 1}, unk_token="<end>"))  # noqa: S106
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"eos_token": "<end>", "pad_token": "<end>"}
+    trainer = Noting(
+        model=LlamaForCausalLM(LlamaConfig(vocab_size=2, **SIZES)),
+        reward_funcs=lambda completions, **_: [float(len(each)) for each in completions],
+        args=arguments,
+        train_dataset=Dataset.from_list(
+            [{"prompt": "word", "number": number} for number in range(leg.samples)]
+        ),
+        processing_class=PreTrainedTokenizerFast(tokenizer_object=made, **special),
+    )
+    if order is not None:
+        trainer.add_callback(ReadPrompts(trainer, order))
+    trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
+    return trainer.read[before:]
