@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
+from benchmarks.measure.fresh import run_fresh
 from benchmarks.torture.through import Leg, in_processes
 
 with warnings.catch_warnings():
@@ -27,24 +28,21 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def legs(
-    tmp_path: Path, jobs: list[tuple[int, int]], samples: int, *, copied: bool = False
-) -> list[list[int]]:
+def legs(folder: str, jobs: list[tuple[int, int]], samples: int) -> list[list[int]]:
     """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step."""
     ip.Plan(ip.Shuffle(9), world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before
     steps, checkpoint = [], None
     for number, (world_size, num_steps) in enumerate(jobs):
-        save = tmp_path / f"checkpoint-{number}"
+        save = Path(folder, f"checkpoint-{number}")
         made = [
             Leg(rank, world_size, num_steps, checkpoint, save, samples)
             for rank in range(world_size)
         ]
-        train = partial(trained, more=PLAN)
-        ranks = in_processes(train, made, tmp_path / f"leg-{number}")
+        ranks = in_processes(partial(trained, more=PLAN), made, Path(folder, f"leg-{number}"))
         assert [num_steps] * world_size == [len(rank) for rank in ranks]
         steps += [sum(parts, []) for parts in zip(*ranks, strict=True)]
         checkpoint = save
-        for file in save.glob("*/dataloader/dataloader_dp_rank_0.pt") if copied else []:
+        for file in save.glob("*/dataloader/dataloader_dp_rank_0.pt"):
             for rank in range(world_size, 4):
                 shutil.copy(file, file.with_name(f"dataloader_dp_rank_{rank}.pt"))
     return steps
@@ -59,7 +57,8 @@ def stream(order: ip.Order) -> Any:
 def test_recipes_resume_at_every_kind_of_place(tmp_path: Path) -> None:
     """After an epoch's last step, and inside epochs; on more ranks too, with copied files."""
     # an epoch of 50 samples ends with what is left of them, filled up to micro-batches
-    steps = legs(tmp_path, [(4, 3), (3, 1), (2, 2), (4, 2)], 50, copied=True)
+    job, jobs = "tests.through.nemo_checks.legs", [(4, 3), (3, 1), (2, 2), (4, 2)]
+    steps = run_fresh(job, str(tmp_path), jobs, 50, seconds=900, OMP_NUM_THREADS="1")
     places = stream(ip.Shuffle(50, seed=1))
     assert [24, 24, 8, 24, 20, 24, 24, 8] == [len(step) for step in steps]
     for step in steps:

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import indexplan as ip
+from benchmarks.measure.fresh import run_fresh
 from benchmarks.torture.through import Leg, Steps, in_processes
 
 with warnings.catch_warnings():
@@ -86,25 +87,34 @@ def loader_of_ranks(leg: Leg, work_dir: Path) -> PlanDataLoader:
     return loader(order, global_batch_size=size, work_dir=work_dir, **ranks)
 
 
-def legs(
-    tmp_path: Path,
-    jobs: list[tuple[int, int]],
-    samples: int = 50,
-    callbacks: Callable[[], dict[str, Callback]] = dict,
-) -> list[list[int]]:
+def legs(folder: str, jobs: list[tuple[int, int]], samples: int, callbacks: str) -> list[list[int]]:
     """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step."""
     ip.Plan(ORDER, world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before the forks
+    train = partial(
+        fit, callbacks={"none": dict, "sized": sized, "scheduled": scheduled}[callbacks]
+    )
     steps, checkpoint = [], None
     for number, (world_size, num_steps) in enumerate(jobs):
-        save = tmp_path / f"checkpoint-{number}"
+        save = Path(folder, f"checkpoint-{number}")
         made = [
             Leg(rank, world_size, num_steps, checkpoint, save, samples, 12)
             for rank in range(world_size)
         ]
-        ranks = in_processes(partial(fit, callbacks=callbacks), made, tmp_path / f"leg-{number}")
+        ranks = in_processes(train, made, Path(folder, f"leg-{number}"))
         assert [num_steps] * world_size == [len(rank) for rank in ranks]
         steps += [sum(parts, []) for parts in zip(*ranks, strict=True)]
         checkpoint = save
+    return steps
+
+
+def trained_in_legs(
+    folder: Path, jobs: list[tuple[int, int]], samples: int = 50, callbacks: str = "none"
+) -> list[list[int]]:
+    """Return what `legs` does in a fresh process, from which ranks may be forked."""
+    job = "tests.through.olmo_checks.legs"
+    steps: list[list[int]] = run_fresh(
+        job, str(folder), jobs, samples, callbacks, seconds=900, OMP_NUM_THREADS="1"
+    )
     return steps
 
 
@@ -119,7 +129,7 @@ def check(steps: list[list[int]], sizes: list[int], samples: int = 50) -> None:
 def test_the_trainer_resumes_at_every_kind_of_place(tmp_path: Path) -> None:
     """Before the first step, inside an epoch, after its last step, and in the one after."""
     # epochs of 50 samples in steps of 12: 5 steps, then 4
-    steps = legs(tmp_path, [(4, 0), (3, 2), (2, 3), (4, 0), (3, 1), (1, 3), (2, 0)])
+    steps = trained_in_legs(tmp_path, [(4, 0), (3, 2), (2, 3), (4, 0), (3, 1), (1, 3), (2, 0)])
     check(steps, [12] * 9)
 
 
@@ -130,7 +140,7 @@ def sized() -> dict[str, Callback]:
 
 def test_the_trainer_with_any_batch_size_at_any_step(tmp_path: Path) -> None:
     """On 4, 3 and 2 ranks in the middle of an epoch, and over its end."""
-    steps = legs(tmp_path, [(4, 4), (3, 4), (2, 4)], samples=200, callbacks=sized)
+    steps = trained_in_legs(tmp_path, [(4, 4), (3, 4), (2, 4)], 200, "sized")
     check(steps, [12] * 3 + [36] * 2 + [60] + [24] * 3 + [12] * 3, samples=200)
 
 
@@ -143,7 +153,7 @@ def scheduled() -> dict[str, Callback]:
 
 def test_olmos_batch_size_scheduler(tmp_path: Path) -> None:
     """It waits for a fourth step; a job that resumes after that has the same batches."""
-    steps = legs(tmp_path, [(4, 5), (3, 2), (2, 2)], samples=500, callbacks=scheduled)
+    steps = trained_in_legs(tmp_path, [(4, 5), (3, 2), (2, 2)], 500, "scheduled")
     check(steps, [12] * 4 + [24] * 5, samples=500)
 
 
