@@ -111,11 +111,13 @@ class PlanIterator:
         self._step = ranks * size
         self._read_from(self.plan, count("consumed_samples", consumed_samples))
 
-    def _read_from(self, plan: Plan, consumed: int) -> None:
+    def _read_from(self, plan: Plan, consumed: int, *, compare: bool = True) -> None:
         """Read on where so many samples are consumed."""
         rest = plan.resume(plan.cursor_at(consumed))
-        ranks: dict[str, Any] = {"rank": self._rank, "world_size": plan.world_size}
-        self._batches = _endless(PlanLoader(self._dataset, rest, **ranks, **self._options))
+        ours: dict[str, Any] = {"rank": self._rank, "world_size": plan.world_size}
+        self._batches = _endless(
+            PlanLoader(self._dataset, rest, compare=compare, **ours, **self._options)
+        )
         self.consumed_samples = consumed
 
     def __iter__(self) -> Self:
@@ -126,7 +128,8 @@ class PlanIterator:
         try:
             batch = next(self._batches)
         except BaseException:  # Ctrl-C too: a generator that has raised would be at its end
-            self._read_from(self.plan, self.consumed_samples)
+            # other ranks may read on without an error, so nobody is there to compare plans with
+            self._read_from(self.plan, self.consumed_samples, compare=False)
             raise
         self.consumed_samples += self._step
         return batch

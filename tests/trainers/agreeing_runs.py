@@ -11,10 +11,36 @@ from torch.distributed.device_mesh import init_device_mesh
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
+from indexplan_torch.megatron import PlanIterator
 
 PLAN = ip.Plan(ip.Shuffle(103, seed=8), batch_size=6)
 GLOBAL = PLAN.replace(batch_size=None, global_batch_size=6)
 BALANCED = PLAN.replace(balance=ip.Balance(range(1, 104)))
+
+
+class AgainAfterAnError:
+    """Batches of an iterator, which fails once on rank 0, that then asks it again."""
+
+    def __init__(self, rank: int) -> None:
+        self.failed = rank != 0
+        ours: dict[str, Any] = {"micro_batch_size": 6, "rank": rank, "world_size": 2}
+        self.iterator = PlanIterator(self, ip.Sequential(103), consumed_samples=0, **ours)
+
+    def __len__(self) -> int:
+        return 103
+
+    def __getitem__(self, index: int) -> int:
+        if index > 30 and not self.failed:
+            self.failed = True
+            raise OSError
+        return index
+
+    def __iter__(self) -> Any:
+        while self.iterator.consumed_samples < 103:
+            try:
+                yield next(self.iterator)
+            except OSError:
+                continue
 
 
 def everything(folder: str) -> dict[str, str]:
@@ -36,6 +62,7 @@ def everything(folder: str) -> dict[str, str]:
         "in workers": lambda: PlanLoader(range(103), PLAN, num_workers=1),
         "switched off": lambda: PlanLoader(range(103), PLAN, compare=False),
         "one rank, given": lambda: PlanLoader(range(103), PLAN, rank=0, world_size=1),
+        "again on one rank": lambda: AgainAfterAnError(rank),
         "alone": lambda: PlanLoader(range(103), PLAN),
     }
     told = {}
@@ -47,7 +74,7 @@ def everything(folder: str) -> dict[str, str]:
             world_size=2,
         )
         dist.barrier()  # all are connected, so that one may leave
-        if name == "alone":
+        if name in {"alone", "again on one rank"}:
             dist.distributed_c10d._get_default_store().set_timeout(timedelta(seconds=1))
         idle = rank == 1 and name in {"switched off", "one rank, given", "alone"}
         told[name] = "idle" if idle else read(make)

@@ -61,6 +61,11 @@ def test_what_only_one_rank_reads_waits_for_nobody(told: list[Any], name: str) -
     assert ["read", "idle"] == [each[name] for each in told]
 
 
+def test_an_iterator_asked_again_after_an_error_waits_for_nobody(told: list[Any]) -> None:
+    """The others have no error, and do not compare once more."""
+    assert ["read", "read"] == [each["again on one rank"] for each in told]
+
+
 def test_a_rank_that_waits_in_vain_says_for_whom(told: list[Any]) -> None:
     """If the others never begin, it is an error after the group's timeout, and no hang."""
     expected = (
