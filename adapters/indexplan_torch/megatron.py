@@ -6,7 +6,7 @@ run has consumed. That count is a place in a plan, so nothing else has to be kep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -134,6 +134,11 @@ class PlanIterator:
         self.consumed_samples += self._step
         return batch
 
+    def close(self) -> None:
+        """End the workers; a later `next` starts others, and reads on."""
+        self._batches.close()
+        self._read_from(self.plan, self.consumed_samples, compare=False)
+
     def save_state(self) -> dict[str, Any]:
         """Return where the run stands, equal on all ranks; Megatron's `--dataloader-save` asks it.
 
@@ -166,7 +171,7 @@ class PlanIterator:
         self._read_from(self.plan, consumed)
 
 
-def _endless(loader: PlanLoader) -> Iterator[Any]:
+def _endless(loader: PlanLoader) -> Generator[Any, None, None]:
     """Yield a loader's batches, one pass after another."""
     while True:
         yield from loader

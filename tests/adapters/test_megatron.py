@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import gc
+import multiprocessing
 import re
 import sys
 from typing import Any
@@ -84,6 +86,25 @@ def test_workers_draw_ahead_of_the_count_and_stay_for_later_epochs() -> None:
     assert with_workers[0]._options["persistent_workers"]
 
 
+@pytest.mark.parametrize("persistent", [True, False])
+def test_closing_ends_the_workers(persistent: bool) -> None:
+    """At once, without garbage collection; a later micro-batch is the next one."""
+    options = {"num_workers": 2, "persistent_workers": persistent}
+    (iterator,) = iterators(1, **options)
+    before, expected = children(), read(iterators(1), 3)
+    gc.disable()
+    try:
+        found = read([iterator])
+        assert len(children() - before) == 2
+        iterator.close()
+        assert before == children()
+        assert expected == found + read([iterator], 2)
+        iterator.close()
+        assert before == children()
+    finally:
+        gc.enable()
+
+
 def test_a_stage_that_never_asks_loads_nothing() -> None:
     """Each virtual pipeline stage's iterator yields every micro-batch, and starts at its first."""
     asked: list[int] = []
@@ -119,6 +140,11 @@ def test_a_state_is_one_number_and_the_order() -> None:
     (later,) = iterators(1, order=mixture.with_phase(30, {"a": 1, "b": 3}), micro_batch_size=6)
     later.load_state(state)
     assert later.plan.order.take(0, 30, 36).tolist() == next(later).tolist()
+
+
+def children() -> set[int]:
+    """Return the processes that this one has started and that live."""
+    return {process.pid or 0 for process in multiprocessing.active_children()}
 
 
 MADE = {"dataset": range(100), "order": ORDER, "micro_batch_size": 2, "consumed_samples": 0}
