@@ -16,6 +16,7 @@ from indexplan_torch.attention import position_ids
 from indexplan_torch.items import Piece, pieces
 
 OWN = "return dicts of tensors with an entry for each token, or pass a join of your own"
+CUT = "a sample that is cut"
 TOKENS, POSITIONS, SEQ_LENS = "input_ids", "position_ids", "seq_lens"
 
 
@@ -166,7 +167,7 @@ def _part(sample: Any, piece: Piece) -> Any:
     }
     if not sizes or len({*sizes.values()}) > 1 or min(sizes.values()) < piece.stop:
         raise IndexPlanError(
-            "a sample that is cut",
+            CUT,
             "must have fields of one length, at least as long as the plan's order was told",
             f"{sizes or shown(sample)} entries, to be cut at {piece.stop}",
             "pass the order the lengths of this dataset's samples",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from indexplan import IndexPlanError
 from indexplan.errors import counted, shown
 from indexplan_torch.attention import varlen
@@ -51,6 +53,23 @@ def join_causal(samples: Sequence[Any]) -> dict[str, Any]:
     (tensor([0, 3, 5], dtype=torch.int32), 3)
     """
     row = join(samples)
+    tokens = tokens_of(row)
+    bounds, longest, positions = varlen(row[SEQ_LENS])
+    labels = row.get(LABELS, tokens).clone()
+    labels[bounds[:-1][row[SEQ_LENS] > 0].long()] = UNTRAINED
+    arguments = {TOKENS: tokens.long(), LABELS: labels.long(), POSITIONS: positions}
+    return {
+        **{name: field[None] for name, field in arguments.items()},
+        "cu_seq_lens_q": bounds,
+        "cu_seq_lens_k": bounds,
+        "max_length_q": longest,
+        "max_length_k": longest,
+        "use_cache": False,  # with a cache, transformers does not look at the positions
+    }
+
+
+def tokens_of(row: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return the tokens of samples that were joined; refuse a row without, or with padding."""
     tokens, mask = row.get(TOKENS), row.get(MASK)
     if tokens is None or tokens.shape != row[POSITIONS].shape:
         fields = [name for name in row if name not in {POSITIONS, SEQ_LENS}]
@@ -67,15 +86,4 @@ def join_causal(samples: Sequence[Any]) -> dict[str, Any]:
             f"an attention_mask with {counted(int((mask == 0).sum()), 'zero')} in {mask.numel()}",
             "tokenize with padding=False",
         )
-    bounds, longest, positions = varlen(row[SEQ_LENS])
-    labels = row.get(LABELS, tokens).clone()
-    labels[bounds[:-1][row[SEQ_LENS] > 0].long()] = UNTRAINED
-    arguments = {TOKENS: tokens.long(), LABELS: labels.long(), POSITIONS: positions}
-    return {
-        **{name: field[None] for name, field in arguments.items()},
-        "cu_seq_lens_q": bounds,
-        "cu_seq_lens_k": bounds,
-        "max_length_q": longest,
-        "max_length_k": longest,
-        "use_cache": False,  # with a cache, transformers does not look at the positions
-    }
+    return tokens

@@ -1,0 +1,209 @@
+"""Rows of tokens: every token but a document's first is a label, once, after the token before."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import ConcatDataset
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from indexplan_torch.token_rows import TokenRows
+
+RANDOM = np.random.default_rng(4)
+LENGTH = 12
+# numbered through, so that a token tells its document and its place
+SIZES = RANDOM.integers(2, 40, 120)
+STARTS = SIZES.cumsum() - SIZES
+DOCUMENTS = [np.arange(start, start + n) for start, n in zip(STARTS, SIZES, strict=True)]
+STREAM = np.arange(SIZES.sum())
+
+
+def epoch(rows: Any, order: ip.Order, **options: Any) -> list[tuple[Any, ...]]:
+    """Return (inputs, positions, labels) of an epoch's rows, each an array."""
+    plan = ip.Plan(order, batch_size=4)
+    return [
+        row
+        for fields, labels in PlanLoader(rows, plan, rank=0, world_size=1, **options)
+        for row in zip(
+            fields["input"].numpy(), fields["positions"].numpy(), labels.numpy(), strict=True
+        )
+    ]
+
+
+def check(rows: list[tuple[Any, ...]], *, restarts: bool = True) -> np.ndarray:
+    """Check that each row is right for itself; return all labels that are trained on."""
+    found = []
+    for inputs, positions, labels in rows:
+        assert [(LENGTH,)] * 3 == [each.shape for each in (inputs, positions, labels)]
+        assert [np.dtype(np.int64)] * 3 == [each.dtype for each in (inputs, positions, labels)]
+        trained = labels != -100
+        assert trained[: trained.sum()].all()  # what fills a row comes last
+        assert (labels[trained] == inputs[trained] + 1).all()
+        starts = np.flatnonzero(positions == 0)
+        expected = (
+            np.arange(LENGTH) - starts[np.searchsorted(starts, np.arange(LENGTH), "right") - 1]
+        )
+        assert (expected == positions).all()
+        if restarts:
+            firsts = np.isin(inputs[trained], STARTS)
+            assert (positions[trained][firsts] == 0).all()
+            assert set(starts) <= {0, int(trained.sum())} | set(np.flatnonzero(firsts))
+        found.append(labels[trained])
+    return np.concatenate(found)
+
+
+LABELS = np.setdiff1d(STREAM, STARTS)  # all tokens but the first of each document
+
+
+@pytest.mark.parametrize("kind", ["arrays", "lists", "tensors", "dicts", "memory-mapped"])
+def test_windows_of_documents(kind: str, tmp_path: Any) -> None:
+    """Each label comes once, but those of a last part of a row; whatever documents are held in."""
+    if kind == "memory-mapped":
+        STREAM.astype(np.uint16).tofile(tmp_path / "tokens")
+        stream = np.memmap(tmp_path / "tokens", np.uint16, "r")
+        documents = [stream[s : s + n] for s, n in zip(STARTS, SIZES, strict=True)]
+    else:
+        make = {"arrays": np.asarray, "lists": np.ndarray.tolist, "tensors": torch.tensor}.get(kind)
+        documents = [make(d) if make else {"input_ids": d, "id": 3} for d in DOCUMENTS]  # type: ignore[operator]
+    order = ip.DocumentWindows(SIZES - 1, LENGTH, overlap=0, block_size=8, seed=2)
+    found = check(epoch(TokenRows(documents, LENGTH), order))
+    assert len(found) == len(np.unique(found)) == len(LABELS) // LENGTH * LENGTH
+    assert set(found.tolist()) <= set(LABELS.tolist())
+
+
+def test_rows_of_whole_documents() -> None:
+    """Each label comes exactly once; the rest of a row is filled, and no label."""
+    short = [document[: LENGTH + 1] for document in DOCUMENTS]
+    order = ip.Packed([len(document) - 1 for document in short], LENGTH, seed=2)
+    rows = epoch(TokenRows(short, LENGTH, pad=7), order)
+    found = check(rows)
+    expected = np.concatenate([document[1:] for document in short])
+    assert expected.tolist() == sorted(found.tolist())
+    filled = [row for row in rows if (row[2] == -100).any()]
+    assert filled
+    assert all((inputs[labels == -100] == 7).all() for inputs, _, labels in filled)
+    # lengths of whole documents do as well, and leave room for one token of each
+    order = ip.Packed([len(document) for document in short], LENGTH + 1, seed=2)
+    assert expected.tolist() == sorted(check(epoch(TokenRows(short, LENGTH), order)).tolist())
+
+
+def test_windows_of_one_stream() -> None:
+    """A window is one text, whose positions count through."""
+    order = ip.TokenWindows(len(STREAM), LENGTH, seed=2)
+    rows = epoch(TokenRows(STREAM.astype(np.uint16), LENGTH), order)
+    assert [*order.targets(0)] == sorted(check(rows, restarts=False).tolist())
+    assert all((positions == np.arange(LENGTH)).all() for _, positions, _ in rows)
+
+
+def test_labels_of_documents_that_leave_out_a_prompt() -> None:
+    """Labels are shifted as tokens are; in what leaves them out, inputs stay."""
+    documents = [
+        {"input_ids": document, "labels": np.where(np.arange(len(document)) < 3, -100, document)}
+        for document in DOCUMENTS
+    ]
+    order = ip.DocumentWindows(SIZES - 1, LENGTH, overlap=0)
+    with_prompts = epoch(TokenRows(documents, LENGTH), order)
+    whole = epoch(TokenRows(DOCUMENTS, LENGTH), order)
+    prompts = np.concatenate([document[:3] for document in DOCUMENTS])
+    for ours, all_of_it in zip(with_prompts, whole, strict=True):
+        assert (ours[0] == all_of_it[0]).all()
+        assert (np.where(np.isin(all_of_it[2], prompts), -100, all_of_it[2]) == ours[2]).all()
+
+
+def test_a_mixture_of_both_kinds() -> None:
+    """Several files in one dataset, as a mixture's indices count through them; in workers too."""
+    streams = [STREAM, STREAM[:1000]]
+    windows = [ip.TokenWindows(len(each), LENGTH, seed=seed) for seed, each in enumerate(streams)]
+    order = ip.Mixture(dict(zip("ab", windows, strict=True)), {"a": 2, "b": 1})
+    rows = ConcatDataset([TokenRows(each, LENGTH) for each in streams])
+    alone = epoch(rows, order)
+    check(alone, restarts=False)
+    both = zip(alone, epoch(rows, order, num_workers=1), strict=True)
+    assert all((one == other).all() for pair in both for one, other in zip(*pair, strict=True))
+    halves = DOCUMENTS[:60], DOCUMENTS[60:]
+    cut = [
+        ip.DocumentWindows([len(d) - 1 for d in half], LENGTH, overlap=0, seed=seed)
+        for seed, half in enumerate(halves)
+    ]
+    order = ip.Mixture(dict(zip("ab", cut, strict=True)), {"a": 1, "b": 1})
+    check(epoch(TokenRows(DOCUMENTS, LENGTH), order))
+
+
+MAKE = (
+    "make the order with DocumentWindows(lengths - 1, 12, overlap=0), TokenWindows(num_tokens, 12) "
+    "or Packed(lengths - 1, 12)"
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "order", "message"),
+    [
+        (
+            TokenRows(DOCUMENTS, LENGTH),
+            ip.DocumentWindows(SIZES, LENGTH),
+            f"a row must have 12 inputs, the length of TokenRows; got 13; {MAKE}",
+        ),
+        (
+            TokenRows(DOCUMENTS, LENGTH),
+            ip.Packed(SIZES - 1, 40),
+            f"a row must have 12 inputs, the length of TokenRows; got 39; {MAKE}",
+        ),
+        (
+            TokenRows([{"tokens": document} for document in DOCUMENTS], LENGTH),
+            ip.Packed(SIZES - 1, 40),
+            "samples must have input_ids, a number for each token, to be joined for a causal "
+            "model; got ['tokens']; return dicts of input_ids and labels",
+        ),
+        (
+            TokenRows(np.zeros((99, 99), int), LENGTH),
+            ip.Sequential(99),
+            "samples must have input_ids, a number for each token, to be joined for a causal "
+            "model; got ['input_ids']; return dicts of input_ids and labels",
+        ),
+    ],
+)
+def test_units_that_are_no_rows(rows: TokenRows, order: ip.Order, message: str) -> None:
+    """The first row says so, and how the order is made."""
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        epoch(rows, order)
+
+
+def test_documents_shorter_than_the_order_was_told() -> None:
+    """As when it was told of whole documents; the error names what to tell it."""
+    message = (
+        "a sample that is cut must have fields of one length, at least as long as the plan's order "
+        "was told; got {'input_ids': 3} entries, to be cut at 4; tell the order len(document) - 1 "
+        "of each document"
+    )
+    order = ip.DocumentWindows([3] * 40, LENGTH, overlap=0)
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        epoch(TokenRows([[1, 2, 3]] * 40, LENGTH), order)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"tokens": iter([])},
+            "dataset must be map-style, as a plan says which index is read when; got "
+            "list_iterator, without __getitem__; give it __getitem__ and __len__",
+        ),
+        (
+            {"length": 0},
+            "length must be an integer from 1 to 2**62 - 1; got 0; pass torchtitan's seq_len",
+        ),
+        (
+            {"pad": -100},
+            "pad must be an integer from 0 to 2**62 - 1; got -100; pass a token of the vocabulary",
+        ),
+    ],
+)
+def test_arguments_that_are_refused(given: dict[str, Any], message: str) -> None:
+    """When the dataset is made."""
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        TokenRows(**{"tokens": DOCUMENTS, "length": LENGTH, **given})
