@@ -30,6 +30,7 @@ OF_A_TRAINER = {
     "indexplan_torch.lightning",
     "indexplan_torch.megatron_samples",
     "indexplan_torch.olmo",
+    "indexplan_torch.torchtitan",
 }
 
 MODULES = sorted(

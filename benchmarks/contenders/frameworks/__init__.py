@@ -76,5 +76,15 @@ FRAMEWORKS = (
         "its checkpoint's `trainer_state.json`; any ranks, inside a generation's steps too",
         "its `RepeatSampler`, in the second epoch",
     ),
+    Framework(
+        "torchtitan",
+        "torchtitan",
+        "torchtitan",
+        "migrate/torchtitan.md",
+        "`dataloader=PlanDataLoader.Config(dataset=..., order=...)` of "
+        "`indexplan_torch.torchtitan`",
+        "its DCP checkpoint, of which all ranks load one text; any ranks and batch sizes",
+        "`HuggingFaceTextDataLoader`",
+    ),
 )
 """In the order of the page."""

@@ -92,6 +92,7 @@ COMMANDS: list[Command] = [
 
 _OF_MEGATRON = "takes Megatron: tests/through/megatron_checks.py"
 _OF_OLMO = "takes OLMo-core: tests/through/olmo_checks.py"
+_OF_TORCHTITAN = "takes torchtitan: tests/through/torchtitan_checks.py"
 _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_checks.py"
 
 # file, function and beginning of what makes an error that is not provoked here, and why
@@ -313,6 +314,19 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "raise wrong('dataset', f'the saved one, {shown(saved)}', sel",
             ),
             ("_with_steps", "raise wrong('the global batch', rule, plan.global_batch_size"),
+        ]
+    },
+    **{
+        ("adapters/indexplan_torch/torchtitan.py", *where): _OF_TORCHTITAN
+        for where in [
+            (
+                "PlanDataLoader.load_state_dict",
+                "raise IndexPlanError('state', \"must be a PlanDataLoader's\", ",
+            ),
+            ("_check_length", "raise wrong(name, rule, length, f'make TokenRows with length"),
+            ("_check_length", "raise IndexPlanError('TokenWindows', f'must have length={rul"),
+            ("_rows", "raise wrong('num_tokens_per_batch', f'a multiple of max_cont"),
+            ("_left_out", "raise wrong('labels of a finite loader', 'integers, as many "),
         ]
     },
     (

@@ -1,0 +1,254 @@
+"""Plans under torchtitan: a loader that its trainer builds, and its checkpoints resume.
+
+torchtitan's loop asks a loader for as many batches as an optimizer step accumulates, and saves its
+state between steps: the samples consumed and the order, which are equal on all ranks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeVar
+
+import torch
+from torch.utils.data import ConcatDataset, default_collate
+from tyro.conf import Suppress, arg
+
+from indexplan import IndexPlanError, Mixture, Order, TokenWindows
+from indexplan.errors import integer, shown, wrong
+from indexplan_torch.causal import UNTRAINED
+from indexplan_torch.megatron import PlanIterator
+from indexplan_torch.token_rows import TokenRows
+
+try:  # main since August 2026, then 0.3.0
+    from torchtitan.components.data.loader import BaseDataLoader
+except ModuleNotFoundError as missing:
+    if missing.name is None or not missing.name.startswith("torchtitan.components"):
+        raise
+    from torchtitan.components.dataloader import BaseDataLoader
+
+__all__ = ["PlanDataLoader", "TokenRows"]
+
+T = TypeVar("T")
+# without a constructor tyro takes a value apart, and makes another one of its fields
+Kept = Annotated[T, Suppress, arg(constructor=str)]
+KEY = "indexplan"  # in a checkpoint: "dataloader.indexplan"
+
+
+class PlanDataLoader(BaseDataLoader):
+    """A loader of torchtitan's that reads an order, in any data-parallel size: set its `Config`.
+
+    Each batch is full. An optimizer step reads the next places of the run, as many as its global
+    batch, whatever the number of ranks and of accumulated batches. torchtitan's checkpoints hold
+    its state once for all ranks, and any number of ranks resumes it.
+
+    Parameters
+    ----------
+    config : PlanDataLoader.Config
+        As in `Trainer.Config(dataloader=...)`, which builds the loader and passes the rest.
+    dp_world_size, dp_rank : int
+        Of the data-parallel mesh: ranks of tensor, context or pipeline parallelism have the same.
+    local_batch_size, seq_len : int, optional
+        Of torchtitan 0.3: rows of a batch, and tokens of a row. Fields are stacked: (rows, tokens).
+    num_tokens_per_batch, max_context_length : int, optional
+        Of later ones: tokens of a batch, a multiple of those of a row. Fields are (tokens,).
+    **others
+        What else torchtitan passes, such as the tokenizer; not used.
+
+    Attributes
+    ----------
+    plan : Plan
+        What is read: its remainder is "carry", and its step is a batch of each rank.
+
+    Raises
+    ------
+    IndexPlanError
+        If an argument is not as described above, or the dataset is one of `TokenRows` of another
+        length. While a finite loader is read: if labels are no integers, whose rows could be left
+        out.
+
+    Notes
+    -----
+    torchtitan does not train on what fills no optimizer step at the end of a finite loader: where a
+    step accumulates k batches, up to k - 1 of them on each rank.
+    """
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(BaseDataLoader.Config):
+        """What to read, and DataLoader's options.
+
+        Parameters
+        ----------
+        dataset : torch.utils.data.Dataset
+            Map-style, with as many samples as the order: `TokenRows`, or one whose items are
+            ({"input": tensor, ...}, labels).
+        order : Order
+            The sequence in which each epoch reads the samples, with as many units in every epoch.
+        collate_fn : callable, optional
+            Makes a batch of items; if left out, they are stacked, or laid end to end, as
+            torchtitan's version wants them.
+        infinite, repeat : bool
+            Whether epochs follow each other without end. If one is False, the run's first epoch is
+            all there is, and labels of rows past its end are -100. `infinite` is torchtitan 0.3's
+            name, which its validator sets; `repeat` that of later ones.
+        num_workers, persistent_workers, pin_memory, prefetch_factor
+            As for torchtitan's own loader.
+        """
+
+        dataset: Kept[Any]
+        order: Kept[Order]
+        collate_fn: Kept[Callable[[list[Any]], Any] | None] = None
+        infinite: bool = True
+        repeat: bool = True
+        num_workers: int = 0
+        persistent_workers: bool = True
+        pin_memory: bool = False
+        prefetch_factor: int | None = None
+
+        def to_dict(self) -> dict[str, Any]:
+            """Return what torchtitan logs: of the dataset its type, as its content may be large."""
+            named = replace(self, dataset=type(self.dataset).__name__)
+            found: dict[str, Any] = BaseDataLoader.Config.to_dict(named)
+            return found
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        dp_world_size: int,
+        dp_rank: int,
+        local_batch_size: int | None = None,
+        seq_len: int | None = None,
+        num_tokens_per_batch: int | None = None,
+        max_context_length: int | None = None,
+        **others: Any,  # noqa: ARG002 (torchtitan passes the tokenizer, and later versions more)
+    ) -> None:
+        if num_tokens_per_batch is None:
+            length, size, collate = ("seq_len", seq_len), local_batch_size, default_collate
+        else:
+            length = ("max_context_length", max_context_length)
+            size, collate = _rows(num_tokens_per_batch, max_context_length), _end_to_end
+        _check_length(config.dataset, config.order, *length)
+        cure = "build the loader by its config, as torchtitan's trainer does"
+        size = integer("local_batch_size", size, 1, 2**62, cure)
+        workers: dict[str, Any] = {"num_workers": config.num_workers}
+        if config.num_workers:
+            workers["persistent_workers"] = config.persistent_workers
+            workers["prefetch_factor"] = config.prefetch_factor
+        self._batches = PlanIterator(
+            config.dataset,
+            config.order,
+            micro_batch_size=size,
+            consumed_samples=0,
+            rank=dp_rank,
+            world_size=dp_world_size,
+            collate_fn=config.collate_fn or collate,
+            pin_memory=config.pin_memory,
+            **workers,
+        )
+        self.plan = self._batches.plan
+        endless = config.infinite and config.repeat
+        self._stop = None if endless else config.order.num_units(0)
+        self._first, self._size = dp_rank * size, size
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the loader: it reads on where it stands, however often it is asked."""
+        return self
+
+    def __next__(self) -> Any:
+        """Return the rank's next batch; after an error, the same one once more."""
+        place = self._batches.consumed_samples
+        if self._stop is None:
+            return next(self._batches)
+        if place >= self._stop:
+            raise StopIteration
+        fields, labels = next(self._batches)
+        return fields, _left_out(labels, self._size, self._stop - place - self._first)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the loop stands, equal on all ranks: one text, which DCP writes once."""
+        state = self._batches.save_state()
+        if self._stop is not None:  # rows past the end were not trained on
+            state["consumed_samples"] = min(state["consumed_samples"], self._stop)
+        return {KEY: json.dumps(state)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Read on where a run stood, with any number of ranks, and rows or tokens of a batch.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is no state of a PlanDataLoader, or one of another order, which this one does not
+            continue.
+        """
+        text = state_dict.get(KEY) if isinstance(state_dict, dict) else None
+        try:
+            state = json.loads(text)  # type: ignore[arg-type]  # no text is an error too
+        except (TypeError, ValueError):
+            is_dict = isinstance(state_dict, dict)
+            got = f"a dict of {shown(list(state_dict))}" if is_dict else shown(state_dict)
+            cure = (
+                "start with this loader after another one by "
+                "--checkpoint.exclude_from_loading dataloader"
+            )
+            raise IndexPlanError("state", "must be a PlanDataLoader's", got, cure) from None
+        self._batches.load_state(state)
+
+    def close(self) -> None:
+        """End the workers; a later `next` starts others, and reads on.
+
+        Trainers of torchtitan since August 2026 call it; under earlier ones they end with the
+        process.
+        """
+        self._batches.close()
+
+
+def _check_length(dataset: Any, order: Order, name: str, length: Any) -> None:
+    """Refuse rows that are shorter or longer than the trainer, or the order, was told."""
+    if isinstance(dataset, ConcatDataset) and isinstance(order, Mixture):
+        for inner, (_, source) in zip(dataset.datasets, order.sources, strict=False):
+            _check_length(inner, source, name, length)
+    if not isinstance(dataset, TokenRows):
+        return
+    rule = f"{dataset.length}, the length of TokenRows"
+    if length not in {None, dataset.length}:
+        raise wrong(name, rule, length, f"make TokenRows with length={length}")
+    if isinstance(order, TokenWindows) and order.length != dataset.length:  # an index tells none
+        cure = f"pass TokenWindows(num_tokens, length={dataset.length})"
+        raise IndexPlanError("TokenWindows", f"must have length={rule}", str(order.length), cure)
+
+
+def _rows(num_tokens_per_batch: int, max_context_length: int | None) -> int:
+    """Return how many rows a batch of so many tokens has."""
+    if not max_context_length or num_tokens_per_batch % max_context_length:
+        raise wrong(
+            "num_tokens_per_batch",
+            f"a multiple of max_context_length, {max_context_length}",
+            num_tokens_per_batch,
+            "set training.num_tokens_per_microbatch_per_dp_rank to whole rows",
+        )
+    return num_tokens_per_batch // max_context_length
+
+
+def _end_to_end(items: list[Any]) -> Any:
+    """Lay rows end to end, as later versions of torchtitan take a batch."""
+    fields, labels = default_collate(items)
+    return {name: field.flatten(0, 1) for name, field in fields.items()}, labels.flatten(0, 1)
+
+
+def _left_out(labels: Any, num_rows: int, num_valid: int) -> Any:
+    """Return labels of which only the first rows are trained on."""
+    is_rows = isinstance(labels, torch.Tensor) and labels.numel() % num_rows == 0
+    if not is_rows or labels.is_floating_point() or labels.is_complex():
+        raise wrong(
+            "labels of a finite loader",
+            "integers, as many for each row",
+            labels,
+            "return such ones, or leave infinite=False out",
+        )
+    if num_valid >= num_rows:
+        return labels
+    labels = labels.clone()  # a dataset may return its own
+    labels.reshape(num_rows, -1)[max(num_valid, 0) :] = UNTRAINED
+    return labels

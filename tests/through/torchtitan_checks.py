@@ -1,0 +1,436 @@
+"""Plans in torchtitan's own code: its base of loaders, its config, its checkpoints; see .ci/run."""
+
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.distributed.checkpoint import FileSystemReader
+from torch.utils.data import ConcatDataset
+from torchtitan.components.dataloader import BaseDataLoader
+from torchtitan.components.loss import IGNORE_INDEX
+from torchtitan.config import ConfigManager, Configurable
+
+import indexplan as ip
+from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+from tests.migrate.library_checks import finish, start
+from tests.through.torchtitan_rows_checks import LENGTH, documents
+from tests.trainers.ranks import run_ranks
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of torch's checkpoints, about their formats
+READ = "tests.through.torchtitan_runs:"
+SAMPLES = 998
+
+
+def legs(
+    folder: Path, function: str, *arguments: Any, last: tuple[int, int]
+) -> list[list[list[int]]]:
+    """Train on 4, 3 and 2 ranks, ten steps each, and the last as told; return steps by leg."""
+    read: list[list[list[int]]] = []
+    for world_size, size, steps in ((4, 24, 10), (3, 24, 10), (2, *last)):
+        leg = {
+            "samples": SAMPLES,
+            "global_batch": size,
+            "steps": steps or None,
+            "checkpoint": str(folder / str(world_size + 1)) if read else None,
+            "save": str(folder / str(world_size)) if world_size > 2 else None,
+        }
+        ranks = run_ranks(READ + function, world_size, *arguments, leg, timeout=240)
+        assert 1 == len({len(each) for each in ranks})  # equal steps
+        read.append([sum(step, []) for step in zip(*ranks, strict=True)])
+    return read
+
+
+def test_four_three_two_ranks_without_end(tmp_path: Path) -> None:
+    """Each optimizer step reads the run's next places, over the end of an epoch."""
+    four, three, two = legs(tmp_path, "read", "ours", last=(24, 30))
+    order = ip.DocumentWindows([4] * SAMPLES, 4, overlap=0, seed=1)
+    places = [order.take(epoch, 0, SAMPLES).tolist() for epoch in range(2)]
+    steps = [*four, *three, *two]
+    assert 50 == len(steps)
+    for number, step in enumerate(steps):
+        expected = sum(places, [])[number * 24 : number * 24 + 24]
+        assert sorted(expected) == sorted(step)
+    # one text for all ranks
+    keys = FileSystemReader(tmp_path / "4" / "step-10").read_metadata().state_dict_metadata
+    assert ["dataloader.indexplan"] == [key for key in keys if key.startswith("dataloader")]
+
+
+def test_four_three_two_ranks_to_the_end(tmp_path: Path) -> None:
+    """A finite loader reads each document once; what fills its last batch has no labels."""
+    read = legs(tmp_path, "finite", 1, last=(4, 0))
+    assert [10, 10, 130] == [len(leg) for leg in read]
+    assert [*range(SAMPLES)] == sorted(sum(sum(read, []), []))
+    assert 2 == len(read[-1][-1])
+
+
+def test_the_page(tmp_path: Path) -> None:
+    """The page's blocks print what it shows, in a process that has imported nothing else."""
+    code = "from pathlib import Path; from tests.test_docs import check_page; "
+    finish(start(tmp_path, "-c", code + "check_page('migrate/torchtitan', Path())"))
+
+
+# --- in one process
+
+
+class Numbers:
+    """A dataset of rows of its own number, which fails when it is told to."""
+
+    def __init__(self, num: int, failing: Any = ()) -> None:
+        self.num, self.failing = num, set(failing)
+
+    def __len__(self) -> int:
+        return self.num
+
+    def __getitem__(self, index: int) -> Any:
+        if index in self.failing:
+            self.failing.remove(index)
+            raise OSError(index)
+        return {"input": torch.full((3,), index)}, torch.full((3,), index)
+
+
+def loaders(order: ip.Order, world_size: int, rows: int, **changes: Any) -> list[PlanDataLoader]:
+    """Return the loaders of all ranks, by either of torchtitan's signatures."""
+    by_tokens = changes.pop("by_tokens", False)
+    sizes = {"local_batch_size": rows, "seq_len": 3, "snapshot_every_n_steps": 5}
+    if by_tokens:
+        sizes = {"num_tokens_per_batch": rows * 3, "max_context_length": 3}
+    config = PlanDataLoader.Config(
+        **{"dataset": Numbers(order.num_samples), "order": order, **changes}
+    )
+    return [
+        config.build(dp_world_size=world_size, dp_rank=rank, tokenizer=None, **sizes)
+        for rank in range(world_size)
+    ]
+
+
+def step_of(ranks: list[PlanDataLoader], num: int = 1) -> list[int]:
+    """Return what all ranks train on in an optimizer step; StopIteration at the end."""
+    labels = [next(iter(each))[1] for _ in range(num) for each in ranks]
+    rows = torch.cat([each.reshape(-1, 3) for each in labels])
+    assert (rows == rows[:, :1]).all()
+    return [number for number in rows[:, 0].tolist() if number != IGNORE_INDEX]
+
+
+def rest(ranks: list[PlanDataLoader]) -> list[int]:
+    """Return what finite loaders read until they end, all of them in the same step."""
+    read: list[int] = []
+    while True:
+        try:
+            read += step_of(ranks)
+        except StopIteration:
+            break
+    for each in ranks:
+        with pytest.raises(StopIteration):
+            next(each)
+    return read
+
+
+def exchanged(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state as a checkpoint keeps it: one text."""
+    assert ["indexplan"] == list(state)
+    assert isinstance(state["indexplan"], str)
+    return dict(state)
+
+
+def test_the_last_step_and_before_the_first() -> None:
+    """A finite run that resumes at its end reads nothing; a later endless one the next epoch."""
+    order = ip.Shuffle(22, seed=1)
+    ranks = loaders(order, 2, 3, infinite=False)
+    first = exchanged(ranks[0].state_dict())
+    assert order.take(0, 0, 22).tolist() == rest(ranks)
+    (last, other) = [exchanged(each.state_dict()) for each in ranks]
+    assert last == other
+    for world_size in (1, 2, 5):
+        again = loaders(order, world_size, 2, infinite=False)
+        for each in again:
+            each.load_state_dict(last)
+        assert rest(again) == []
+        for each in again:
+            each.load_state_dict(first)
+        assert order.take(0, 0, 22).tolist() == rest(again)
+    (endless,) = loaders(order, 1, 4, infinite=True)
+    endless.load_state_dict(last)
+    assert order.take(1, 0, 4).tolist() == step_of([endless])
+    # a step before the end, whose rest is less than a batch of each rank
+    ranks = loaders(order, 2, 5, repeat=False)
+    step_of(ranks, 2)
+    (one,) = loaders(order, 1, 8, infinite=False)
+    one.load_state_dict(ranks[1].state_dict())
+    assert order.take(0, 20, 22).tolist() == rest([one])
+
+
+def test_a_failed_step() -> None:
+    """A batch that fails is returned by the next call, and a step's state takes the loop back."""
+    order = ip.Sequential(40)
+    (loader,) = loaders(order, 1, 4, dataset=Numbers(40, failing=[9]))
+    assert [*range(8)] == step_of([loader], 2)
+    saved = exchanged(loader.state_dict())
+    with pytest.raises(OSError, match="9"):
+        step_of([loader])
+    assert saved == loader.state_dict()
+    assert [8, 9, 10, 11] == step_of([loader])
+    loader.load_state_dict(saved)  # a step that failed after it had its batches
+    assert [*range(8, 16)] == step_of([loader], 2)
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_closing_ends_workers(persistent: bool) -> None:
+    """At once, with the garbage collector off, as torchtitan's trainer runs."""
+    options = {"num_workers": 2, "persistent_workers": persistent}
+    (loader,) = loaders(ip.Sequential(40), 1, 4, **options)
+    before = {each.pid for each in multiprocessing.active_children()}
+    gc.disable()
+    try:
+        for start in (0, 4):
+            assert [*range(start, start + 4)] == step_of([loader])
+            assert 2 == len({e.pid for e in multiprocessing.active_children()} - before)
+            loader.close()
+            assert before == {each.pid for each in multiprocessing.active_children()}
+    finally:
+        gc.enable()
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A job between two starts."""
+
+    world_size: int
+    rows: int
+    steps: tuple[int, ...]  # accumulated batches of each
+    by_tokens: bool
+    fails: bool
+
+
+def draw(key: str) -> tuple[ip.Order, list[Leg], bool]:
+    """Draw an order, legs, and whether the run is finite."""
+    random = Random(key)  # noqa: S311 (for a history that comes again, not for a secret)
+    num, seed = random.randint(1, 150), random.randrange(2**64)
+    order: ip.Order = ip.Shuffle(num, seed)
+    if (kind := random.randrange(4)) == 1:
+        order = ip.BlockShuffle(num, random.randint(1, 20), 3, seed)
+    elif kind == 2:
+        sources = {"a": ip.Shuffle(num, seed), "b": ip.Shuffle(random.randint(1, 99), seed + 1)}
+        order = ip.Mixture(sources, {"a": random.randint(1, 5), "b": 1})
+    elif kind == 3:
+        kept = [*range(0, num, 2)]
+        order = ip.Subset(ip.Shuffle(len(kept), seed), kept, num)
+    found = [
+        Leg(
+            random.choice([1, 2, 3, 4, 5, 8]),
+            random.randint(1, 5),
+            tuple(random.randint(1, 3) for _ in range(random.randint(0, 4))),
+            random.random() < 0.5,
+            random.random() < 0.3,
+        )
+        for _ in range(random.randint(1, 5))
+    ]
+    return order, found, random.random() < 0.5
+
+
+def check_history(key: str) -> int:
+    """Run a history; compare each optimizer step with the run's next places."""
+    order, found, finite = draw(key)
+    num = order.num_units(0)
+    stop = num if finite else 2**62
+    place, state = 0, None
+    for leg in found:
+        random = Random(f"{key} {place}")  # noqa: S311 (the same)
+        ranks = loaders(
+            order, leg.world_size, leg.rows, infinite=not finite, by_tokens=leg.by_tokens
+        )
+        for each in ranks if state is not None else []:
+            each.load_state_dict(state)
+        for accumulated in leg.steps:
+            size = leg.world_size * leg.rows
+            batches = min(accumulated, -(-(stop - place) // size))
+            end = min(place + batches * size, stop)
+            if leg.fails and place < end:
+                unit = random.randrange(place, min(end, place + size))
+                index = int(order.take(unit // num, unit % num, unit % num + 1)[0])
+                ranks[0]._batches._dataset.failing.add(index)
+            read: list[int] = []
+            for _ in range(batches):
+                for each in ranks:
+                    try:
+                        labels = next(each)[1]
+                    except OSError:
+                        labels = next(each)[1]
+                    read += [n for n in labels.reshape(-1, 3)[:, 0].tolist() if n != IGNORE_INDEX]
+            expected: list[int] = []
+            while place < end:
+                upto = min(end, (place // num + 1) * num)
+                expected += order.take(place // num, place % num, (upto - 1) % num + 1).tolist()
+                place = upto
+            assert expected == read, key
+            if batches < accumulated:
+                assert [] == rest(ranks)
+        (state, *others) = [exchanged(each.state_dict()) for each in ranks]
+        assert all(state == other for other in others)
+        assert place == json.loads(state["indexplan"])["consumed_samples"]
+    return place
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_drawn_histories(number: int) -> None:
+    """Other ranks, rows, accumulations, signatures and failures; finite and endless."""
+    check_history(f"titan {number}")
+
+
+# --- torchtitan's config
+
+
+class Job(Configurable):
+    """A trainer that only has a loader."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(Configurable.Config):
+        """With the loader's config, as in torchtitan's trainer."""
+
+        hf_assets_path: str = "."  # which the manager looks for
+        dataloader: BaseDataLoader.Config = field(default_factory=BaseDataLoader.Config)
+
+
+def job() -> Job.Config:
+    """Return what a config registry's function returns."""
+    rows = TokenRows(documents(80, 60), LENGTH)
+    rows.__dict__["made"] = 98  # which another one has not
+    order = ip.DocumentWindows([len(each) - 1 for each in rows.tokens], LENGTH, overlap=0)
+    return Job.Config(dataloader=PlanDataLoader.Config(dataset=rows, order=order))
+
+
+def test_the_command_line_and_the_log() -> None:
+    """The command sets the options that are text or numbers; a log has the order."""
+    told = ["--module", __name__, "--config", "job", "--dataloader.num_workers", "3"]
+    config = ConfigManager().parse_args([*told, "--dataloader.no-infinite"]).dataloader
+    assert (3, False, True) == (config.num_workers, config.infinite, config.repeat)
+    assert (80, 98) == (len(config.dataset), config.dataset.__dict__["made"])
+    logged = json.loads(json.dumps(config.to_dict()))
+    assert ("TokenRows", config.order.to_dict()) == (logged["dataset"], logged["order"])
+    # what torchtitan's validator does
+    assert replace(config, infinite=True).infinite
+    assert not replace(config, repeat=False).repeat
+
+
+# --- what is refused
+
+BUILT = {"dp_world_size": 2, "dp_rank": 0, "tokenizer": None}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (
+            {},
+            "local_batch_size must be an integer from 1 to 2**62 - 1; got None; build the loader "
+            "by its config, as torchtitan's trainer does",
+        ),
+        (
+            {"local_batch_size": 4, "seq_len": 17},
+            "seq_len must be 16, the length of TokenRows; got 17; make TokenRows with length=17",
+        ),
+        (
+            {"num_tokens_per_batch": 64, "max_context_length": 32},
+            "max_context_length must be 16, the length of TokenRows; got 32; make TokenRows with "
+            "length=32",
+        ),
+        (
+            {"num_tokens_per_batch": 60, "max_context_length": 16},
+            "num_tokens_per_batch must be a multiple of max_context_length, 16; got 60; set "
+            "training.num_tokens_per_microbatch_per_dp_rank to whole rows",
+        ),
+        (
+            {"local_batch_size": 4, "seq_len": 16, "dp_rank": 2},
+            "rank must be an integer from 0 to 1, with world_size=2; got 2; count ranks from 0",
+        ),
+    ],
+)
+def test_arguments_that_are_refused(sizes: dict[str, Any], message: str) -> None:
+    """When the trainer builds the loader."""
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        job().dataloader.build(**{**BUILT, **sizes})
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_windows_of_another_length(mixed: bool) -> None:
+    """An index does not tell how long its window is, so tokens would be read twice."""
+    rows: Any = TokenRows(np.arange(500), LENGTH)
+    order: ip.Order = ip.TokenWindows(500, LENGTH - 4)
+    if mixed:
+        rows = ConcatDataset([rows, TokenRows(np.arange(200), LENGTH)])
+        order = ip.Mixture({"a": order, "b": ip.TokenWindows(200, LENGTH)}, {"a": 1, "b": 1})
+    config = PlanDataLoader.Config(dataset=rows, order=order)
+    message = (
+        "TokenWindows must have length=16, the length of TokenRows; got 12; pass "
+        "TokenWindows(num_tokens, length=16)"
+    )
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        config.build(**BUILT, local_batch_size=4, seq_len=LENGTH)
+    with pytest.raises(ip.IndexPlanError, match=r"^seq_len must be 16, the length of"):
+        config.build(**BUILT, local_batch_size=4, seq_len=12)
+
+
+CURE = "start with this loader after another one by --checkpoint.exclude_from_loading dataloader"
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({}, f"state must be a PlanDataLoader's; got a dict of []; {CURE}"),
+        (
+            {"dp_rank_0": b"...", "world_size": 2},
+            f"state must be a PlanDataLoader's; got a dict of ['dp_rank_0', 'world_size']; {CURE}",
+        ),
+        (None, f"state must be a PlanDataLoader's; got None; {CURE}"),
+        (
+            {"indexplan": "{"},
+            f"state must be a PlanDataLoader's; got a dict of ['indexplan']; {CURE}",
+        ),
+        (
+            {"indexplan": json.dumps({**json.loads("{}"), "version": 1})},
+            "state must be a PlanIterator's; got a dict of ['version']; pass what save_state "
+            "returned",
+        ),
+    ],
+)
+def test_states_that_are_refused(state: Any, message: str) -> None:
+    """Nothing changes then."""
+    (loader,) = loaders(ip.Sequential(40), 1, 4)
+    step_of([loader])
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        loader.load_state_dict(state)
+    assert [4, 5, 6, 7] == step_of([loader])
+
+
+def test_a_state_of_another_order() -> None:
+    """Whose samples would be others."""
+    (one,), (other,) = (loaders(ip.Shuffle(40, seed=seed), 1, 4) for seed in (1, 2))
+    with pytest.raises(ip.IndexPlanError, match=r"^a cursor must belong to the plan's order; got"):
+        other.load_state_dict(one.state_dict())
+
+
+def test_labels_that_cannot_be_left_out() -> None:
+    """At the first batch of a finite loader, not at its last."""
+
+    class Images(Numbers):
+        def __getitem__(self, index: int) -> Any:
+            return {"input": torch.ones(3)}, torch.ones(3)
+
+    (loader,) = loaders(ip.Sequential(2), 1, 2, dataset=Images(2), infinite=False)
+    message = (
+        "labels of a finite loader must be integers, as many for each row; got tensor([[1., 1., "
+        "1.], [1., 1., 1.]]); return such ones, or leave infinite=False out"
+    )
+    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+        next(loader)
+    (endless,) = loaders(ip.Sequential(2), 1, 2, dataset=Images(2))
+    assert torch.equal(torch.ones(2, 3), next(endless)[1])
