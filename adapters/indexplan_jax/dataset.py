@@ -165,6 +165,8 @@ class _Read(grain.MapDataset):
 class _Batches(grain.DatasetIterator):
     """An iterator whose state is a plan's cursor, the same on all processes."""
 
+    _batches: Any = None  # until Grain has taken the options
+
     def __init__(self, dataset: PlanIterDataset, read: _Read) -> None:
         super().__init__()
         self._dataset = dataset
@@ -213,4 +215,5 @@ class _Batches(grain.DatasetIterator):
 
     def close(self) -> None:
         """Stop reading ahead, and end the worker processes."""
-        self._batches.close()
+        if self._batches is not None:
+            self._batches.close()

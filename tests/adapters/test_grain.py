@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 from collections.abc import Iterator
@@ -285,3 +286,11 @@ def test_many_epochs_are_counted_once() -> None:
     """An endless run is asked for any step."""
     sampler = samplers(1, ip.Plan(ip.Sequential(4), batch_size=4, remainder="drop"))[0]
     assert [0, 1, 2, 3] == [sampler[4 * 1000 + each].record_key for each in range(4)]
+
+
+def test_options_that_grain_refuses_leave_nothing_to_close() -> None:
+    """The error is Grain's alone, and no second one comes when the iterator is deleted."""
+    (dataset,) = datasets(1, read_options="fast")
+    with pytest.raises(AttributeError, match="num_threads"):
+        iter(dataset)
+    gc.collect()
