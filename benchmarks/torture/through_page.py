@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,14 @@ def torture(data: dict[str, Record]) -> list[str]:
     raised = markdown("framework | where | raised", refused, "l") if refused else []
     first, second = (step * GLOBAL_BATCH for step in (STEPS[0], sum(STEPS)))
     return [
-        f"An epoch of {SAMPLES['finite']:,} samples ({SAMPLES['endless']:,} where a loop has no",
-        f"end) in steps of {GLOBAL_BATCH}, stopped after {first} and after {second} samples. Loops",
-        "and checkpoints are the framework's own; each rank is a process. Samples that its loader",
-        "drops at an epoch's end, to fill a step, are among the lost ones.",
+        *textwrap.wrap(
+            f"An epoch of {SAMPLES['finite']:,} samples ({SAMPLES['endless']:,} where a loop has "
+            f"no end) in steps of {GLOBAL_BATCH}, stopped after {first} and after {second} "
+            "samples. Loops and checkpoints are the framework's own, and each rank is a process. "
+            "Samples that its own loader drops at an epoch's end, to fill a step, are among the "
+            "lost ones.",
+            width=100,
+        ),
         "",
         *markdown(header, cells, "l"),
         *raised,
