@@ -26,6 +26,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "olmo-core": (),
     "streaming": ("streaming",),
     "trl-grpo": (),
+    "trl-sft": (),
 }
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
 
