@@ -83,6 +83,15 @@ def streamed(plan: ip.Plan, kind: Any) -> Any:
     return [numbers(list(stream)), len(stream), stream.state_dict()]
 
 
+def pulled(plan: ip.Plan, rank: int) -> Any:
+    """Return what a rank draws from a stream, into the second epoch, and where it stands then."""
+    stream = ip.stream(plan.replace(balance=None), rank=rank)  # with balance it is refused
+    first, then = stream.draw(15), stream.draw(9, units=True)
+    stream.give_back(2)
+    stream.trained(4)
+    return first, then, stream.num_left, stream.state_dict()
+
+
 def loaded(plan: ip.Plan) -> Any:
     """Return what a PlanLoader without workers reads, and its main process's random stream."""
     loader = indexplan_torch.PlanLoader(
@@ -153,6 +162,7 @@ QUESTIONS: dict[str, Question] = {
     "Order.shares_of": lambda plan: plan.order.shares_of,
     "Order.num_units": lambda plan: [plan.order.num_units(epoch) for epoch in EPOCHS],
     "Order.to_dict": lambda plan: plan.order.to_dict(),
+    "stream": lambda plan: [outcome(lambda rank=rank: pulled(plan, rank)) for rank in range(2)],
     "explain": lambda plan: [ip.explain(plan, sample, EPOCHS) for sample in range(20)],
     "diff": lambda plan: ip.diff(plan, plan.replace(batch_size=3), EPOCHS),
     "verify": lambda plan: [
