@@ -16,6 +16,7 @@ from indexplan.shards.place import Place
 DIGEST = 32  # hexadecimal digits of a file's digest
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
 HEAD = 2**12  # bytes that are read at once where a header may be
+PARSED_AGAIN = 20  # times that a header is parsed anew where threads met in the parser
 
 
 class File(NamedTuple):
@@ -181,7 +182,7 @@ def read_npy(file: File) -> Read:
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
-        shape, _, dtype = read(stream)
+        shape, _, dtype = _header(stream, read)
     except Exception as error:  # NumPy reads headers as Python, which raises anything
         raise file.wrong("a .npy file", shown(str(error).partition("\n")[0])) from None
     if not shape:
@@ -192,6 +193,21 @@ def read_npy(file: File) -> Read:
     if not dtype.hasobject and stop != file.num_bytes:
         raise file.wrong(f"whole, of {stop} bytes", f"{file.num_bytes}")
     return Read([shape[0]], digest_of(data[: stream.tell()]))
+
+
+def _header(stream: io.BytesIO, read: Callable[[io.BytesIO], Any]) -> Any:
+    """Return what NumPy reads from a header, by Python's parser.
+
+    That of Python 3.11 and 3.12 counts its depth over all threads, and raises SystemError where two
+    meet in it (CPython issue 106905): it is asked again.
+    """
+    start = stream.tell()
+    for _ in range(PARSED_AGAIN):
+        try:
+            return read(stream)
+        except SystemError:
+            stream.seek(start)
+    return read(stream)
 
 
 class Format(NamedTuple):

@@ -138,6 +138,29 @@ def test_npy() -> None:
     assert [7, 0, 5, 2, 4] == sizes("*.npy")
 
 
+@pytest.mark.parametrize(("times", "right"), [(3, True), (10**6, False)])
+def test_threads_that_meet_in_the_parser(
+    times: int, right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.11 raises SystemError then, for a right header: it is parsed again."""
+    np.save("0.npy", np.zeros((7, 3), np.float32))
+    parse, met = np.lib.format.read_array_header_1_0, iter(range(times))
+
+    def meets(stream: io.BytesIO) -> Any:
+        stream.read(5)
+        if next(met, None) is not None:
+            raise SystemError("AST constructor recursion depth mismatch (before=30, after=27)")
+        stream.seek(-5, io.SEEK_CUR)
+        return parse(stream)
+
+    monkeypatch.setattr(np.lib.format, "read_array_header_1_0", meets)
+    if right:
+        assert [7] == sizes("*.npy")
+    else:
+        with pytest.raises(ip.PlanFileError, match=r"must be a \.npy file; got 'AST constructor"):
+            sizes("*.npy")
+
+
 MDS = {  # as mosaicml-streaming 0.13.0 writes it, without hashes
     "shards": [
         {
