@@ -36,7 +36,7 @@ data: dict[str, object] = account.to_dict()
 cursor: ip.Cursor = plan.cursor(0, 0, step=3)
 resumed: ip.Plan = plan.replace(world_size=3).resume(ip.Cursor.from_json(cursor.to_json()))
 same: ip.Plan = ip.Plan.from_json(plan.to_json())
-pulled: ip.types.Stream = ip.stream(plan, cursor, rank=np.int64(1))
+pulled: ip.types.Stream = ip.stream(plan, cursor, rank=1)
 prompts: NDArray[np.int64] = pulled.draw(8)
 bins_of_prompts: list[NDArray[np.int64]] = pulled.draw(8, units=True).bins
 pulled.load_state_dict(pulled.state_dict())
