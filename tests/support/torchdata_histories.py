@@ -5,18 +5,26 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler
 from tests.adapters.small import Identity, as_they_are
-from tests.support.histories import Histories
+from tests.support.histories import NUM_PASSES, Histories
 from tests.support.passes import LoopOverTorchdata
+
+between_passes = precondition(lambda self: not self.eager or not self.reads_on)
 
 
 class TorchdataHistories(Histories):
-    """Histories over torchdata's loader; its state may be asked for wherever no pass is named."""
+    """Histories over torchdata's loader; its state may be asked for wherever no pass is named.
+
+    With workers a pass is read to its end before anything is said of another: the sampler knows
+    what they have drawn, not what the loop has received, and torchdata asks for its state at each
+    batch, so a pass named meanwhile is refused there.
+    """
 
     model: LoopOverTorchdata
     eager_with_workers = True
@@ -42,6 +50,38 @@ class TorchdataHistories(Histories):
         super().at_end()
         self.model.end()
 
+    @property
+    def reads_on(self) -> bool:
+        """Whether a loop is in the middle of a pass, or has opened one."""
+        return self.batches is not None or (
+            (left := self.model.left) is not None and not left.whole
+        )
+
+    @between_passes
+    @rule(number=st.integers(0, NUM_PASSES))
+    def a_user_names_a_pass(self, number: int) -> None:
+        """`loader.set_epoch`, as plain loops, HF Trainer and Composer do."""
+        super().a_user_names_a_pass(number)
+
+    @between_passes
+    @rule(further=st.integers(-1, 1))
+    def a_user_names_a_pass_nearby(self, further: int) -> None:
+        """The pass that the loop is in, the one before, or the next."""
+        super().a_user_names_a_pass_nearby(further)
+
+    @between_passes
+    @rule(epoch=st.integers(0, 2), sub_epoch=st.integers(0, 7))
+    def a_user_names_a_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
+        """`loader.set_epoch_and_sub_epoch`, with a running number of sub-epochs too."""
+        super().a_user_names_a_sub_epoch(epoch, sub_epoch)
+
+    @precondition(lambda self: not self.eager)
+    @rule()
+    def the_loop_is_left(self) -> None:
+        """`break`."""
+        super().the_loop_is_left()
+
+    @between_passes
     @rule()
     def it_is_asked_for_batches(self) -> None:
         """`iter(loader)`, whose state the loader has from then on, even if nobody reads it."""
