@@ -10,7 +10,7 @@ from typing import Any
 import grain
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import counted, shown
+from indexplan.errors import counted, empty_batches, shown
 from indexplan_jax.processes import of_processes
 from indexplan_jax.states import STATE_VERSION, check_version
 from indexplan_jax.steps import Steps
@@ -134,13 +134,7 @@ class _Read(grain.MapDataset):
         plan = self.steps.plan
         units = plan.units(epoch, sub_epoch, step=step, rank=self._rank)
         if not len(units):
-            raise IndexPlanError(
-                "each step",
-                "must hold a unit for every rank",
-                f"none for rank {self._rank} in step {step} of epoch {epoch}, under "
-                f"remainder={plan.remainder!r}",
-                "use a larger batch size, remainder='carry', 'pad' or 'drop', or fewer ranks",
-            )
+            raise empty_batches(plan.world_size, plan.remainder, epoch, sub_epoch)
         first = epoch * len(self._dataset)  # Grain's own number of a sample in a later epoch
         found = [self._sample(first, each) for each in units.samples.tolist()]
         if plan.order.deals_bins:
@@ -190,7 +184,7 @@ class _Batches(grain.DatasetIterator):
             batch = next(self._batches)
         except StopIteration:
             raise
-        except BaseException:  # Ctrl-C too: Grain's own iterator would go on with a later batch
+        except BaseException:  # Ctrl-C too: Grain's own iterator would read a later batch
             self._continue(self._cursor)
             raise
         self._returned += 1

@@ -14,7 +14,7 @@ LOOKED_AT = 2**10  # sub-epochs in a row without a step, after which "drop" will
 
 
 class Steps:
-    """The steps of a plan, of which loaders know no more than a number from 0.
+    """The steps of a plan, which loaders number from 0.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class Feed:
         return self._at(self.number)
 
     def _at(self, number: int) -> tuple[int, int]:
-        """Return the place of a pass; if that is over, the one where the run goes on."""
+        """Return the place of a pass; if that is over, the one where the run continues."""
         return self._place(self.start.number if self.start.over(number) else number)
 
     def _place(self, number: int) -> tuple[int, int]:

@@ -238,7 +238,7 @@ def _end_to_end(items: list[Any]) -> Any:
 
 
 def _left_out(labels: Any, num_rows: int, num_valid: int) -> Any:
-    """Return labels of which only the first rows are trained on."""
+    """Return labels whose first rows alone are trained on."""
     is_rows = isinstance(labels, torch.Tensor) and labels.numel() % num_rows == 0
     if not is_rows or labels.is_floating_point() or labels.is_complex():
         raise wrong(

@@ -71,11 +71,11 @@ def torture(data: dict[str, Record]) -> list[str]:
     ]
 
 
-def trainers(data: dict[str, Record]) -> list[str]:
-    """Return the table of the page of trainers."""
+def in_short(data: dict[str, Record], folder: str = "") -> list[str]:
+    """Return the table of README and of the page of trainers: what to write, and what resumes."""
     cells = [
         (
-            f"[{each.name}]({each.docs})",
+            f"[{each.name}]({folder}{each.docs})",
             each.write,
             each.resumes,
             outcome(record["theirs"]["other"]),
@@ -87,22 +87,11 @@ def trainers(data: dict[str, Record]) -> list[str]:
     return markdown(header, cells, "l")
 
 
-def readme(data: dict[str, Record]) -> list[str]:
-    """Return README's table."""
-    cells = [
-        (
-            f"[{each.name}](docs/{each.docs})",
-            each.write,
-            outcome(record["theirs"]["other"]),
-            outcome(record["ours"]["other"]),
-        )
-        for each, record in rows(data)
-    ]
-    header = f"framework | write | its own loader on {WORLDS} ranks | a plan"
-    return markdown(header, cells, "l")
-
-
-PAGES = {"docs/torture.md": torture, "docs/trainers.md": trainers, "README.md": readme}
+PAGES = {
+    "docs/torture.md": torture,
+    "docs/trainers.md": in_short,
+    "README.md": lambda data: in_short(data, "docs/"),
+}
 
 
 def put(text: str, lines: list[str]) -> str:

@@ -16,7 +16,7 @@ from indexplan.shards.place import Place
 DIGEST = 32  # hexadecimal digits of a file's digest
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
 HEAD = 2**12  # bytes that are read at once where a header may be
-PARSED_AGAIN = 20  # times that a header is parsed anew where threads met in the parser
+PARSED_AGAIN = 20  # times that a header is parsed again where threads met in the parser
 
 
 class File(NamedTuple):

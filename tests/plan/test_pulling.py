@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
 import random
 import threading
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.pulling import Stream
+from tests.support.in_a_fork import refused_in_a_fork
 from tests.support.pulls import Run, check, runs, some_run
 from tests.support.strategies import cursors, fresh_plans
 
@@ -157,21 +156,7 @@ def test_a_copy_is_refused() -> None:
         with pytest.raises(ip.IndexPlanError) as raised:
             travel(stream)
         assert f"{rule}one to be copied or pickled{cure}" == str(raised.value)
-    told, tell = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads in this process
-        pid = os.fork()
-    if pid == 0:
-        try:
-            stream.draw(4)
-        except ip.IndexPlanError as error:
-            os.write(tell, str(error).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
-    os.close(tell)
-    assert f"{rule}a fork of that process{cure}" == os.read(told, 1000).decode()
-    os.close(told)
+    assert f"{rule}a fork of that process{cure}" == refused_in_a_fork(lambda: stream.draw(4))
     assert 2 == len(stream.draw(4))
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice, pairwise
@@ -23,6 +21,7 @@ import indexplan as ip
 from indexplan_fetch import ShardFile, ShardLoader, open_parquet
 from indexplan_fetch.folder import Folder
 from indexplan_fetch.locks import hold, is_held
+from tests.support.in_a_fork import refused_in_a_fork
 
 SIZES = [30, 1, 52, 44, 17, 60, 38, 25, 33, 48]
 NUM = sum(SIZES)
@@ -289,21 +288,7 @@ def test_other_processes(loader_of: Made, shards: ip.Shards) -> None:
     with pytest.raises(ip.IndexPlanError) as raised:
         pickle.dumps(loader)
     assert f"{rule}one to be pickled{cure}" == str(raised.value)
-    told, tell = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads in this process
-        pid = os.fork()
-    if pid == 0:
-        try:
-            next(loader)
-        except ip.IndexPlanError as error:
-            os.write(tell, str(error).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
-    os.close(tell)
-    assert f"{rule}a fork of that process{cure}" == os.read(told, 1000).decode()
-    os.close(told)
+    assert f"{rule}a fork of that process{cure}" == refused_in_a_fork(lambda: next(loader))
     assert plan_of(shards).batch(0, step=0, rank=0).tolist() == next(loader)
 
 

@@ -1,11 +1,15 @@
-"""A process that forks while another of its threads works, and what its child then counts."""
+"""What a fork of a process counts, or is refused."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+
+import indexplan as ip
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,3 +56,22 @@ def counted_in_a_fork(slow: str, index: int) -> int:
     )
     assert (0, "") == (done.returncode, done.stderr)
     return int(done.stdout)
+
+
+def refused_in_a_fork(ask: Callable[[], object]) -> str:
+    """Return the error that a call raises in a fork of this process; an empty text if none."""
+    told, tell = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads in this process
+        pid = os.fork()
+    if pid == 0:
+        try:
+            ask()
+        except ip.IndexPlanError as error:
+            os.write(tell, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(tell)
+    with os.fdopen(told) as stream:
+        return stream.read()

@@ -33,10 +33,9 @@ class Leg:
         return [num * self.world_size * self.micro_batch_size for num in self.per_step]
 
 
-def draw(key: str) -> tuple[ip.Order, list[Leg]]:
-    """Draw an order and the legs of a run; the global batch rises in some of them."""
-    random = Random(key)  # noqa: S311 (for a history that comes again, not for a secret)
-    size, seed = random.randint(1, MOST_UNITS), random.randrange(2**64)
+def draw_order(random: Random, most: int) -> ip.Order:
+    """Draw an order of at most so many units, and one source more of a mixture."""
+    size, seed = random.randint(1, most), random.randrange(2**64)
     order: ip.Order = ip.Shuffle(size, seed)
     if (kind := random.randrange(4)) == 1:
         order = ip.BlockShuffle(size, random.randint(1, 20), 3, seed)
@@ -46,6 +45,13 @@ def draw(key: str) -> tuple[ip.Order, list[Leg]]:
     elif kind == 3:
         kept = [*range(0, size, 2)]
         order = ip.Subset(ip.Shuffle(len(kept), seed), kept, size)
+    return order
+
+
+def draw(key: str) -> tuple[ip.Order, list[Leg]]:
+    """Draw an order and the legs of a run; the global batch rises in some of them."""
+    random = Random(key)  # noqa: S311 (for a history that comes again, not for a secret)
+    order = draw_order(random, MOST_UNITS)
     legs = []
     for _ in range(random.randint(1, 4)):
         num = random.randint(1, 3)

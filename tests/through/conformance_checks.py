@@ -13,5 +13,4 @@ def test_a_run_that_changes_its_ranks_reads_each_sample_once(framework) -> None:
     assert "" == record["missing"]
     exact = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
     assert dict.fromkeys(KINDS, exact) == record["ours"]
-    for outcome in record["theirs"].values():
-        assert outcome["refused"] or {"lost", "twice", "uneven", "refused"} == {*outcome}
+    assert "" == record["theirs"]["same"]["refused"]  # its own loader is set up as it wants

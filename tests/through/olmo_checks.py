@@ -199,7 +199,7 @@ class History:
         return self.world_size * self.random.randint(1, min(most, 9))
 
     def fit_epoch(self) -> bool:
-        """Do what `Trainer._fit_epoch` does; return whether the job goes on."""
+        """Do what `Trainer._fit_epoch` does; return whether the job continues."""
         if self.steps == 0:
             return False
         for each in self.ranks:
@@ -331,7 +331,7 @@ def numpy_dataset(tmp_path: Path, num: int = 50) -> Any:
 
 
 def test_olmos_datasets_are_known_by_their_fingerprint(tmp_path: Path) -> None:
-    """A run goes on with the dataset that it began with, and with no other."""
+    """A run continues with the dataset that it began with, and with no other."""
     dataset = numpy_dataset(tmp_path)
     ours = loader(dataset=dataset)
     ours.reshuffle()

@@ -23,6 +23,7 @@ from torchtitan.config import ConfigManager, Configurable
 import indexplan as ip
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
 from tests.migrate.library_checks import finish, start
+from tests.support.megatron_histories import draw_order
 from tests.through.torchtitan_rows_checks import LENGTH, documents
 from tests.trainers.ranks import run_ranks
 
@@ -214,16 +215,7 @@ class Leg:
 def draw(key: str) -> tuple[ip.Order, list[Leg], bool]:
     """Draw an order, legs, and whether the run is finite."""
     random = Random(key)  # noqa: S311 (for a history that comes again, not for a secret)
-    num, seed = random.randint(1, 150), random.randrange(2**64)
-    order: ip.Order = ip.Shuffle(num, seed)
-    if (kind := random.randrange(4)) == 1:
-        order = ip.BlockShuffle(num, random.randint(1, 20), 3, seed)
-    elif kind == 2:
-        sources = {"a": ip.Shuffle(num, seed), "b": ip.Shuffle(random.randint(1, 99), seed + 1)}
-        order = ip.Mixture(sources, {"a": random.randint(1, 5), "b": 1})
-    elif kind == 3:
-        kept = [*range(0, num, 2)]
-        order = ip.Subset(ip.Shuffle(len(kept), seed), kept, num)
+    order = draw_order(random, 150)
     found = [
         Leg(
             random.choice([1, 2, 3, 4, 5, 8]),

@@ -83,7 +83,7 @@ FRAMEWORKS = (
         "migrate/torchtitan.md",
         "`dataloader=PlanDataLoader.Config(dataset=..., order=...)` of "
         "`indexplan_torch.torchtitan`",
-        "its DCP checkpoint, of which all ranks load one text; any ranks and batch sizes",
+        "its DCP checkpoint, which holds one text for all ranks; any ranks and batch sizes",
         "`HuggingFaceTextDataLoader`",
     ),
 )
