@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import tempfile
@@ -139,6 +140,7 @@ def both(module: str) -> dict[str, Any]:
     record: dict[str, Any] = framework.standing()
     if not record["missing"]:
         code = framework.load()
+        importlib.import_module("torch._dynamo")  # as an optimizer's first step would in each rank
         ip.Plan(ip.Shuffle(8), world_size=1, batch_size=2).batch(
             0, step=0, rank=0
         )  # compiled before the forks
