@@ -2,8 +2,11 @@
 
 `--quick` runs a few on each, checks the laws of the counts, and writes nothing. `--only NAME` runs
 some loaders again, and takes the others from the file that `--json` names.
-`--render FILE` runs nothing. `--history NUMBER` shows one history. `--through` runs the frameworks
-instead, through their own code, and brings their tables up to date in three pages.
+`--render FILE` runs nothing. `--history NUMBER` shows one history.
+
+`--through` runs trainers and frameworks instead, through their own code, and brings their tables up
+to date in three pages. Composer has to be run in an environment of its own: `--through --only
+Composer --json FILE` there, then `--through --json FILE` where the others are.
 """
 
 from __future__ import annotations
@@ -57,39 +60,47 @@ def wrong(name: str, record: dict[str, Any]) -> list[str]:
     return found
 
 
-def run_through() -> int:
-    """Run all frameworks, and write their tables; 1 if ours was not exact, or one is missing."""
-    data: dict[str, Any] = {}
-    problems = []
+def run_through(only: list[str] | None, file: Path | None) -> int:
+    """Run trainers and frameworks, and write their tables; 1 if ours was not exact, or one lacks.
+
+    The file keeps the records, as not all can be installed together.
+    """
+    data: dict[str, Any] = json.loads(file.read_text()) if file and file.exists() else {}
     for each in FRAMEWORKS:
-        data[each.name] = record = through.through(each.module)
-        problems += through.wrong(each.name, record)
-        problems += [f"{each.name}: {record['missing']}"] if record["missing"] else []
+        if only and each.name not in only:
+            continue
+        record = through.through(each.module)
+        if not record["missing"]:
+            data[each.name] = record
         print(each.name, record, flush=True)
-    print(*problems, sep="\n")
-    if not problems:
+    if file:
+        file.write_text(json.dumps(data, indent=1))
+    problems = [each for name, record in data.items() for each in through.wrong(name, record)]
+    waiting = through_page.waiting(data)
+    print(*problems, *(f"the tables wait for {name}" for name in waiting), sep="\n")
+    if not problems and not waiting:
         through_page.write(data)
-    return 1 if problems else 0
+    return 1 if problems or (waiting and not only) else 0
 
 
 def main() -> int:
     """Run the command line; 1 if ours lost or repeated a sample, or a loader could not be run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few histories, and no page")
-    parser.add_argument("--only", action="append", help="a loader; may be repeated")
+    parser.add_argument("--only", action="append", help="a loader, or a framework; may be repeated")
     parser.add_argument("--histories", type=int, help="at most so many of each loader")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share them; default: 1")
     parser.add_argument("--json", type=Path, help="where to keep the counts")
     parser.add_argument("--render", type=Path, help="render counts kept before; run nothing")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "torture.md")
-    parser.add_argument("--through", action="store_true", help="the frameworks, and their tables")
+    parser.add_argument("--through", action="store_true", help="trainers and frameworks")
     parser.add_argument("--history", type=int, help="show a history; run nothing")
     options = parser.parse_args()
     if options.history is not None:
         print(history(options.history), history(options.history, with_workers=True), sep="\n")
         return 0
     if options.through:
-        return run_through()
+        return run_through(options.only, options.json)
     data: dict[str, Any] = {"loaders": {}}
     known = options.render or (options.json if options.only else None)
     if known and known.exists():

@@ -257,7 +257,7 @@ def render(data: Record) -> str:
     ]
     for kind in KINDS:
         lines += of_kind(data, kind)
-    lines += section("Through the frameworks of large runs", "", [*MARKS, ""])
+    lines += section("Through trainers and frameworks", "", [*MARKS, ""])
     lines += section("How many were dealt", "", dealt(data))
     lines += section("Who takes part", "", set_up(data))
     lines += section("What was raised", "", refusals(data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.torture.through import KINDS, Leg, Steps, run
-from benchmarks.torture.through_page import PAGES, put, write
+from benchmarks.torture.through_page import PAGES, put, waiting, write
 
 EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
 
@@ -84,3 +85,16 @@ def test_tables_say_what_was_counted(tmp_path: Path) -> None:
     assert "| refused |" in (tmp_path / "docs" / "torture.md").read_text()
     with pytest.raises(ValueError, match="a page lost its marks"):
         put("no marks", [])
+    assert waiting({FRAMEWORKS[0].name: record}) == [each.name for each in FRAMEWORKS[1:]]
+
+
+def test_links_and_modules_of_the_table() -> None:
+    """Each entry has a page, with the heading that it names, and a module of its own."""
+    docs = Path(__file__).parents[2] / "docs"
+    for each in FRAMEWORKS:
+        page, _, anchor = each.docs.partition("#")
+        titles = re.findall("^#+ (.*)$", (docs / page).read_text(), re.MULTILINE)
+        assert not anchor or anchor in {title.lower().replace(" ", "-") for title in titles}
+        folder = Path(__file__).parents[1] / "contenders" / "frameworks"
+        assert (folder / f"{each.module}.py").exists()
+    assert len({each.module for each in FRAMEWORKS}) == len(FRAMEWORKS)

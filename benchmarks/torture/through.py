@@ -1,4 +1,4 @@
-"""A run through each framework's own code and checkpoints, on 4, then 3, then 2 ranks."""
+"""A run through a trainer's or framework's code and checkpoints, on 4, then 3, then 2 ranks."""
 
 from __future__ import annotations
 
@@ -117,12 +117,13 @@ def _rank(train: Callable[[Leg], Steps], leg: Leg, folder: Path) -> None:
 
     # They find each other by a file, as a port could be taken meanwhile.
     os.environ.update(RANK=str(leg.rank), WORLD_SIZE=str(leg.world_size), LOCAL_RANK=str(leg.rank))
-    os.environ.update(LOCAL_WORLD_SIZE=str(leg.world_size), GLOO_SOCKET_IFNAME="lo")
+    os.environ.update(LOCAL_WORLD_SIZE=str(leg.world_size), NODE_RANK="0", GLOO_SOCKET_IFNAME="lo")
     try:
         store = f"file://{folder / 'store'}"
         dist.init_process_group("gloo", store, rank=leg.rank, world_size=leg.world_size)
         steps = train(leg)
-        dist.barrier()
+        if dist.is_initialized():  # Ray ends it by itself
+            dist.barrier()
         file = folder / f"{leg.rank}.new"
         file.write_bytes(pickle.dumps(steps))
         file.rename(folder / f"{leg.rank}.pickle")

@@ -1,4 +1,4 @@
-"""The tables of frameworks, on three pages: every number in them comes from one run."""
+"""The tables of trainers and frameworks, on three pages: all numbers in them are of one run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Record = dict[str, Any]
 MARKS = ("<!-- through -->", "<!-- /through -->")
 BLOCK = re.compile(rf"({MARKS[0]}\n).*?({MARKS[1]}\n)", re.DOTALL)
 WORLDS = ", ".join(map(str, LEGS["other"][:-1])) + f" and {LEGS['other'][-1]}"
+CHANGED = f"its own loader on {WORLDS} ranks | a plan"
 
 
 def outcome(record: Record) -> str:
@@ -28,9 +29,13 @@ def outcome(record: Record) -> str:
 
 
 def rows(data: dict[str, Record]) -> list[tuple[Any, Record]]:
-    """Return the frameworks that ran, in the table's order."""
-    known = [(each, data.get(each.name)) for each in FRAMEWORKS]
-    return [(each, record) for each, record in known if record and not record["missing"]]
+    """Return those that ran, in the table's order."""
+    return [(each, data[each.name]) for each in FRAMEWORKS if each.name in data]
+
+
+def waiting(data: dict[str, Record]) -> list[str]:
+    """Return the names of those that did not run, without which no table is whole."""
+    return [each.name for each in FRAMEWORKS if each.name not in data]
 
 
 def torture(data: dict[str, Record]) -> list[str]:
@@ -46,7 +51,7 @@ def torture(data: dict[str, Record]) -> list[str]:
         for each, record in rows(data)
     ]
     words = " | ".join(f"{whose}, {KINDS[kind]}" for whose in ("theirs", "ours") for kind in KINDS)
-    header = f"framework | version | its own loader | {words}"
+    header = f"through | version | its own loader | {words}"
     refused = [
         (each.name, KINDS[kind], record[whose][kind]["refused"].replace("|", "\\|"))
         for each, record in rows(data)
@@ -54,15 +59,15 @@ def torture(data: dict[str, Record]) -> list[str]:
         for kind in KINDS
         if record[whose][kind]["refused"]
     ]
-    raised = markdown("framework | where | raised", refused, "l") if refused else []
+    raised = markdown("through | where | raised", refused, "l") if refused else []
     first, second = (step * GLOBAL_BATCH for step in (STEPS[0], sum(STEPS)))
     return [
         *textwrap.wrap(
             f"An epoch of {SAMPLES['finite']:,} samples ({SAMPLES['endless']:,} where a loop has "
-            f"no end) in steps of {GLOBAL_BATCH}, stopped after {first} and after {second} "
-            "samples. Loops and checkpoints are the framework's own, and each rank is a process. "
-            "Samples that its own loader drops at an epoch's end, to fill a step, are among the "
-            "lost ones.",
+            f"no end) in steps of {GLOBAL_BATCH} on any ranks, stopped after {first} and {second} "
+            "samples. Loops and checkpoints are the trainer's or framework's, and each rank is a "
+            "process. What its own loader drops at an epoch's end, or repeats there to fill a "
+            "step, is counted too.",
             width=100,
         ),
         "",
@@ -71,26 +76,38 @@ def torture(data: dict[str, Record]) -> list[str]:
     ]
 
 
-def in_short(data: dict[str, Record], folder: str = "") -> list[str]:
-    """Return the table of README and of the page of trainers: what to write, and what resumes."""
+def trainers(data: dict[str, Record]) -> list[str]:
+    """Return the table of the page of trainers: what to write, and what resumes."""
     cells = [
         (
-            f"[{each.name}]({folder}{each.docs})",
+            f"[{each.name}]({each.docs.removeprefix('trainers.md')})",
             each.write,
             each.resumes,
-            outcome(record["theirs"]["other"]),
-            outcome(record["ours"]["other"]),
+            *_changed(record),
         )
         for each, record in rows(data)
     ]
-    header = f"framework | write | resume | its own loader on {WORLDS} ranks | a plan"
-    return markdown(header, cells, "l")
+    return markdown(f"under | write | resume, on which ranks | {CHANGED}", cells, "l")
+
+
+def in_short(data: dict[str, Record]) -> list[str]:
+    """Return the table of README."""
+    cells = [
+        (f"[{each.name}](docs/{each.docs.partition('#')[0]})", each.write, *_changed(record))
+        for each, record in rows(data)
+    ]
+    return markdown(f"under | write | {CHANGED}", cells, "l")
+
+
+def _changed(record: Record) -> tuple[str, str]:
+    """Return what a run whose ranks change came to."""
+    return outcome(record["theirs"]["other"]), outcome(record["ours"]["other"])
 
 
 PAGES = {
     "docs/torture.md": torture,
-    "docs/trainers.md": in_short,
-    "README.md": lambda data: in_short(data, "docs/"),
+    "docs/trainers.md": trainers,
+    "README.md": in_short,
 }
 
 

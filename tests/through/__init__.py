@@ -1,1 +1,1 @@
-"""Plans through the frameworks of large runs; .ci/run installs them for these tests alone."""
+"""Plans through trainers and frameworks of large runs; .ci/run installs what these tests need."""

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import datasets  # noqa: F401 (as building a loader would in each rank)
 import torch
 import torch.distributed as dist
 import yaml

@@ -1,0 +1,100 @@
+"""Hugging Face's Trainer on a tiny model: its checkpoints, and `resume_from_checkpoint`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
+
+import torch
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+from benchmarks.contenders.frameworks.loops import line, plan_of
+from benchmarks.torture.through import Leg, Steps
+from indexplan_torch import PlanLoader
+from indexplan_torch.transformers import KeepState
+
+ENDLESS = False
+
+
+class Numbered(torch.utils.data.Dataset[dict[str, Any]]):
+    """Samples that are their numbers."""
+
+    def __init__(self, samples: int) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"x": torch.tensor(float(index)), "labels": torch.tensor(0.0)}
+
+
+class Model(torch.nn.Module):
+    """A line that notes what it is trained on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line, _ = line()
+        self.read: Steps = []
+
+    def forward(self, x: Any, labels: Any) -> dict[str, Any]:
+        """Return the loss of some samples."""
+        self.read.append(x.int().tolist())
+        return {"loss": (self.line(x[:, None])[:, 0] - labels).mean()}
+
+
+class Stop(TrainerCallback):  # type: ignore[misc, unused-ignore]
+    """Saves after a step, and stops there."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def on_step_end(self, _: Any, __: Any, control: Any, **___: Any) -> Any:
+        """Count the steps of this leg."""
+        self.steps -= 1
+        if not self.steps:
+            control.should_save = control.should_training_stop = True
+        return control
+
+
+def ours(leg: Leg) -> Steps:
+    """Read a PlanLoader."""
+
+    class Planned(Trainer):  # type: ignore[misc, unused-ignore]
+        """Trainer as one writes it for a plan."""
+
+        def get_train_dataloader(self) -> Any:
+            """Return a loader of this rank's batches."""
+            return PlanLoader(self.train_dataset, plan_of(leg))
+
+    return _train(leg, Planned, KeepState)
+
+
+def theirs(leg: Leg) -> Steps:
+    """Read the dataset by its own loader, which a resume lets skip the batches of the epoch."""
+    return _train(leg, Trainer, None)
+
+
+def _train(leg: Leg, trainer_type: Any, callback: Any) -> Steps:
+    arguments = TrainingArguments(
+        str(leg.save or leg.checkpoint),
+        per_device_train_batch_size=leg.global_batch // leg.world_size,
+        num_train_epochs=1,
+        save_strategy="no",
+        logging_strategy="no",
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+        ddp_find_unused_parameters=False,
+    )
+    model = Model()
+    trainer = trainer_type(model=model, args=arguments, train_dataset=Numbered(leg.samples))
+    if callback is not None:
+        trainer.add_callback(callback(trainer))
+    if leg.steps is not None:
+        trainer.add_callback(Stop(leg.steps))
+    saved = str(next(leg.checkpoint.glob("checkpoint-*"))) if leg.checkpoint else None
+    trainer.train(resume_from_checkpoint=saved)
+    return model.read

@@ -1,0 +1,72 @@
+"""Lightning's Trainer: its ModelCheckpoint saves after a step, and `ckpt_path` resumes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from torch.utils.data import DataLoader
+
+from benchmarks.contenders.frameworks.loops import line, plan_of
+from benchmarks.torture.through import Leg, Steps
+from indexplan_torch import PlanLoader
+
+ENDLESS = False
+
+
+class Noting(pl.LightningModule):
+    """A model that notes what it is trained on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line, _ = line()
+        self.read: Steps = []
+
+    def configure_optimizers(self) -> Any:
+        """Return an optimizer."""
+        return torch.optim.SGD(self.parameters(), lr=1e-6)
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:  # noqa: ARG002 (Lightning's)
+        """Train on some samples."""
+        self.read.append(batch.tolist())
+        return self.line(batch[:, None].float()).mean()
+
+
+def ours(leg: Leg) -> Steps:
+    """Read a PlanLoader."""
+    return _train(leg, PlanLoader(torch.arange(leg.samples), plan_of(leg)))
+
+
+def theirs(leg: Leg) -> Steps:
+    """Read by the DistributedSampler that Lightning puts in."""
+    size = leg.global_batch // leg.world_size
+    return _train(leg, DataLoader(torch.arange(leg.samples), size, shuffle=True))
+
+
+def _train(leg: Leg, loader: Any) -> Steps:
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    os.environ["TORCHELASTIC_RUN_ID"] = "none"  # as torchrun starts the processes that are there
+    saved = next(leg.checkpoint.glob("*.ckpt")) if leg.checkpoint else None
+    done = int(saved.stem.partition("step=")[2]) if saved else 0
+    last = done + leg.steps if leg.steps else -1
+    saving: Any = {"save_top_k": -1, "every_n_train_steps": last}
+    trainer = pl.Trainer(
+        accelerator="cpu",
+        devices=leg.world_size,
+        strategy="ddp",
+        max_epochs=1,
+        max_steps=last,
+        callbacks=[ModelCheckpoint(leg.save, "{step}", **saving)] if leg.save else [],
+        enable_checkpointing=leg.save is not None,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    model = Noting()
+    trainer.fit(model, loader, ckpt_path=saved)
+    return model.read

@@ -1,0 +1,31 @@
+"""torchdata.nodes: a graph whose Loader has a state, in the same loop as StatefulDataLoader's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torchdata.nodes import Batcher, Loader, Mapper, SamplerWrapper
+from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
+
+from benchmarks.contenders.frameworks.loops import plan_of
+from benchmarks.contenders.frameworks.torchdata_loader import trained
+from benchmarks.torture.through import Leg, Steps
+from indexplan_torch import PlanBatchSampler
+
+ENDLESS = False
+
+
+def ours(leg: Leg) -> Steps:
+    """Read a graph over a PlanBatchSampler."""
+    sampler: Any = PlanBatchSampler(plan_of(leg))
+    return trained(leg, Loader(Mapper(SamplerWrapper(sampler), torch.tensor)))
+
+
+def theirs(leg: Leg) -> Steps:
+    """Read a graph over a StatefulDistributedSampler."""
+    dataset = torch.arange(leg.samples)
+    sampler: Any = StatefulDistributedSampler(dataset, seed=1)
+    size = leg.global_batch // leg.world_size
+    batches = Batcher(SamplerWrapper(sampler), size, drop_last=False)
+    return trained(leg, Loader(Mapper(batches, torch.tensor)))
