@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from indexplan import IndexPlanError, Plan
-from indexplan.errors import wrong
+from indexplan.errors import as_integer, wrong
 from indexplan_jax.steps import units_of_each_batch
 
 STATE_VERSION = 1
@@ -64,6 +64,6 @@ class Saved:
 
 def check_version(version: Any) -> None:
     """Refuse a state of another version."""
-    if version != STATE_VERSION:
+    if as_integer(version) != STATE_VERSION:
         cure = "load it with the version of indexplan that saved it"
         raise wrong("state", f"of version {STATE_VERSION}", version, cure)

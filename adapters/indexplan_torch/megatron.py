@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from indexplan import IndexPlanError, Order, Plan
-from indexplan.errors import integer, shown, wrong
+from indexplan.errors import as_integer, integer, shown, wrong
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import given
@@ -163,7 +163,7 @@ class PlanIterator:
             got = f"a dict of {shown(list(state))}" if isinstance(state, dict) else shown(state)
             cure = "pass what save_state returned"
             raise IndexPlanError("state", "must be a PlanIterator's", got, cure)
-        if state["version"] != STATE_VERSION:
+        if as_integer(state["version"]) != STATE_VERSION:
             cure = "load it with the version of indexplan that saved it"
             raise wrong("state", f"of version {STATE_VERSION}", state["version"], cure)
         consumed = count("a state's consumed_samples", state["consumed_samples"])

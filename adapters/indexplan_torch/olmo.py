@@ -10,7 +10,7 @@ from olmo_core.data.collator import DataCollator
 from olmo_core.data.data_loader import TextDataLoaderBase
 
 from indexplan import Cursor, IndexPlanError, Order, Plan
-from indexplan.errors import counted, integer, shown, wrong
+from indexplan.errors import as_integer, counted, integer, shown, wrong
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import discover
@@ -335,11 +335,11 @@ class PlanDataLoader(TextDataLoaderBase):
             got = f"a dict of {shown(list(state_dict))}" if is_dict else shown(state_dict)
             cure = "finish the run with the loader that it began with, or start another run"
             raise IndexPlanError("state", "must be a PlanDataLoader's", got, cure)
-        if state_dict["version"] != STATE_VERSION:
+        if as_integer(state_dict["version"]) != STATE_VERSION:
             cure = "load it with the version of indexplan that saved it"
             raise wrong("state", f"of version {STATE_VERSION}", state_dict["version"], cure)
         saved = state_dict["dataset_fingerprint"]
-        if saved != self._fingerprint:
+        if type(saved) is not type(self._fingerprint) or saved != self._fingerprint:
             cure = "pass the dataset that the run began with, or start another run"
             raise wrong("dataset", f"the saved one, {shown(saved)}", self._fingerprint, cure)
         tokens = count("a state's tokens_processed", state_dict["tokens_processed"])

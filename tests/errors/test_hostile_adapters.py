@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import grain
 import numpy as np
 import pytest
 import torch
 
 import indexplan as ip
 from indexplan_fetch import ShardLoader
+from indexplan_jax.grain import PlanIterDataset
+from indexplan_jax.grain import PlanSampler as GrainSampler
 from indexplan_torch import (
     Bins,
     GlobalPlanBatchSampler,
@@ -27,6 +31,7 @@ from indexplan_torch import (
     seed_rank,
     varlen,
 )
+from indexplan_torch.megatron import PlanIterator
 from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import SeedWorker
 from tests.adapters.small import Identity, as_they_are
@@ -79,6 +84,11 @@ def calls() -> Iterator[Call]:
         yield f"{name}.load_state_dict of", of, {**STATE, "pass": 1}
         of = lambda load=load, **cursor: load(state={**STATE, "cursor": cursor})  # noqa: E731
         yield f"{name}.load_state_dict of a cursor of", of, STATE["cursor"]
+    saved = iterator().save_state()
+    counted = {"micro_batch_size": 2, "consumed_samples": 4}
+    yield "PlanIterator", lambda **given: next(iterator(**given)), counted
+    yield "PlanIterator.load_state", lambda state: iterator().load_state(state), {"state": saved}
+    yield "PlanIterator.load_state of", lambda **state: iterator().load_state(state), saved
     yield "SeedWorker", lambda feed, worker: SeedWorker(feed)(worker), SEEDED
     yield "seed_rank", seed_rank, {"loader": loader()}
     yield "Bins", Bins, {"dataset": range(12), "join": list}
@@ -89,6 +99,12 @@ def calls() -> Iterator[Call]:
         {"value": 3},
     )
     yield "varlen", varlen, {"lengths": [1, 2]}
+
+
+def iterator(**given: Any) -> PlanIterator:
+    """Make an iterator of Megatron's."""
+    right: dict[str, Any] = {"micro_batch_size": 2, "consumed_samples": 0, **RANKS, **given}
+    return PlanIterator(range(12), PLAN.order, **right)
 
 
 def sampler() -> PlanBatchSampler:
@@ -141,6 +157,67 @@ def test_every_argument_of_a_shard_loader(tmp_path: Path, monkeypatch: pytest.Mo
         for value in VALUES
         if (problem := problem_of(lambda: made(**{**right, argument: value})))  # noqa: B023
     }
+    assert not problems, "\n".join(sorted(problems))
+
+
+def of_grain(**given: Any) -> Any:
+    """Read the beginning of a dataset of Grain's; its own errors are those of its own options."""
+    options = {"read_options": grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)}
+    iterator = iter(PlanIterDataset(**{**options, **given}))
+    return [*islice(iterator, 2)], iterator.get_state()
+
+
+def sampled(**given: Any) -> Any:
+    """Read the beginning of what Grain's DataLoader would ask for."""
+    sampler = GrainSampler(**given)
+    sampler.worker_count, len(sampler)
+    return [sampler[number].record_key for number in (0, 2)]
+
+
+def resumed(state: Any) -> Any:
+    """Continue a dataset from a state."""
+    iterator = iter(PlanIterDataset(range(12), PLAN, SHARD, num_epochs=1))
+    iterator.set_state(state)
+    return [*iterator]
+
+
+SHARD = grain.sharding.ShardOptions(0, 2)
+GRAINS = {"plan": PLAN, "shard_options": SHARD, "num_epochs": 3}
+
+
+def grain_calls() -> Iterator[Call]:
+    """Yield what the adapter for Grain makes, and ask of it, with arguments that are right."""
+    state = iter(PlanIterDataset(range(12), PLAN, SHARD)).get_state()
+    loader = iter(
+        grain.DataLoader(
+            data_source=range(12),
+            sampler=GrainSampler(**GRAINS),
+            operations=[grain.transforms.Batch(2)],
+        )
+    )
+    next(loader)
+    yield "grain.PlanIterDataset", of_grain, {**GRAINS, "dataset": range(12)}
+    yield "grain.PlanSampler", sampled, {**GRAINS, "worker_count": 0, "seed": 1}
+    yield "grain.set_state", resumed, {"state": state}
+    yield "grain.set_state of", lambda **given: resumed(given), state
+    of = lambda **cursor: resumed({**state, "cursor": cursor})  # noqa: E731
+    yield "grain.set_state of a cursor of", of, state["cursor"]
+    for method in ("cursor", "resume"):
+        ask = getattr(GrainSampler(**GRAINS), method)
+        yield f"grain.PlanSampler.{method}", ask, {"state": loader.get_state()}
+
+
+def test_every_argument_of_the_adapter_for_grain() -> None:
+    """What is passed where Grain reads: the same errors alone."""
+    problems = set()
+    for name, function, right in grain_calls():
+        function(**right)
+        for argument in right:
+            for value in VALUES:
+                if name == "grain.PlanIterDataset" and argument == "dataset":
+                    value = [value] * 11  # noqa: PLW2901 (what no source is, is Grain's to refuse)
+                problem = problem_of(lambda: function(**{**right, argument: value}))  # noqa: B023
+                problems |= {f"{name}({argument}={named(value)}): {problem}"} if problem else set()
     assert not problems, "\n".join(sorted(problems))
 
 
