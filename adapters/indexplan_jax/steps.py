@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_right
+from itertools import accumulate
 from typing import Any
 
 from indexplan import Cursor, IndexPlanError, Plan
@@ -33,10 +34,13 @@ class Steps:
         self._first = start.epoch * plan.sub_epochs + start.sub_epoch
         self._stops: list[int] = []  # how many steps there are up to the end of each sub-epoch
         self._looking = threading.Lock()
+        self._alike = Alike.of(plan)
 
     def __len__(self) -> int:
         """Return how many steps there are; only where there is an end."""
         assert self.num_epochs is not None  # noqa: S101 (an endless run has no length)
+        if self._alike is not None:
+            return self._alike.before(self.num_epochs)
         while not self._looked_at_all:
             self._look()
         return self._stops[-1] if self._stops else 0
@@ -59,6 +63,10 @@ class Steps:
 
     def __getitem__(self, number: int) -> tuple[int, int, int]:
         """Return (epoch, sub_epoch, step) of a step, or raise IndexError past the last one."""
+        if self._alike is not None:
+            if self.num_epochs is not None and number >= len(self):
+                raise IndexError(number)
+            return self._alike.find(number)
         looked = 0
         while not (self._stops and number < self._stops[-1]):
             if self._looked_at_all:
@@ -82,6 +90,62 @@ class Steps:
             return self.plan.start
         epoch, sub_epoch, step = self[number - 1]
         return self.plan.cursor(epoch, sub_epoch, step=step + 1)
+
+
+class Alike:
+    """The steps of a plan whose epochs are alike, found without counting those before."""
+
+    def __init__(self, plan: Plan, units_of_step: int) -> None:
+        self._plan, self._start, self._units_of_step = plan, plan.start, units_of_step
+        self._num_units = plan.order.num_units(0)
+        self._place = self._start.epoch * self._num_units + self._start.position
+        self._kept: dict[int, list[int]] = {}
+        self._first, self._each = (self._stops(self._start.epoch + after)[-1] for after in (0, 1))
+
+    @classmethod
+    def of(cls, plan: Plan) -> Alike | None:
+        """Return them; None if epochs differ, or have no step."""
+        size = plan.batch_size if plan.global_batch_size is None else plan.global_batch_size
+        nested = size if isinstance(size, tuple) else (size,)
+        numbers = [each for each in nested if isinstance(each, int)]
+        if len(numbers) < len(nested) or not plan.order.constant_num_units:
+            return None  # where there are phases, sizes are no numbers
+        ranks = (plan.world_size or 1) if plan.global_batch_size is None else 1
+        alike = cls(plan, math.prod(numbers) * ranks)
+        return alike if alike._each or plan.remainder == "carry" else None
+
+    def before(self, epoch: int) -> int:
+        """Return how many steps begin before an epoch."""
+        if epoch <= self._start.epoch:
+            return 0
+        if self._plan.remainder == "carry":
+            units = epoch * self._num_units - self._place
+            return max(-(-units // self._units_of_step), 0)
+        return self._first + (epoch - self._start.epoch - 1) * self._each
+
+    def find(self, number: int) -> tuple[int, int, int]:
+        """Return (epoch, sub_epoch, step) of a step."""
+        if self._plan.remainder == "carry":
+            epoch = (self._place + number * self._units_of_step) // self._num_units
+        elif number < self._first:
+            epoch = self._start.epoch
+        else:
+            epoch = self._start.epoch + 1 + (number - self._first) // self._each
+        stops, left = self._stops(epoch), number - self.before(epoch)
+        sub_epoch = bisect_right(stops, left)
+        steps = self._plan.steps(epoch, sub_epoch)
+        return epoch, sub_epoch, steps[left - (stops[sub_epoch - 1] if sub_epoch else 0)]
+
+    def _stops(self, epoch: int) -> list[int]:
+        """Return how many of an epoch's steps there are up to the end of each sub-epoch."""
+        kept = self._kept.get(epoch)
+        if kept is None:
+            finished = self._start.sub_epoch if epoch == self._start.epoch else 0
+            parts = range(finished, self._plan.sub_epochs)
+            stops = accumulate(len(self._plan.steps(epoch, part)) for part in parts)
+            kept = [0] * finished + list(stops)
+            self._kept = {epoch: kept}  # one, and never changed: Grain's threads ask at once
+        return kept
 
 
 def units_of_each_batch(plan: Plan) -> int | None:

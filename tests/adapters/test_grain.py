@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import pickle
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset, PlanSampler
+from indexplan_jax.steps import Steps
 from tests.support.grain_histories import draw, of_datasets, of_loaders, run
 
 PLAN = ip.Plan(ip.Shuffle(100, seed=1), global_batch_size=12, remainder="carry")
@@ -294,3 +296,47 @@ def test_options_that_grain_refuses_leave_nothing_to_close() -> None:
     with pytest.raises(AttributeError, match="num_threads"):
         iter(dataset)
     gc.collect()
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_steps_of_a_long_run_are_those_that_are_counted(number: int) -> None:
+    """By arithmetic or sub-epoch by sub-epoch, there are as many, at the same places."""
+    draw = random.Random(f"steps {number}")  # noqa: S311 (no secret)
+    size: Any = draw.choice([7, 12, (2, 3)])
+    sized = {"global_batch_size": size} if draw.random() < 0.5 else {"batch_size": size}
+    remainder = draw.choice(["spread", "carry", "drop", "pad"])
+    plan = ip.Plan(
+        ip.Shuffle(draw.choice([1, 3, 50, 101])),
+        world_size=draw.randrange(1, 4),
+        remainder=remainder,
+        sub_epochs=draw.randrange(1, 4),
+        **sized,
+    )
+    where = draw.randrange(3), draw.randrange(plan.sub_epochs)
+    steps = plan.steps(*where)
+    if draw.random() < 0.7 and steps:
+        plan = plan.resume(plan.cursor(*where, step=draw.randrange(len(steps) + 1)))
+        plan = plan.replace(world_size=2).resume(plan.start)
+    start = plan.start
+    places = [(e, s) for e in range(start.epoch, 7) for s in range(plan.sub_epochs)]
+    expected = [
+        (*place, step)
+        for place in places
+        if place >= (start.epoch, start.sub_epoch)
+        for step in plan.steps(*place)
+    ]
+    found = Steps(plan, 7)
+    assert len(expected) == len(found)
+    assert expected == [found[at] for at in range(len(expected))]
+    with pytest.raises(IndexError):
+        found[len(expected)]
+
+
+@pytest.mark.parametrize("remainder", ["spread", "carry", "drop", "pad"])
+def test_a_run_of_a_billion_epochs_is_not_counted_through(remainder: str) -> None:
+    """Its length and its last step come by arithmetic."""
+    plan = PLAN.replace(remainder=remainder, world_size=2, sub_epochs=2)
+    steps = Steps(plan, 10**9)
+    each = {"spread": 10, "carry": 100 / 12, "drop": 8, "pad": 10}[remainder]
+    assert -(-each * 10**9 // 1) == len(steps)
+    assert (10**9 - 1, 1) == steps[len(steps) - 1][:2]
