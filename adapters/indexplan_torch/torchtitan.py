@@ -18,7 +18,7 @@ from tyro.conf import Suppress, arg
 from indexplan import IndexPlanError, Mixture, Order, TokenWindows
 from indexplan.errors import integer, shown, wrong
 from indexplan_torch.causal import UNTRAINED
-from indexplan_torch.megatron import PlanIterator
+from indexplan_torch.endless import PlanIterator
 from indexplan_torch.token_rows import TokenRows
 
 try:  # main since August 2026, then 0.3.0

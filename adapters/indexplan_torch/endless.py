@@ -1,0 +1,170 @@
+"""Batches without an end, as Megatron and torchtitan read them; their state is a count of samples.
+
+That count is a place in a plan, so nothing else has to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from indexplan import IndexPlanError, Order, Plan
+from indexplan.errors import as_integer, integer, shown, wrong
+from indexplan_torch.arguments import count
+from indexplan_torch.loader import Options, PlanLoader
+from indexplan_torch.ranks import given
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+STATE_VERSION = 1
+
+
+class PlanIterator:
+    """An endless iterator of a data-parallel rank's micro-batches, as Megatron reads them.
+
+    Each micro-batch is full: at an epoch's end it is filled with the next epoch's first samples. An
+    optimizer step that consumes n samples reads the next n places of the run, on any number of
+    ranks, with any micro-batch size and any ramp-up of the global batch. Workers start at the first
+    `next`, so a rank or a virtual pipeline stage that asks for no data loads none.
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+        Map-style, with as many samples as the order; `Samples` for Megatron's own files.
+    order : Order
+        The sequence in which each epoch reads the samples, with as many units in every epoch.
+    micro_batch_size : int
+        Units in each rank's micro-batch, from 1.
+    consumed_samples : int
+        Where to start: the units that all ranks together have consumed since the start of the run,
+        as Megatron's `args.consumed_train_samples` counts them.
+    rank, world_size : int
+        The data-parallel rank and how many there are: of `mpu.get_data_parallel_rank()` and
+        `mpu.get_data_parallel_world_size()`. Ranks that differ only in tensor, context or pipeline
+        parallelism have the same.
+    **options
+        DataLoader's own: num_workers, pin_memory, collate_fn and so on. With workers,
+        `persistent_workers` is True unless it is given.
+
+    Attributes
+    ----------
+    plan : Plan
+        What is read: its remainder is "carry", and its step is a micro-batch of each rank.
+    consumed_samples : int
+        Units that all ranks have consumed when each has received as many micro-batches as this one.
+
+    Raises
+    ------
+    IndexPlanError
+        If an argument is not as described above, or an option belongs to the plan.
+
+    Notes
+    -----
+    Nothing in Megatron's checkpoint tells the order. To resume with another seed, or other lengths,
+    reads other samples, unless the state of `save_state` is loaded, which knows the order.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch.megatron import PlanIterator
+    >>> order = ip.Sequential(10)
+    >>> two = [PlanIterator(range(10), order, micro_batch_size=2, consumed_samples=0,
+    ...                     rank=rank, world_size=2) for rank in range(2)]
+    >>> [next(iterator).tolist() for iterator in two for _ in range(2)]
+    [[0, 1], [4, 5], [2, 3], [6, 7]]
+
+    8 samples were consumed. A single rank resumes there, in micro-batches of 4:
+
+    >>> one = PlanIterator(range(10), order, micro_batch_size=4, rank=0, world_size=1,
+    ...                    consumed_samples=two[0].consumed_samples)
+    >>> next(one).tolist(), next(one).tolist()
+    ([8, 9, 0, 1], [2, 3, 4, 5])
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        order: Order,
+        *,
+        micro_batch_size: int,
+        consumed_samples: int,
+        rank: int,
+        world_size: int,
+        **options: Unpack[Options],
+    ) -> None:
+        cure = "pass Megatron's micro_batch_size"
+        size = integer("micro_batch_size", micro_batch_size, 1, 2**62, cure)
+        self._rank, ranks = given(rank, world_size)
+        self._dataset, self._options = dataset, options
+        if options.get("num_workers"):
+            self._options.setdefault("persistent_workers", True)
+        self.plan = Plan(order, world_size=ranks, batch_size=size, remainder="carry")
+        self._step = ranks * size
+        self._read_from(self.plan, count("consumed_samples", consumed_samples))
+
+    def _read_from(self, plan: Plan, consumed: int, *, compare: bool = True) -> None:
+        """Read on where so many samples are consumed."""
+        rest = plan.resume(plan.cursor_at(consumed))
+        ours: dict[str, Any] = {"rank": self._rank, "world_size": plan.world_size}
+        self._batches = _endless(
+            PlanLoader(self._dataset, rest, compare=compare, **ours, **self._options)
+        )
+        self.consumed_samples = consumed
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        """Return the rank's next micro-batch; after an error, the same one once more."""
+        try:
+            batch = next(self._batches)
+        except BaseException:  # Ctrl-C too: a generator that has raised would be at its end
+            # other ranks may read on without an error, so nobody is there to compare plans with
+            self._read_from(self.plan, self.consumed_samples, compare=False)
+            raise
+        self.consumed_samples += self._step
+        return batch
+
+    def close(self) -> None:
+        """End the workers; a later `next` starts others, and reads on."""
+        self._batches.close()
+        self._read_from(self.plan, self.consumed_samples, compare=False)
+
+    def save_state(self) -> dict[str, Any]:
+        """Return where the run stands, equal on all ranks; Megatron's `--dataloader-save` asks it.
+
+        A checkpoint of Megatron's holds `consumed_samples` already; this one has the order too, so
+        that `load_state` can compare it.
+        """
+        return {
+            "version": STATE_VERSION,
+            "consumed_samples": self.consumed_samples,
+            "order": self.plan.order.to_dict(),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue where a run stood, on any number of ranks and with any micro-batch size.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is not a state, or one of another order, which this one does not continue.
+        """
+        if not isinstance(state, dict) or {*state} != {"version", "consumed_samples", "order"}:
+            got = f"a dict of {shown(list(state))}" if isinstance(state, dict) else shown(state)
+            cure = "pass what save_state returned"
+            raise IndexPlanError("state", "must be a PlanIterator's", got, cure)
+        if as_integer(state["version"]) != STATE_VERSION:
+            cure = "load it with the version of indexplan that saved it"
+            raise wrong("state", f"of version {STATE_VERSION}", state["version"], cure)
+        consumed = count("a state's consumed_samples", state["consumed_samples"])
+        self.plan.resume(replace(self.plan.cursor_at(consumed), order=state["order"]))
+        self._read_from(self.plan, consumed)
+
+
+def _endless(loader: PlanLoader) -> Generator[Any, None, None]:
+    """Yield a loader's batches, one pass after another."""
+    while True:
+        yield from loader
