@@ -266,8 +266,11 @@ def _located(look: Look) -> Found:
         there = np.split(found, offsets[1:-1])[:num]
         reads = np.split(row.reads[0], row.reads[1][1:-1])[:num]
         for sample, named, read in zip(row.samples, there, reads, strict=True):
+            if np.array_equal(named, read):
+                yield 1, ""
+                continue
             said = f"sample {sample} of epoch {row.epoch} at {few(named)}, but take reads it at"
-            yield 1, "" if np.array_equal(named, read) else f"{said} {few(read)}"
+            yield 1, f"{said} {few(read)}"
         mixed = _mixed(num)
         asked = row.samples[mixed]
         got = look.order.locate_all(row.epoch, asked)
@@ -313,10 +316,13 @@ def _pairs(row: Row, most: int | None) -> Found:
         samples, there, np.split(reads, ends_of_reads[1:-1])[:num], strict=True
     ):
         first = all_reads if most is None else all_reads[:most]
+        more = some[len(first) :]
         right = np.array_equal(some[: len(first)], first) and len(some) <= len(all_reads)
-        right = right and bool(np.isin(some, all_reads).all())
+        if right and (not len(more) or np.isin(more, all_reads).all()):
+            yield 1, ""
+            continue
         words = f"sample {sample} of epoch {row.epoch} at {few(some)} from find with most={most}"
-        yield 1, "" if right else f"{words}, and {few(all_reads)} from take"
+        yield 1, f"{words}, and {few(all_reads)} from take"
 
 
 def _counted(look: Look) -> Found:
