@@ -6,10 +6,17 @@
 from __future__ import annotations
 
 import os
+import sys
+from pkgutil import iter_modules
 
 from hypothesis import HealthCheck, settings
 
 os.environ["COLUMNS"] = "80"  # tables are as wide, and help, wherever the tests are run
+
+# The tests start hundreds of processes, which share compiled sources as they share numba's cache,
+# where an image forbids the first alone too: 0.2 s for each process, 15 s to collect all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile(
     "indexplan",
@@ -22,3 +29,19 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("indexplan"), max_examples=2000)
 settings.register_profile("few", settings.get_profile("indexplan"), max_examples=8)
 settings.load_profile("indexplan")
+
+
+def pytest_configure() -> None:
+    """Compile a part of the kernels in each worker of pytest-xdist, as tests need all of them.
+
+    Else workers that begin at the same time with a cold cache compile the same kernels.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    from indexplan import kernels
+
+    for module in iter_modules(kernels.__path__):
+        getattr(kernels, module.name)  # makes its kernels known
+    part = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    for kernel in kernels.compiling.KERNELS[part :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+        kernel.compile()
