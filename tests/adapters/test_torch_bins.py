@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import BatchSamplerShard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, default_collate
 from torchdata.stateful_dataloader import StatefulDataLoader
@@ -28,6 +28,7 @@ from indexplan_torch import (
 from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are
 from tests.support.bins import Bins, ChangingBins, bin_orders
+from tests.support.examples import examples
 from tests.support.micro import micro_batches
 from tests.support.strategies import plans, sub_epochs_of
 
@@ -111,7 +112,7 @@ def test_trainers_that_build_samplers_anew() -> None:
 
 
 @given(plans(bin_orders()))
-@settings(max_examples=30)
+@examples(30)
 def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
     """Of any plan, resumed ones too: lists, arrays, items, inner batches and views agree."""
     assert plan.world_size is not None

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import indexplan as ip
 from indexplan.cli import main
 from tests.support.bins import Bins
 from tests.support.children import in_child
+from tests.support.examples import examples
 from tests.support.listed import Listed, Wrapped
 from tests.support.strategies import plans, start_of, sub_epochs_of
 from tests.support.trees import PLAN, tree
@@ -63,7 +64,7 @@ def test_files(tmp_path: Path) -> None:
     assert (np.dtype("<u4"), np.dtype("<i8")) == (indices.dtype, steps.dtype)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(plan=plans().filter(lambda plan: plan.world_size * plan.sub_epochs <= 16))
 def test_any_plan(tmp_path_factory: pytest.TempPathFactory, plan: ip.Plan) -> None:
     """Cut by its steps, a rank's array is its batches; a resumed plan's finished ones are empty."""

@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.files import rows
 from tests.support.bins import Bins
+from tests.support.examples import examples
 from tests.support.micro import micro_batches
 from tests.support.strategies import plans, start_of, sub_epochs_of
 from tests.support.trees import PLAN, tree
@@ -62,7 +63,7 @@ def expected_rows(plan: ip.Plan, places: list[tuple[int, int]]) -> list[dict[str
     return found
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(
     plan=plans().filter(lambda plan: plan.world_size * plan.sub_epochs <= 16),
     kind=st.sampled_from(["parquet", "arrow"]),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -31,6 +31,7 @@ from tests.golden.files import (
     digest_of,
 )
 from tests.support.bins import Bins
+from tests.support.examples import examples
 from tests.support.found import at
 from tests.support.trees import PLAN, tree
 
@@ -184,7 +185,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LARGE = ip.Plan(ip.Shuffle(300_000, seed=1), world_size=8, batch_size=16)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     size=st.one_of(st.integers(1, 300), st.integers(1, 9_000)),
     less=st.sampled_from([0, 1, 2, 150]),

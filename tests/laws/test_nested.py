@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.support.examples import examples
 from tests.support.strategies import cursors, fresh_plans, partitions, plans
 
 labels = st.lists(st.integers(0, 3), min_size=1, max_size=20)
@@ -90,7 +91,7 @@ def units(order: ip.Order, epoch: int) -> list[list[int]]:
     return [order.take(epoch, at).tolist() for at in range(order.num_units(epoch))]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(NESTED, st.sampled_from([0, 1, 5]))
 def test_nested_orders_answer_alike(order: ip.Order, epoch: int) -> None:
     """Whole, in pieces and one by one; backwards; and from what JSON and a pickle hold."""
@@ -116,7 +117,7 @@ def test_nested_orders_answer_alike(order: ip.Order, epoch: int) -> None:
         assert 1 == pytest.approx(order.group_shares(epoch, 0, num).sum())
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(fresh_plans(NESTED, "spread"), st.data())
 def test_a_run_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -> None:
     """Before and after a resume, each unit of two epochs is read once, over all ranks."""
@@ -142,7 +143,7 @@ def test_a_run_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -
     assert Counter(expected) == Counter(read)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(plans(NESTED))
 def test_plans_over_nested_orders_keep_the_laws(plan: ip.Plan) -> None:
     """Under all remainders and schedules, in sub-epochs, fresh and resumed."""

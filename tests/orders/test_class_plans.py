@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -20,13 +20,14 @@ from indexplan.orders import classes as shared
 from indexplan.testing import check_order
 from tests.orders.test_classes import LABELS, balanced, batches
 from tests.orders.test_protocol import units
+from tests.support.examples import examples
 from tests.support.in_a_fork import counted_in_a_fork
 from tests.support.strategies import cursors, fresh_plans, partitions, plans, steps_of
 
 ORDERS = balanced().filter(lambda order: order.num_units(0) <= 90) | batches()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(plans(ORDERS))
 def test_plans_keep_the_laws(plan: ip.Plan) -> None:
     """Under all remainders, fresh and resumed under another partition; saved as JSON."""
@@ -35,7 +36,7 @@ def test_plans_keep_the_laws(plan: ip.Plan) -> None:
     assert (again, again.order.fingerprint) == (plan, plan.order.fingerprint)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(fresh_plans(ORDERS, "spread"), st.data())
 def test_a_run_that_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -> None:
     """What was read before the cursor, and after it by others, is the epoch."""

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.orders.test_protocol import units
 from tests.support import class_oracles
+from tests.support.examples import examples
 from tests.support.strategies import seeds
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "classes_v1.json").read_text())
@@ -78,7 +79,7 @@ def test_known_answers_of_batches(case: dict[str, Any]) -> None:
         assert unit == order.take(*divmod(number, 1000)).tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(balanced(), st.sampled_from([0, 1, 2**20]), st.data())
 def test_balanced_is_the_oracle(order: ip.ClassBalanced, epoch: int, data: st.DataObject) -> None:
     """Any positions read what the oracle reads."""
@@ -92,7 +93,7 @@ def test_balanced_is_the_oracle(order: ip.ClassBalanced, epoch: int, data: st.Da
     assert expected == order.take(epoch, starts, stops).tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(batches(), st.sampled_from([0, 1, 2**31]), st.data())
 def test_batches_are_the_oracle(order: ip.ClassBatches, epoch: int, data: st.DataObject) -> None:
     """Any units hold what the oracle's hold."""

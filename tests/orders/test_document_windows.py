@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -20,6 +20,7 @@ from indexplan.kernels import documents as documents_kernels
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.testing import check_order
 from tests.support.documents_oracle import Documents, Piece
+from tests.support.examples import examples
 from tests.support.strategies import plans, seeds, steps_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "document_windows_v1.json"
@@ -251,7 +252,7 @@ def test_the_kit(name: str) -> None:
 
 
 @given(documents(), st.integers(0, 2))
-@settings(max_examples=25)
+@examples(25)
 def test_spans_inside_other_orders(fields: Documents, epoch: int) -> None:
     """They are those of the order inside, unit by unit, whatever has become of the documents."""
     inner = made(fields)
@@ -292,7 +293,7 @@ def test_layers_refuse_what_they_cannot_say() -> None:
 
 
 @given(plans(small))
-@settings(max_examples=30)
+@examples(30)
 def test_plans(plan: ip.Plan) -> None:
     """A plan over it is one as any other, resumed ones too; JSON brings it back."""
     assert ip.verify(plan).ok
@@ -301,7 +302,7 @@ def test_plans(plan: ip.Plan) -> None:
 
 @pytest.mark.parametrize("remainder", ["spread", "drop", "pad"])
 @given(st.data())
-@settings(max_examples=12)
+@examples(12)
 def test_a_batch_reads_its_windows(remainder: str, data: st.DataObject) -> None:
     """Where a plan of single samples reads a place, this one reads the window there."""
     plan = data.draw(plans(small, remainder))
@@ -348,7 +349,7 @@ def test_what_a_step_holds(remainder: str, quadratic: int | None) -> None:
 
 @pytest.mark.parametrize("remainder", ["spread", "carry"])
 @given(small, st.integers(1, 5), st.integers(1, 5), st.data())
-@settings(max_examples=15)
+@examples(15)
 def test_a_resume_loses_no_target(
     remainder: str, order: ip.DocumentWindows, world: int, other: int, data: st.DataObject
 ) -> None:

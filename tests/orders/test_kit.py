@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -21,6 +21,7 @@ from indexplan.testing import check_order
 from indexplan.testing.copies import LAWS as OF_COPIES
 from indexplan.testing.reading_laws import LAWS as OF_READING
 from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.examples import examples
 from tests.support.found import by_offsets
 from tests.support.listed import Listed, Wrapped
 from tests.support.planted import PLANTED, Good, Heavy, Int64, N, Planted
@@ -39,7 +40,7 @@ ours = st.one_of(
 )
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.one_of(ours, ours.map(Wrapped)))
 def test_our_orders_pass(order: ip.Order) -> None:
     """Orders of this library, and those of its tests, keep all laws."""

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.testing import check_order
+from tests.support.examples import examples
 from tests.support.shards_oracle import Shards
 from tests.support.strategies import plans, seeds
 
@@ -56,7 +57,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
     assert case["sha256"] == hashlib.sha256(row.astype("<i8").tobytes()).hexdigest()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(shards(), st.sampled_from([0, 1, 2, 77]), st.data())
 def test_the_oracle(fields: Shards, epoch: int, data: st.DataObject) -> None:
     """Whole epochs, runs of them and single places are the oracle's, and lead back."""
@@ -71,7 +72,7 @@ def test_the_oracle(fields: Shards, epoch: int, data: st.DataObject) -> None:
     assert [expected[at] for at in some] == order.take(epoch, some).tolist()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(shards(300, 40), epochs)
 def test_each_epoch_is_a_permutation(fields: Shards, epoch: int) -> None:
     """Of all samples, and its inverse; wherever the grid starts."""
@@ -81,7 +82,7 @@ def test_each_epoch_is_a_permutation(fields: Shards, epoch: int) -> None:
     assert list(range(order.num_samples)) == order.locate(epoch, row).tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(shards(60, 30), st.integers(0, 5))
 def test_windows_and_lanes(fields: Shards, epoch: int) -> None:
     """A lane is a stretch of the row, read front to back; no sample leaves its window."""
@@ -115,7 +116,7 @@ def aligned(draw: st.DrawFn) -> tuple[Shards, int, int, int]:
     return fields, nodes, ranks, step
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(aligned(), st.integers(1, 3))
 def test_a_node_keeps_its_lanes(drawn: tuple[Shards, int, int, int], sub_epochs: int) -> None:
     """The law of locality: the same lanes at the same step of every stripe, and L / nodes in all.
@@ -150,7 +151,7 @@ def test_a_node_keeps_its_lanes(drawn: tuple[Shards, int, int, int], sub_epochs:
         assert len(set().union(*of_node)) == sum(map(len, of_node)) <= fields.lanes // nodes
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(plans(drawn(12, 8)))
 def test_plans_keep_the_laws(plan: ip.Plan) -> None:
     """Fresh and resumed, under all remainders: verified, and the same from JSON with columns."""

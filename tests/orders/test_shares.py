@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from indexplan.orders import shares
 from indexplan.orders.shares import phases_of, rounded
+from tests.support.examples import examples
 
 floats = st.floats(0, 1, allow_subnormal=True)
 of_ratios = st.builds(lambda a, b: a / b, st.integers(0, 70_000), st.integers(1, 70_000))
@@ -34,7 +35,7 @@ def tables(draw: st.DrawFn) -> list[list[Any]]:
     return [[*row[:-1], row[-1] or 0.3] for row in rows]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(tables())
 def test_phases_are_rounded_together_as_alone(rows: list[list[Any]]) -> None:
     """Alone, weights are exact as they are written, by integers of any length."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -20,6 +20,7 @@ from indexplan.kernels.tables import TABLES
 from indexplan.testing import check_order
 from tests.orders.test_layers import layers
 from tests.orders.test_protocol import units
+from tests.support.examples import examples
 from tests.support.lengths import binned, epoch_of, fields_of
 from tests.support.strategies import cursors, fresh_plans, partitions, plans
 
@@ -35,7 +36,7 @@ ORDERS = [
 names = [order.algorithm for order in ORDERS]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(plans(binned(30)))
 def test_plans_keep_the_laws(plan: ip.Plan) -> None:
     """Fresh and resumed, under all remainders: verified, and the same from JSON with columns."""
@@ -65,7 +66,7 @@ def bins_of(plan: ip.Plan, epoch: int, stop: ip.Cursor | None = None) -> list[tu
     return read
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(fresh_plans(binned(30), remainder="spread"), st.data())
 def test_a_resume_with_other_ranks_reads_the_rest(plan: ip.Plan, data: st.DataObject) -> None:
     """L6 and L7: before and after a cursor, each bin of the oracle's epoch is read once, as is."""
@@ -79,7 +80,7 @@ def test_a_resume_with_other_ranks_reads_the_rest(plan: ip.Plan, data: st.DataOb
     assert Counter(map(tuple, expected)) == Counter(read)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(plans(layers(binned(20))))
 def test_inside_layers(plan: ip.Plan) -> None:
     """Epochs, Repeat and Subset of such an order are orders as any."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.testing import check_order
+from tests.support.examples import examples
 from tests.support.strategies import plans, seeds
 from tests.support.windows_oracle import Windows
 
@@ -152,7 +153,7 @@ def test_plans(plan: ip.Plan) -> None:
 
 @pytest.mark.parametrize("remainder", ["spread", "carry"])
 @given(small, st.integers(1, 5), st.integers(1, 5), st.data())
-@settings(max_examples=20)
+@examples(20)
 def test_a_resume_loses_no_target(
     remainder: str, order: ip.TokenWindows, world: int, other: int, data: st.DataObject
 ) -> None:

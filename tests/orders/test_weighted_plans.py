@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -19,6 +19,7 @@ from indexplan.kernels import tables, weighted_tables
 from indexplan.testing import check_order
 from tests.orders.test_layers import layers
 from tests.orders.test_weighted import specs
+from tests.support.examples import examples
 from tests.support.in_a_fork import counted_in_a_fork
 from tests.support.strategies import cursors, fresh_plans, partitions, plans
 
@@ -36,7 +37,7 @@ def orders(draw: st.DrawFn) -> ip.Weighted:
     return order
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(plans(orders()))
 def test_plans_keep_the_laws(plan: ip.Plan) -> None:
     """Fresh and resumed, under all remainders: verified, and the same from JSON with columns."""
@@ -159,7 +160,7 @@ def test_the_kit(order: ip.Order) -> None:
     assert check_order(order, fresh_process=False).ok
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(plans(layers(orders())))
 def test_inside_layers(plan: ip.Plan) -> None:
     """Epochs, Repeat and Subset of such an order are orders as any."""

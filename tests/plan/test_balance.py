@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -21,6 +21,7 @@ from indexplan.plan.plan import columns_of
 from tests.golden.plans import numbers
 from tests.support import balance_oracle, model
 from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.examples import examples
 from tests.support.micro import micro_batches, nested_bins
 from tests.support.strategies import (
     balanced_plans,
@@ -58,7 +59,7 @@ def flat(batch: list[list[int]]) -> list[int]:
     return [sample for unit in batch for sample in unit]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(balanced_plans(ORDERS))
 def test_every_batch_is_what_plain_integers_say(plan: ip.Plan) -> None:
     """Batches, inner batches, bins and offsets are those of the oracle, one by one and in bulk."""
@@ -104,7 +105,7 @@ def flattened(inner: Any, depth: int) -> Any:
     return np.array(flat(inner), np.int64)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(balanced_plans(ORDERS), st.data())
 def test_steps_counts_and_cursors_are_those_without_balance(
     plan: ip.Plan, data: st.DataObject
@@ -129,7 +130,7 @@ def test_steps_counts_and_cursors_are_those_without_balance(
             assert valid[0] == valid[1]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(balanced_plans(st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS[:4]), nums_samples)))
 def test_locate_is_the_inverse_of_batch(plan: ip.Plan) -> None:
     """The step, rank and slot that locate names reads the sample there, and all are named so."""
@@ -147,7 +148,7 @@ def test_locate_is_the_inverse_of_batch(plan: ip.Plan) -> None:
             assert found.slot < plan.units(found.epoch, found.sub_epoch, **place).num_valid
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(balanced_plans(st.builds(Drawn, nums_samples), "spread"))
 def test_all_reads_of_repeated_samples_are_found(plan: ip.Plan) -> None:
     """Of an order that repeats samples, the reads are those that batches show."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.plan.totals import _numbers
 from tests.support.bins import ChangingBins, Drawn, bin_orders
+from tests.support.examples import examples
 from tests.support.lengths import binned
 from tests.support.strategies import nums_samples, orders, plans, steps_of
 
@@ -32,7 +33,7 @@ def valid_samples(plan: ip.Plan, *pair: int, step: int) -> list[int]:
     return found
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(plans(ORDERS), st.data())
 def test_totals_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> None:
     """Under all remainders, fresh and resumed, of samples and of bins."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import indexplan as ip
 from indexplan.partition import ranks as shares
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import laws as checks
+from tests.support.examples import examples
 from tests.support.found import at
 from tests.support.strategies import plans, resumed_plans
 
@@ -60,7 +61,7 @@ def test_wrong_counts_of_many_bins_are_found() -> None:
     assert problems[0].endswith("times, its count is 0")
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(plan=plans())
 def test_right_plans_pass(plan: ip.Plan) -> None:
     """Every drawn plan keeps its laws."""
@@ -100,7 +101,7 @@ def test_what_is_left_is_verified() -> None:
     ).checks
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(plan=resumed_plans())
 def test_resumed_plans_are_not_passed_unseen(plan: ip.Plan) -> None:
     """Whatever epoch a run goes on in, its laws are looked at."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.shards.locality import fitting, locality
+from tests.support.examples import examples
 
 
 @st.composite
@@ -36,7 +37,7 @@ def sharded(draw: st.DrawFn) -> tuple[ip.Plan, int]:
     return plan, ranks
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(sharded())
 def test_nodes_keep_their_lanes(drawn: tuple[ip.Plan, int]) -> None:
     """No advice means that of each epoch, a node reads no more than its part of the lanes."""

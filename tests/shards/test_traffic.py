@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.shards import downloads as module
 from indexplan.shards.caches import RULES
 from indexplan.shards.locality import fits, fitting
+from tests.support.examples import examples
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
 from tests.support.strategies import balanced_plans, plans, start_of
 
@@ -33,7 +34,7 @@ def nodes_of(plan: ip.Plan, each: int) -> list[range]:
     return [range(low, min(low + each, world)) for low in range(0, world, each)]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     plans(orders_of_all_kinds()) | balanced_plans(orders_of_all_kinds()),
     st.integers(1, 9),
