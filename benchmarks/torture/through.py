@@ -135,8 +135,8 @@ def _rank(train: Callable[[Leg], Steps], leg: Leg, folder: Path) -> None:
         os._exit(1)
 
 
-def both(module: str) -> dict[str, Any]:
-    """Run a framework's own loader and ours, with ranks that stay and that change."""
+def both(module: str, kinds: tuple[str, ...]) -> dict[str, Any]:
+    """Run ours with ranks that stay and that change, and a framework's own loader with some."""
     (framework,) = (each for each in FRAMEWORKS if each.module == module)
     record: dict[str, Any] = framework.standing()
     if not record["missing"]:
@@ -145,17 +145,17 @@ def both(module: str) -> dict[str, Any]:
         ip.Plan(ip.Shuffle(8), world_size=1, batch_size=2).batch(
             0, step=0, rank=0
         )  # compiled before the forks
-        for whose in ("theirs", "ours"):
+        for whose, asked in (("theirs", kinds), ("ours", tuple(KINDS))):
             train = getattr(code, whose)
-            record[whose] = {kind: run(train, kind, endless=code.ENDLESS) for kind in KINDS}
+            record[whose] = {kind: run(train, kind, endless=code.ENDLESS) for kind in asked}
     return record
 
 
-def through(module: str) -> dict[str, Any]:
+def through(module: str, kinds: tuple[str, ...] = tuple(KINDS)) -> dict[str, Any]:
     """Return `both` of a fresh process, from which ranks may be forked."""
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     job = "benchmarks.torture.through.both"
-    record: dict[str, Any] = run_fresh(job, module, seconds=12 * PATIENCE, **quiet)
+    record: dict[str, Any] = run_fresh(job, module, kinds, seconds=12 * PATIENCE, **quiet)
     return record
 
 
