@@ -32,7 +32,7 @@ from indexplan.files.format import (
     sha256_of,
 )
 from indexplan.once import once
-from indexplan.partition.steps import part_of, split
+from indexplan.parts import part_of, split
 from indexplan.stores.store import BLOCK_BYTES
 
 Hashes = NDArray[np.uint64]

@@ -12,7 +12,8 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError
 from indexplan.orders.base import Int64
-from indexplan.partition.steps import Span, Steps, split
+from indexplan.partition.steps import Span, Steps
+from indexplan.parts import split
 from indexplan.plan.plan import Plan, layout_of
 from indexplan.stores.publish import explained
 from indexplan.stores.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,9 @@ from indexplan.orders.runs import cut_pieces
 from indexplan.orders.traits import PLAIN, Traits
 from indexplan.orders.units import Units
 from indexplan.seeds import check_epoch, check_seed, key_words
+
+if TYPE_CHECKING:
+    from indexplan.orders.gaps import Gaps
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -267,6 +270,34 @@ class Order(HasFields, HasGroups, abc.ABC):
         """
         units = self.deal(epoch, starts, stops)
         return costs_of(units, lengths, cost, bins=self.traits.deals_bins)
+
+    @property
+    def _gaps(self) -> Gaps | None:
+        """The layer that leaves units out, if positions are those of one; else None."""
+        return None
+
+    @property
+    def _puts_off(self) -> bool:
+        """Whether units that a run skipped are read at the end of their epoch."""
+        return False
+
+    @property
+    def _same_reads(self) -> bool:
+        """Whether all epochs read each sample equally often, but for those that a layer names."""
+        return self.traits.reads == "once"
+
+    def _refused(
+        self,
+        saved: Mapping[str, Any],
+        epoch: int,
+        position: int,
+    ) -> tuple[str, ...]:
+        """Return in words the rule and the cure that `continues` could not tell, if there are."""
+        return ()
+
+    def _why_left_out(self, epoch: int, index: int) -> str:
+        """Return why an epoch does not read a sample, if a layer left it out; else ""."""
+        return ""
 
     def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return which samples an epoch reads at some positions.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from indexplan.orders.columns import Column
 from indexplan.orders.nesting import nest
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
+
+if TYPE_CHECKING:
+    from indexplan.orders.gaps import Gaps
 
 Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops
 
@@ -168,6 +171,24 @@ class Layer(Order):
     def _draws(self) -> Draws:
         """What the order inside draws."""
         return self.order._draws  # noqa: SLF001 (of an order too)
+
+    @property
+    def _gaps(self) -> Gaps | None:
+        return None if self._moves else self.order._gaps  # noqa: SLF001 (of an order too)
+
+    @property
+    def _puts_off(self) -> bool:
+        return self.order._puts_off  # noqa: SLF001
+
+    def _why_left_out(self, epoch: int, index: int) -> str:
+        if self._moves or self._renames:
+            return ""
+        return self.order._why_left_out(epoch, index)  # noqa: SLF001
+
+    @property
+    def _same_reads(self) -> bool:
+        same = not self._moves and self.order._same_reads  # noqa: SLF001
+        return super()._same_reads or same
 
     @property
     def group_names(self) -> tuple[str, ...]:

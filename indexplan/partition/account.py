@@ -10,7 +10,7 @@ import numpy as np
 
 from indexplan.answers import Answer
 from indexplan.errors import counted, wrong
-from indexplan.partition.steps import Partition, part_of, steps_in
+from indexplan.partition.steps import Partition, steps_in
 
 MOST_SHARES = 2**20  # most different shares of sub-epochs to add up: 100 MB
 
@@ -19,14 +19,19 @@ MOST_SHARES = 2**20  # most different shares of sub-epochs to add up: 100 MB
 class Account(Answer):
     """What becomes of the units of an epoch, or of one sub-epoch; all counts are exact.
 
-    `Plan.account` returns it. Always num_units == num_read + num_dropped + num_finished.
+    `Plan.account` returns it. Always num_units == num_read + num_dropped + num_finished +
+    num_skipped + num_excluded.
 
     Parameters
     ----------
     num_units : int
-        Units of the epoch or sub-epoch; under "carry", a step of another one may read some of them.
+        Units of the epoch or sub-epoch, with those that the run leaves out; under "carry", a step
+        of another one may read some of them.
     num_read, num_dropped, num_finished : int
         Units that are read, that no step reads, and that were read before the plan was resumed.
+    num_skipped, num_excluded : int
+        Units that the run leaves out, by `Plan.skip` and by `Without`; of bins, those that were
+        left empty.
     num_padded : int
         Padded slots of batches, which repeat a unit; only under "pad".
     num_steps : int
@@ -50,6 +55,8 @@ class Account(Answer):
     num_read: int
     num_dropped: int
     num_finished: int
+    num_skipped: int
+    num_excluded: int
     num_padded: int
     num_steps: int
     min_batch_size: int | None
@@ -62,10 +69,16 @@ class Account(Answer):
         size = "an open number of" if size == "open" else size
         return (
             f"{counted(self.num_units, 'unit')}: {self.num_read:,} read, "
-            f"{self.num_dropped:,} dropped, {self.num_finished:,} finished; "
+            f"{self.num_dropped:,} dropped, {self.num_finished:,} finished{self._left_out}; "
             f"{counted(self.num_steps, 'step')} of {size} unit{'' if size == '1' else 's'} per "
             f"rank, {self.num_padded:,} padded"
         )
+
+    @property
+    def _left_out(self) -> str:
+        """What the run leaves out, in words; an empty text if it reads everything."""
+        counts = {"skipped": self.num_skipped, "excluded": self.num_excluded}
+        return "".join(f", {count:,} {how}" for how, count in counts.items() if count)
 
 
 def between(least: int | None, most: int | None) -> str:
@@ -78,6 +91,9 @@ def between(least: int | None, most: int | None) -> str:
 def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range) -> Account:
     """Return the account of some sub-epochs of an epoch of `num_units` units."""
     start, stop = sub_epochs.start, sub_epochs.stop
+    skipped = excluded = 0
+    if partition.extent is not None:
+        skipped, excluded = partition.extent.missing(epoch, partition.sub_epochs, start, stop)
     if partition.policy.crosses and (start, stop) == (0, partition.sub_epochs):
         partition, stop = _undivided(partition, num_units), 1
     units = finished = dropped = padded = steps = 0
@@ -87,7 +103,7 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
     # of sub-epochs that are laid out alike, only the first is computed
     for sub_epoch, until in pairwise([start, *inside, stop]):
         count = until - sub_epoch
-        first, end = partition.sub_epoch(num_units, sub_epoch)
+        first, end = partition.sub_epoch(num_units, epoch, sub_epoch)
         units += count * (end - first)
         if partition.resume is not None and (epoch, sub_epoch) < partition.resume[:2]:
             finished += count * (end - first)
@@ -108,10 +124,12 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
     world_size = partition.world_size
     least, most = units_per_rank(world_size, intervals) if world_size else (None, None)
     return Account(
-        num_units=units,
+        num_units=units + skipped + excluded,
         num_read=units - dropped - finished,
         num_dropped=dropped,
         num_finished=finished,
+        num_skipped=skipped,
+        num_excluded=excluded,
         num_padded=padded,
         num_steps=steps,
         min_batch_size=min(smallest[1:], default=0) // world_size if world_size else None,
@@ -129,12 +147,14 @@ def changes(partition: Partition, num_units: int, epoch: int) -> list[int]:
     steps that start in them.
     """
     found = {0, num_units % partition.sub_epochs, partition.sub_epochs}
+    if partition.extent is not None:
+        found = {0, partition.sub_epochs, *partition.extent.changes(epoch, partition.sub_epochs)}
     for at in partition.ats:
         if not isinstance(at, int):
             found |= {at[1]} if at[0] == epoch else set()
-        elif at // num_units == epoch:
-            parts = part_of(num_units, partition.sub_epochs, np.array([at % num_units]))
-            found |= {int(parts[0]), int(parts[0]) + 1}
+        elif (held := partition.holding(num_units, at))[0] == epoch:
+            part = partition.sub_epoch_of(num_units, *held)
+            found |= {part, part + 1}
     if partition.resume is not None and partition.resume.epoch == epoch:
         found |= {partition.resume.sub_epoch, partition.resume.sub_epoch + 1}
     return sorted(found)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 import numpy as np
 
 from indexplan.answers import html_of_fields
-from indexplan.partition.steps import Int64, Partition, Steps, part_of, steps_in, stream_phases
+from indexplan.partition.steps import Int64, Partition, Steps, steps_in, stream_phases
+from indexplan.parts import part_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -69,15 +70,29 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
     starts = positions[chosen]
     if partition.policy.crosses:
         starts = starts - _distances_into_steps(partition, num_units, epoch, starts)
-    epochs = epoch + starts // num_units
-    sub_epochs = part_of(num_units, partition.sub_epochs, starts % num_units)
+    epochs, starts = _held(partition, num_units, epoch, starts)
     for owner, of_epoch in _groups(epochs):
-        for sub_epoch, of_both in _groups(sub_epochs[of_epoch]):
-            steps = steps_in(partition, num_units, owner, sub_epoch)
+        units = num_units if partition.extent is None else partition.extent.units(owner)
+        sub_epochs = partition.sub_epochs_of(units, owner, starts[of_epoch])
+        distance = 0
+        if owner != epoch:
+            distance = partition.before(units, epoch) - partition.before(units, owner)
+        for sub_epoch, of_both in _groups(sub_epochs):
+            steps = steps_in(partition, units, owner, sub_epoch)
             members = chosen[of_epoch][of_both]
-            distance = (epoch - owner) * num_units
             _find_in(steps, partition.world_size or 1, distance, positions, members, result)
     return result
+
+
+def _held(partition: Partition, num_units: int, epoch: int, starts: Int64) -> tuple[Int64, Int64]:
+    """Return the epochs and positions of places that count from the start of an epoch."""
+    if partition.extent is None:
+        return epoch + starts // num_units, starts % num_units
+    epochs = np.full_like(starts, epoch)
+    if (early := starts < 0).any():  # all of the one step that runs into the epoch
+        place = partition.extent.before(epoch) + int(starts[early][0])
+        epochs[early], starts[early] = partition.extent.holding(place)
+    return epochs, starts
 
 
 def find_place(steps: Steps, world_size: int, place: int) -> tuple[int, int, int]:
@@ -102,7 +117,7 @@ def _distances_into_steps(
     partition: Partition, num_units: int, epoch: int, positions: Int64
 ) -> Int64:
     """Return how far each position is from the start of its step, under "carry"; int64."""
-    origin = epoch * num_units
+    origin = partition.before(num_units, epoch)
     distances = np.zeros_like(positions)
     if not positions.size:
         return distances

@@ -12,43 +12,21 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
+from indexplan.partition.extent import Extent
 from indexplan.partition.phases import At
 from indexplan.partition.remainders import REMAINDERS, Policy, Remainder
+from indexplan.parts import part_of, split
 from indexplan.seeds import EPOCH_STOP
 
 MOST_TURNS = 2**20  # readings of an epoch in a step that are listed, each in 1 us
 Int64 = NDArray[np.int64]
-Integer = TypeVar("Integer", np.int64, np.uint64)
-
-
-def split(total: int, parts: int, part: int) -> int:
-    """Return where `part` starts when `total` things are spread over `parts` parts.
-
-    The first `total % parts` parts get one thing more than the others.
-    """
-    return part * (total // parts) + min(part, total % parts)
-
-
-def part_of(total: int, parts: int, things: NDArray[Integer]) -> NDArray[Integer]:
-    """Return the part, by the rule of `split`, that holds each of `things`.
-
-    With the shape of `things`, and their dtype, int64 or uint64.
-    """
-    if parts == 1:
-        return np.zeros_like(things)
-    as_theirs = things.dtype.type
-    small, num_large = divmod(total, parts)
-    bound = as_theirs(num_large * (small + 1))
-    after = as_theirs(num_large) + (things - bound) // as_theirs(max(small, 1))
-    found: NDArray[Integer] = np.where(things < bound, things // as_theirs(small + 1), after)
-    return found
 
 
 class Resume(NamedTuple):
@@ -65,7 +43,8 @@ class Partition:
     """What the partition needs to know of a plan.
 
     `ats[i]` is where phase i starts, and `sizes[i]` its global batch in units. `world_size` may be
-    None as long as no rank is asked for.
+    None as long as no rank is asked for. `extent` is None where all epochs have equally many units,
+    or none adds them up; then `num_units`, which the methods take, says how many.
     """
 
     world_size: int | None
@@ -74,6 +53,7 @@ class Partition:
     sub_epochs: int
     remainder: Remainder
     resume: Resume | None = None
+    extent: Extent | None = None
 
     @once
     def policy(self) -> Policy:
@@ -82,22 +62,43 @@ class Partition:
 
     @once
     def by_place(self) -> bool:
-        """Whether steps depend on stream places, so that all epochs need equally many units."""
+        """Whether steps depend on stream places, so that it is asked where an epoch begins."""
         later = self.ats[1:]
         return self.policy.crosses or any(isinstance(at, int) for at in later)
 
     def place(self, at: At, num_units: int) -> int:
-        """Return the stream place that `at` means where every epoch has `num_units` units."""
+        """Return the stream place that `at` means."""
         if isinstance(at, int):
             return at
-        return at[0] * num_units + split(num_units, self.sub_epochs, at[1])
+        return self.before(num_units, at[0]) + self.edge(num_units, *at)
 
-    def sub_epoch(self, num_units: int, sub_epoch: int) -> tuple[int, int]:
+    def before(self, num_units: int, epoch: int) -> int:
+        """Return the stream place at which an epoch begins."""
+        return epoch * num_units if self.extent is None else self.extent.before(epoch)
+
+    def holding(self, num_units: int, place: int) -> tuple[int, int]:
+        """Return the epoch and the position in it of a stream place."""
+        return divmod(place, num_units) if self.extent is None else self.extent.holding(place)
+
+    def edge(self, num_units: int, epoch: int, sub_epoch: int) -> int:
+        """Return the position at which a sub-epoch starts, or the last one ends."""
+        if self.extent is None:
+            return split(num_units, self.sub_epochs, sub_epoch)
+        return self.extent.edge(epoch, self.sub_epochs, sub_epoch)
+
+    def sub_epoch(self, num_units: int, epoch: int, sub_epoch: int) -> tuple[int, int]:
         """Return the interval of positions that a sub-epoch covers."""
-        return (
-            split(num_units, self.sub_epochs, sub_epoch),
-            split(num_units, self.sub_epochs, sub_epoch + 1),
-        )
+        return self.edge(num_units, epoch, sub_epoch), self.edge(num_units, epoch, sub_epoch + 1)
+
+    def sub_epochs_of(self, num_units: int, epoch: int, positions: Int64) -> Int64:
+        """Return the sub-epochs that hold some positions of an epoch."""
+        if self.extent is None:
+            return part_of(num_units, self.sub_epochs, positions)
+        return self.extent.parts_of(epoch, self.sub_epochs, positions)
+
+    def sub_epoch_of(self, num_units: int, epoch: int, position: int) -> int:
+        """Return the sub-epoch that holds a position of an epoch."""
+        return int(self.sub_epochs_of(num_units, epoch, np.array([position]))[0])
 
     def resume_after(self, steps: Steps, step: int) -> Resume:
         """Return where a run stands after the steps before `step` of a sub-epoch."""
@@ -106,10 +107,9 @@ class Partition:
             return Resume(epoch, sub_epoch, step, steps.interval(step)[0])
         if self.policy.crosses:  # continue with the first step that starts at or past the end
             begin = self.begin(num_units)
-            place = next_step(self, num_units, begin, epoch * num_units + steps.stop)
-            epoch, position = divmod(place, num_units)
-            parts = part_of(num_units, self.sub_epochs, np.array([position]))
-            return Resume(epoch, int(parts[0]), 0, position)
+            end = self.before(num_units, epoch) + steps.stop
+            epoch, position = self.holding(num_units, next_step(self, num_units, begin, end))
+            return Resume(epoch, self.sub_epoch_of(num_units, epoch, position), 0, position)
         if not steps.spans:
             return Resume(epoch, sub_epoch, step, steps.start)
         if sub_epoch + 1 == self.sub_epochs:
@@ -118,7 +118,9 @@ class Partition:
 
     def begin(self, num_units: int) -> int:
         """Return the stream place at which the run starts: 0, or that of the resume."""
-        return self.resume.epoch * num_units + self.resume.position if self.resume else 0
+        if self.resume is None:
+            return 0
+        return self.before(num_units, self.resume.epoch) + self.resume.position
 
 
 class Span(NamedTuple):
@@ -159,6 +161,7 @@ class Steps(NamedTuple):
     spans: tuple[Span, ...]
     origin: int
     policy: Policy
+    extent: Extent | None
 
     def span(self, step: int) -> Span:
         """Return the span that holds `step`."""
@@ -192,35 +195,61 @@ class Steps(NamedTuple):
         """Return places as intervals of positions: (epoch, start, stop), in order of reading."""
         if stop <= self.num_units and (not self.policy.repeats or stop <= self.stop):
             return [(self.epoch, start, stop)]
+        if self.extent is not None and self.policy.crosses:
+            return self._through_epochs(self.extent, start, stop)
         # Past the end, "pad" goes on at the sub-epoch's start, "carry" in the next epoch.
         base, period = (
             (self.first, self.stop - self.first) if self.policy.repeats else (0, self.num_units)
         )
         turns = -(-(stop - base) // period) - (start - base) // period
         if turns > MOST_TURNS:
-            rule, cure = f"at most {MOST_TURNS} readings of its units", "use a smaller batch size"
-            raise wrong("a step that is listed", rule, turns, cure)
+            raise _too_many_turns(turns)
         intervals = []
         while start < stop:
             turn, offset = divmod(start - base, period)
             size = min(stop - start, period - offset)
             epoch = self.epoch + (turn if self.policy.crosses else 0)
             if epoch == EPOCH_STOP:
-                raise IndexPlanError(
-                    "a step under carry",
-                    "must be inside the run, which ends with epoch 2**32 - 1",
-                    "one that reads on into the next",
-                    "use another remainder for the last epoch",
-                )
+                raise _past_the_end()
             intervals.append((epoch, base + offset, base + offset + size))
             start += size
         return intervals
+
+    def _through_epochs(self, extent: Extent, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """Return places under "carry" as intervals of positions, where epochs differ in units."""
+        intervals: list[tuple[int, int, int]] = []
+        origin = extent.before(self.epoch)
+        epoch, position = extent.holding(origin + start)
+        left = stop - start
+        while left:
+            if epoch >= EPOCH_STOP:
+                raise _past_the_end()
+            if len(intervals) == MOST_TURNS:
+                raise _too_many_turns(MOST_TURNS + 1)
+            size = min(left, extent.units(epoch) - position)
+            intervals.append((epoch, position, position + size))
+            epoch, position, left = epoch + 1, 0, left - size
+        return intervals
+
+
+def _past_the_end() -> IndexPlanError:
+    return IndexPlanError(
+        "a step under carry",
+        "must be inside the run, which ends with epoch 2**32 - 1",
+        "one that reads on into the next",
+        "use another remainder for the last epoch",
+    )
+
+
+def _too_many_turns(turns: int) -> IndexPlanError:
+    rule, cure = f"at most {MOST_TURNS} readings of its units", "use a smaller batch size"
+    return wrong("a step that is listed", rule, turns, cure)
 
 
 @lru_cache(maxsize=4096)
 def steps_in(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> Steps:
     """Return the steps of a sub-epoch, in an epoch of `num_units` units."""
-    first, stop = partition.sub_epoch(num_units, sub_epoch)
+    first, stop = partition.sub_epoch(num_units, epoch, sub_epoch)
     resume = partition.resume
     start, first_step = first, 0
     if resume is not None and (epoch, sub_epoch) == (resume.epoch, resume.sub_epoch):
@@ -238,8 +267,9 @@ def steps_in(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -
         first_step=first_step,
         num_steps=spans[-1].step + spans[-1].num_steps if spans else first_step,
         spans=spans,
-        origin=epoch * num_units if crosses else 0,
+        origin=partition.before(num_units, epoch) if crosses else 0,
         policy=partition.policy,
+        extent=partition.extent,
     )
 
 
@@ -253,12 +283,11 @@ def _contained(
     step: int,
 ) -> Iterator[Span]:
     """Yield the spans of a sub-epoch, where all steps end inside it: all policies but "carry"."""
-    origin = epoch * num_units
     phases = list(_phases_from(partition, num_units, epoch, sub_epoch, start, stop))
-    for i, (place, phase) in enumerate(phases):
-        begin, size = place - origin, partition.sizes[phase]
+    for i, (position, phase) in enumerate(phases):
+        begin, size = position, partition.sizes[phase]
         if i + 1 < len(phases):
-            lengths: tuple[int, ...] = (phases[i + 1][0] - place,)
+            lengths: tuple[int, ...] = (phases[i + 1][0] - begin,)
         else:
             lengths = partition.policy.lengths(stop - begin, size)
         for length in lengths:
@@ -271,16 +300,16 @@ def _contained(
 def _phases_from(
     partition: Partition, num_units: int, epoch: int, sub_epoch: int, start: int, stop: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield (stream place, phase) for each phase that runs inside a sub-epoch."""
-    origin = epoch * num_units
+    """Yield (position, phase) for each phase that runs inside a sub-epoch."""
     if not partition.by_place:  # all ats are sub-epochs: compare these, as units may vary
         ats = [(0, 0) if isinstance(at, int) else at for at in partition.ats]
-        yield origin + start, bisect_right(ats, (epoch, sub_epoch)) - 1
+        yield start, bisect_right(ats, (epoch, sub_epoch)) - 1
         return
+    origin = partition.before(num_units, epoch)
     for place, phase in _walk(partition, num_units, origin + start):
         if place > origin + start and place >= origin + stop:
             return
-        yield place, phase
+        yield place - origin, phase
 
 
 @lru_cache(maxsize=1024)
@@ -329,7 +358,7 @@ def _carried(
     step: int,
 ) -> Iterator[Span]:
     """Yield the spans of a sub-epoch under "carry": the stream's steps that start in it."""
-    origin = epoch * num_units
+    origin = partition.before(num_units, epoch)
     phases = stream_phases(partition, num_units, partition.begin(num_units))
     in_force = max(0, bisect_right(phases, origin + start, key=lambda each: each[0]) - 1)
     for i, (place, phase) in enumerate(phases[in_force:], in_force):

@@ -10,7 +10,8 @@ import numpy as np
 
 from indexplan.orders.base import Order
 from indexplan.partition.ranks import Runs
-from indexplan.partition.steps import Int64, Steps, split
+from indexplan.partition.steps import Int64, Steps
+from indexplan.parts import split
 from indexplan.plan.draw import deal_units, stretches, take
 from indexplan.plan.layout import Layout
 

@@ -11,7 +11,9 @@ from typing import Any
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Order
-from indexplan.partition.steps import Resume, split
+from indexplan.partition.steps import Resume
+from indexplan.parts import split
+from indexplan.plan.extents import extent_of
 from indexplan.seeds import check_epoch
 
 _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
@@ -110,6 +112,9 @@ class Cursor:
             sub_epochs, or its position lies outside its sub-epoch.
         """
         if not order.continues(self.order, self.epoch, self.position):
+            if why := order._refused(self.order, self.epoch, self.position):  # noqa: SLF001
+                got = f"epoch {self.epoch}, position {self.position}"
+                raise wrong("a cursor", why[0], got, why[1])
             described = order.to_dict()
             names = sorted(set(self.order) | set(described))
             said = ", ".join(
@@ -145,10 +150,15 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
         integer(f"a cursor's {name}", getattr(place, name), 0, 2**63, cure)
         for name in ("step", "position")
     )
-    num_units = order.num_units(epoch)
-    start = split(num_units, sub_epochs, sub_epoch)
-    stop = split(num_units, sub_epochs, sub_epoch + 1)
-    if not (start <= position < stop or (position == start and step == 0)):
+    num_units, extent = order.num_units(epoch), extent_of(order)
+    edges = sub_epoch, sub_epoch + 1
+    if extent is None:
+        start, stop = (split(num_units, sub_epochs, part) for part in edges)
+    else:
+        start, stop = (extent.edge(epoch, sub_epochs, part) for part in edges)
+    inside = start <= position < stop or (position == start and step == 0)
+    # all that was left of the sub-epoch may be left out since
+    if not inside and (extent is None or position != stop):
         rule = f"from {start} to {stop - 1}, in its sub-epoch"
         raise wrong("a cursor's position", rule, position, cure)
     if step > position - start:

@@ -22,7 +22,7 @@ from indexplan.partition.locate import Cells, Location, cells_of, find
 from indexplan.partition.phases import PLACE_STOP, Phase
 from indexplan.partition.ranks import Runs
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.steps import Int64, Partition, Resume, Steps, part_of, steps_in
+from indexplan.partition.steps import Int64, Partition, Resume, Steps, steps_in
 from indexplan.plan.balance import SUM_STOP, Balance, Dealt, balanced
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
@@ -54,12 +54,15 @@ class Layout:
             if not isinstance(at, int) and at[1] >= partition.sub_epochs:
                 cure = f"name one of the plan's {partition.sub_epochs} sub-epochs"
                 raise wrong("at's sub_epoch", f"below {partition.sub_epochs}", at[1], cure)
-        if partition.by_place and not self.order.constant_num_units:
+        if partition.by_place and not self._sums_up:
             crosses = partition.policy.crosses
             user = partition.remainder if crosses else "a phase at a stream place"
             cure = "use another remainder, and phases at (epoch, sub_epoch)"
             rule = "needs an order with the same number of units in every epoch"
             raise IndexPlanError(user, rule, self.order.algorithm, cure)
+        if partition.policy.leaves and self.order._puts_off:  # noqa: SLF001 (of an order, for this)
+            rule = "other than drop, which would leave out what a skip puts off for later"
+            raise wrong("remainder", rule, partition.remainder, 'skip with then="drop"')
         for before, after in pairwise(ats):
             if isinstance(before, int) == isinstance(after, int):
                 ordered = before < after  # type: ignore[operator]  # both of one kind
@@ -70,6 +73,12 @@ class Layout:
                 rule = "rising from phase to phase"
                 cure = "sort the phases by their place, and keep one at each"
                 raise wrong("at", rule, (before, after), cure)
+
+    @property
+    def _sums_up(self) -> bool:
+        """Whether it is known without a sum over epochs where each epoch begins in the stream."""
+        extent = self.partition.extent
+        return self.order.constant_num_units if extent is None else extent.sums_up
 
     def _check_balance(self) -> None:
         """Raise `IndexPlanError` unless balance fits the samples, and their costs add up."""
@@ -147,18 +156,23 @@ class Layout:
 
     def resume_from(self, epoch: int, position: int) -> Resume:
         """Return where a run stands that has read all units before a position of an epoch."""
-        parts = self.partition.sub_epochs
-        (sub_epoch,) = part_of(self.order.num_units(epoch), parts, np.array([position])).tolist()
+        num_units = self.order.num_units(epoch)
+        sub_epoch = self.partition.sub_epoch_of(num_units, epoch, position)
         return Resume(epoch, sub_epoch, self.steps_in(epoch, sub_epoch).after(position), position)
+
+    def held(self, place: int) -> tuple[int, int]:
+        """Return the epoch and position of a stream place that a phase starts at."""
+        return self.partition.holding(self.order.num_units(0), place)
 
     def _unit_at(self, place: int) -> tuple[int, int]:
         """Return the epoch and the position in it of a stream place, or raise `IndexPlanError`."""
         first, begin = self.partition.resume[::3] if self.partition.resume else (0, 0)
         cure = "pass the number of units that the run has read"
-        if self.order.constant_num_units:
-            num_units = self.order.num_units(0)
-            start, stop = first * num_units + begin, EPOCH_STOP * num_units
-            return divmod(integer("place", place, start, stop, cure), num_units)
+        if self._sums_up:
+            partition, num_units = self.partition, self.order.num_units(0)
+            start = partition.before(num_units, first) + begin
+            stop = partition.before(num_units, EPOCH_STOP)
+            return partition.holding(num_units, integer("place", place, start, stop, cure))
         left = place = integer("place", place, 0, PLACE_STOP, cure)
         for epoch in range(MOST_EPOCHS):
             if left < (num_units := self.order.num_units(epoch)):

@@ -18,6 +18,7 @@ from indexplan.partition.steps import Int64
 from indexplan.plan.batch import Batch, walked
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import take
+from indexplan.plan.extents import extent_of
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP
 
@@ -106,6 +107,7 @@ class Stream:
         self._plan = replace(plan, _resumed=None)  # so that a cursor depends on its place alone
         self._rank = layout_of(plan).rank(rank)
         self._each = order.num_units(0) if order.constant_num_units else None
+        self._extent = extent_of(order)
         self._changing = threading.Lock()  # one thread may draw, while another counts and saves
         self._pid = os.getpid()
         self._stand_at(cursor, (0, 0, 0))
@@ -303,6 +305,12 @@ class Stream:
             )
         return epoch, position
 
+    def _begin(self, epoch: int) -> int:
+        """Return where an epoch begins in the stream; 0 where epochs differ without a sum."""
+        if self._extent is not None and self._extent.sums_up:
+            return self._extent.before(epoch)
+        return epoch * (self._each or 0)
+
     def _share(self, place: tuple[int, int], count: int) -> tuple[Runs, tuple[int, int]]:
         """Return the positions of this rank in a draw, and where the draw stops.
 
@@ -310,7 +318,7 @@ class Stream:
         steps. Places count from the start of the run; of the epoch, where epochs differ in units.
         """
         world_size = layout_of(self._plan).world_size
-        start = place[1] + place[0] * (self._each or 0)
+        start = place[1] + self._begin(place[0])
         low, high = (
             below(start + count, rank, world_size) - below(start, rank, world_size)
             for rank in (self._rank, self._rank + 1)

@@ -15,6 +15,7 @@ from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
+from indexplan.plan.extents import extent_of
 from indexplan.plan.layout import Layout
 
 WORLD_STOP = 2**31
@@ -123,6 +124,7 @@ def layout_of(given: Fields) -> Layout:
         sub_epochs=given["sub_epochs"],
         remainder=given["remainder"],
         resume=given["_resumed"],
+        extent=extent_of(given["order"]),
     )
     return Layout(given["order"], partition, phases, given["balance"])
 

@@ -7,11 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from indexplan.errors import wrong
 from indexplan.partition.phases import Phase
-from indexplan.partition.steps import part_of
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot.drawing import evenly, of_many
 from indexplan.plot.style import (
@@ -136,9 +133,10 @@ def _place(plan: Plan, phase: Phase) -> tuple[int, int]:
     """Return the epoch and sub-epoch that a phase's place is in."""
     if not isinstance(phase.at, int):
         return phase.at
-    num_units = plan.order.num_units(0)
-    epoch, position = divmod(phase.at, num_units)
-    return epoch, int(part_of(num_units, plan.sub_epochs, np.array([position]))[0])
+    layout = layout_of(plan)
+    epoch, position = layout.held(phase.at)
+    num_units = plan.order.num_units(epoch)
+    return epoch, layout.partition.sub_epoch_of(num_units, epoch, position)
 
 
 def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:

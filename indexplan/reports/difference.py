@@ -162,9 +162,9 @@ def _changing(a: Plan, b: Plan, started: int) -> list[int]:
     """Return the epochs where plans can begin to differ: the first ones, and around each phase."""
     epochs = {started, started + 1, started + 2}
     for plan in (a, b):
-        for phase in layout_of(plan).phases:
-            at = phase.at
-            epoch = at // plan.order.num_units(0) if isinstance(at, int) else at[0]
+        layout = layout_of(plan)
+        for at in layout.partition.ats:
+            epoch = layout.held(at)[0] if isinstance(at, int) else at[0]
             epochs |= {epoch - 1, epoch, epoch + 1}
     return sorted(epoch for epoch in epochs if started <= epoch < EPOCH_STOP)
 

@@ -12,7 +12,7 @@ from indexplan.errors import Cure, IndexPlanError, counted, integer, wrong
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.steps import Steps, part_of
+from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
@@ -128,7 +128,7 @@ def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
     names = plan.order.group_names
     group = _group(plan, index) if names else -1
     for number, position in enumerate(positions, 1):
-        reading = _reading(plan, epoch, position)
+        reading = _reading(plan, index, epoch, position)
         if position >= 0 and plan.order.traits.cuts_samples:
             nth = positions[: number - 1].count(position)  # a unit may read several parts
             reading = replace(reading, span=_span(plan, epoch, position, index, nth))
@@ -155,14 +155,14 @@ def _group(plan: Plan, index: int) -> int:
         return -1
 
 
-def _reading(plan: Plan, epoch: int, position: int) -> Reading:
+def _reading(plan: Plan, index: int, epoch: int, position: int) -> Reading:
     layout = layout_of(plan)
     num_units = plan.order.num_units(epoch)
     asked = np.array([position])
     location = Location(*(int(part[0]) for part in layout.found(epoch, asked)))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
-    words = _why_not(plan, epoch, position) if where is None else _named(plan, where)
+    words = _why_not(plan, index, epoch, position) if where is None else _named(plan, where)
     if where is not None and plan.balance is not None:
         before = find(layout.partition, num_units, epoch, asked)
         rank, slot = int(before.rank[0]), int(before.slot[0])
@@ -193,8 +193,10 @@ def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
         yield Location(epoch, sub_epoch, *find_place(steps, plan.world_size or 1, place))
 
 
-def _why_not(plan: Plan, epoch: int, position: int) -> str:
+def _why_not(plan: Plan, index: int, epoch: int, position: int) -> str:
     if position < 0:
+        if why := plan.order._why_left_out(epoch, index):  # noqa: SLF001 (of an order, for this)
+            return why
         return "not in this epoch: no unit of its order holds the sample"
     resume = layout_of(plan).partition.resume
     if resume is not None and (epoch, position) < (resume.epoch, resume.position):
@@ -212,7 +214,7 @@ def _why_not(plan: Plan, epoch: int, position: int) -> str:
 
 def _sub_epoch(plan: Plan, epoch: int, position: int) -> int:
     num_units = plan.order.num_units(epoch)
-    return int(part_of(num_units, plan.sub_epochs, np.array([position]))[0])
+    return layout_of(plan).partition.sub_epoch_of(num_units, epoch, position)
 
 
 def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Steps:

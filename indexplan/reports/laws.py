@@ -42,9 +42,9 @@ def laws_of(plan: Plan, epoch: int, *, located: bool) -> Iterator[Found]:
     chosen = _sampled_sub_epochs(partition, num_units, epoch)
     gaps = []
     for sub_epoch in chosen:
-        here = partition.sub_epoch(num_units, sub_epoch)
+        here = partition.sub_epoch(num_units, epoch, sub_epoch)
         last = sub_epoch + 1 == plan.sub_epochs
-        after = num_units if last else partition.sub_epoch(num_units, sub_epoch + 1)[0]
+        after = num_units if last else partition.sub_epoch(num_units, epoch, sub_epoch + 1)[0]
         if here[1] != after or (sub_epoch == 0 and here[0] != 0):
             gaps.append(f"epoch {epoch}: sub-epoch {sub_epoch} leaves a gap, with {here}")
     yield TILE, len(chosen), gaps
@@ -71,7 +71,9 @@ def laws_of(plan: Plan, epoch: int, *, located: bool) -> Iterator[Found]:
             yield SOME_COUNTS, *_some_counts(plan, epoch)
     account = plan.account(epoch)
     total = account.num_read + account.num_dropped + account.num_finished
-    said = [f"epoch {epoch}: {account!r}"] if total != num_units else []
+    left_out = account.num_skipped + account.num_excluded
+    right = (total, total + left_out) == (num_units, account.num_units)
+    said = [] if right else [f"epoch {epoch}: {account!r}"]
     yield "every unit is accounted for", num_units, said
 
 
@@ -160,7 +162,8 @@ def _last_phase(partition: Partition, steps: Steps, place: int) -> int:
     if place >= steps.stop or not partition.by_place:
         return phase
     places = [partition.place(at, steps.num_units) for at in partition.ats]
-    return max(phase, bisect_right(places, steps.epoch * steps.num_units + place) - 1)
+    begin = partition.before(steps.num_units, steps.epoch)
+    return max(phase, bisect_right(places, begin + place) - 1)
 
 
 def _sampled_sub_epochs(partition: Partition, num_units: int, epoch: int) -> list[int]:

@@ -153,7 +153,7 @@ def test_sub_epochs_that_are_looked_at() -> None:
     resumed = plan.resume(plan.cursor(0, 2_222, step=0))
     chosen = set(checks._sampled_sub_epochs(resumed._layout.partition, 23_456, 0))
     inside = next(
-        n for n in range(10_000) if resumed._layout.partition.sub_epoch(23_456, n)[1] > 12_345
+        n for n in range(10_000) if resumed._layout.partition.sub_epoch(23_456, 0, n)[1] > 12_345
     )
     for place in (2_222, 3_456, inside, 7_000):  # 3,456 are larger by one
         assert {place - 1, place, place + 1} <= chosen, place
@@ -167,8 +167,8 @@ def test_wrong_sub_epochs_fail(monkeypatch: pytest.MonkeyPatch, wrong_one: int) 
     """A partition whose sub-epochs leave a gap is caught."""
     right = Partition.sub_epoch
 
-    def shifted(self: Partition, num_units: int, sub_epoch: int) -> tuple[int, int]:
-        start, stop = right(self, num_units, sub_epoch)
+    def shifted(self: Partition, num_units: int, epoch: int, sub_epoch: int) -> tuple[int, int]:
+        start, stop = right(self, num_units, epoch, sub_epoch)
         return start + (sub_epoch == wrong_one), stop
 
     plan = ip.Plan(ip.Sequential(23_456), world_size=1, batch_size=9, sub_epochs=10_000)

@@ -1,0 +1,265 @@
+"""Layers that leave units out of some epochs, and keep the sequence of all others."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from indexplan.once import once
+from indexplan.orders.arguments import check_saved
+from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.layers import Layer, Run
+from indexplan.orders.runs import expand
+from indexplan.parts import part_of, split
+
+KEPT = 2  # epochs whose sections are kept: under "carry" a step reads from two
+MOST_AIMED = 2**10  # sections whose shares are added up
+
+
+class Sections(NamedTuple):
+    """What an epoch deals: sections of the positions of the order inside, one after another.
+
+    Section i has the positions from `starts[i]` on, and is dealt at [bounds[i], bounds[i + 1]).
+    """
+
+    starts: Int64  # (sections,)
+    bounds: Int64  # (sections + 1,), from 0 to the number of units that are dealt
+
+    @classmethod
+    def without(cls, gaps: Int64, num_units: int) -> Sections:
+        """Return the sections between some positions, which rise, of an epoch's units."""
+        starts, bounds = np.zeros(len(gaps) + 1, np.int64), np.zeros(len(gaps) + 2, np.int64)
+        starts[1:] = gaps + 1
+        bounds[1:-1] = gaps - np.arange(len(gaps))
+        bounds[-1] = num_units - len(gaps)
+        return cls(starts, bounds)
+
+    def runs(self, lows: Int64, highs: Int64) -> tuple[Int64, Int64]:
+        """Return the positions inside of some runs, as runs."""
+        some = highs > lows
+        if not some.all():
+            lows, highs = lows[some], highs[some]
+        first = self.bounds.searchsorted(lows, "right") - 1
+        last = self.bounds.searchsorted(highs, "left") - 1
+        shift = self.starts[first] - self.bounds[first]
+        if (first == last).all():
+            return lows + shift, highs + shift
+        which, sizes = expand(first, last + 1), last - first + 1
+        shift = self.starts[which] - self.bounds[which]
+        begins = np.maximum(np.repeat(lows, sizes), self.bounds[which])
+        ends = np.minimum(np.repeat(highs, sizes), self.bounds[which + 1])
+        return begins + shift, ends + shift
+
+    def inside(self, position: int) -> int:
+        """Return the position inside of the unit that is dealt at a position."""
+        which = int(self.bounds.searchsorted(position, "right")) - 1
+        return int(self.starts[which] - self.bounds[which]) + position
+
+    def dealt(self, positions: Int64) -> Int64:
+        """Return where some positions inside are dealt; -1 where they are left out."""
+        starts, order = self.starts, None
+        if (starts[1:] < starts[:-1]).any():  # few, as units that were put off lie at the end
+            order = np.argsort(starts, kind="stable")
+            starts = starts[order]
+        which = starts.searchsorted(positions, "right") - 1
+        if order is not None:
+            which = order[which]
+        found = self.bounds[which] + positions - self.starts[which]
+        left_out = (which < 0) | (found >= self.bounds[which + 1])
+        return np.where(left_out, -1, found)
+
+
+class Gaps(Layer):
+    """A layer that leaves units out: the base of `Without` and `Skipped`.
+
+    A class writes `_sections`, and how long epochs and sub-epochs then are. The partition asks for
+    that by the methods below; sub-epochs are named as one of `parts`.
+    """
+
+    @abc.abstractmethod
+    def _sections_of(self, epoch: int) -> Sections | None:
+        """Return what an epoch deals; None if that is everything as it is inside."""
+
+    @property
+    @abc.abstractmethod
+    def _own_changes(self) -> set[int] | None:
+        """The epochs at which this layer begins to leave out another number; None if unknown."""
+
+    @abc.abstractmethod
+    def _edge(self, epoch: int, parts: int, part: int) -> int:
+        """Return the position at which a sub-epoch starts, or the last one ends."""
+
+    @abc.abstractmethod
+    def _parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
+        """Return the sub-epochs that hold some positions."""
+
+    @abc.abstractmethod
+    def _part_changes(self, epoch: int, parts: int) -> set[int]:
+        """Return the sub-epochs at which their size changes."""
+
+    @abc.abstractmethod
+    def _missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
+        """Return how many units of the sub-epochs [start, stop) are skipped, and excluded."""
+
+    @property
+    @abc.abstractmethod
+    def _since(self) -> list[tuple[int, int]]:
+        """Of each change that this layer makes, where it starts: epoch and position."""
+
+    @abc.abstractmethod
+    def _num_had(self, saved: Mapping[str, Any]) -> int:
+        """Return how many of these changes an order of this class had when it was saved."""
+
+    @property
+    def _gaps(self) -> Gaps:
+        return self
+
+    def _before(self, saved: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
+        """Yield how many of these changes an order that was saved may have had, and on what."""
+        if saved.get("algorithm") == self.algorithm and (num := self._num_had(saved)):
+            yield num, saved.get("order")
+        yield 0, saved
+
+    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
+        """Return whether a run that was saved under the order `saved` may continue with this one.
+
+        It may if nothing before that place was left out since, and the order inside may continue
+        with the one that was inside.
+
+        Parameters
+        ----------
+        saved : mapping
+            The dict form of the order that the run was saved under.
+        epoch, position : int
+            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
+
+        Raises
+        ------
+        IndexPlanError
+            If `saved` is not a mapping, or a number is not an integer in that range.
+        """
+        check_saved(saved, epoch, position)
+        if saved == self.to_dict():
+            return True
+        place = epoch, position
+        return any(
+            isinstance(inside, Mapping)
+            and all(place <= start for start in self._since[num:])
+            and self.order.continues(inside, *self.reach(epoch, position))
+            for num, inside in self._before(saved)
+        )
+
+    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
+        place, rising = (epoch, position), sorted(self._since)
+        num = next(iter(self._before(saved)))[0]
+        if num < len(rising) and place > (at := min(self._since[num:])):
+            rule = f"at or before epoch {at[0]}, position {at[1]}, since which units are left out"
+            return rule, "leave out what follows this cursor, or resume an earlier one"
+        return ()
+
+    @property
+    def _same_reads(self) -> bool:
+        return self.order._same_reads  # noqa: SLF001 (of an order too)
+
+    @property
+    def _changes(self) -> set[int] | None:
+        """The epochs from which on there is another number of units; None if nobody knows."""
+        own, inner = self._own_changes, self.order._gaps  # noqa: SLF001
+        if own is None or (inner is None and not self.order.constant_num_units):
+            return None
+        inside = set() if inner is None else inner._changes  # noqa: SLF001
+        return None if inside is None else own | inside
+
+    def _sections(self, epoch: int) -> Sections | None:
+        """Return what `_sections_of` does, and keep it for the last epochs that were asked for."""
+        kept: dict[int, Sections | None] = self._kept
+        try:
+            return kept[epoch]
+        except KeyError:
+            found = self._sections_of(epoch)
+            for other in list(kept)[: max(0, len(kept) + 1 - KEPT)]:
+                kept.pop(other, None)  # another thread may have been here
+            kept[epoch] = found
+            return found
+
+    @once
+    def _kept(self) -> dict[int, Sections | None]:
+        return {}
+
+    def num_units(self, epoch: int) -> int:
+        """Return how many units are left of the epoch."""
+        sections = self._sections(epoch)
+        return self.order.num_units(epoch) if sections is None else int(sections.bounds[-1])
+
+    def inside(self, epoch: int, starts: Int64, stops: Int64) -> list[Run]:
+        """Return the sections of some runs."""
+        sections = self._sections(epoch)
+        return [
+            (epoch, starts, stops) if sections is None else (epoch, *sections.runs(starts, stops))
+        ]
+
+    def reach(self, epoch: int, position: int) -> tuple[int, int]:
+        """Return the place inside after the last unit that was read."""
+        sections = self._sections(epoch)
+        if sections is None or not position:
+            return epoch, position
+        return epoch, sections.inside(min(position, int(sections.bounds[-1])) - 1) + 1
+
+    def aim(self, epoch: int, start: int, stop: int) -> Float64:
+        """Return each group's share inside, over sections, or all around them if they are many."""
+        sections = self._sections(epoch)
+        if sections is None:
+            return self.order.aim(epoch, start, stop)
+        lows, highs = sections.runs(np.array([start]), np.array([stop]))
+        if len(lows) > MOST_AIMED:  # small gaps in a long interval
+            return self.order.aim(epoch, int(lows.min()), int(highs.max()))
+        return self._mean_shares(
+            (1, epoch, low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
+        )
+
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        # the first reads may be left out, of samples that are read often
+        which, positions = self.order.find(epoch, indices, None if self._repeats else most)
+        sections = self._sections(epoch)
+        if sections is None:
+            return which, positions
+        positions = sections.dealt(positions)
+        read = positions >= 0
+        return (which, positions) if read.all() else (which[read], positions[read])
+
+    @property
+    def _repeats(self) -> bool:
+        return self.order.traits.reads == "any"
+
+
+def edge_of(order: Order, epoch: int, parts: int, part: int) -> int:
+    """Return the position at which a sub-epoch of any order starts."""
+    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    if layer is None:
+        return split(order.num_units(epoch), parts, part)
+    return layer._edge(epoch, parts, part)  # noqa: SLF001
+
+
+def parts_of(order: Order, epoch: int, parts: int, positions: Int64) -> Int64:
+    """Return the sub-epochs of any order that hold some positions."""
+    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    if layer is None:
+        return part_of(order.num_units(epoch), parts, positions)
+    return layer._parts_of(epoch, parts, positions)  # noqa: SLF001
+
+
+def part_changes(order: Order, epoch: int, parts: int) -> set[int]:
+    """Return the sub-epochs of any order at which their size changes."""
+    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    if layer is None:
+        return {0, order.num_units(epoch) % parts, parts}
+    return layer._part_changes(epoch, parts)  # noqa: SLF001
+
+
+def missing(order: Order, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
+    """Return how many units of some sub-epochs of any order are skipped, and excluded."""
+    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    return (0, 0) if layer is None else layer._missing(epoch, parts, start, stop)  # noqa: SLF001
