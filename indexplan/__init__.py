@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from indexplan.orders.token_budget import TokenBudget
     from indexplan.orders.token_windows import TokenWindows
     from indexplan.orders.weighted import Weighted
+    from indexplan.orders.without import Without
     from indexplan.plan.pulling import stream
     from indexplan.reports.difference import diff
     from indexplan.reports.explanation import explain
@@ -90,6 +91,7 @@ __all__ = [
     "Traits",
     "Units",
     "Weighted",
+    "Without",
     "__version__",
     "curriculum",
     "diff",
@@ -149,6 +151,7 @@ _AT_FIRST_USE = {
     "TokenBudget": "indexplan.orders.token_budget",
     "TokenWindows": "indexplan.orders.token_windows",
     "Weighted": "indexplan.orders.weighted",
+    "Without": "indexplan.orders.without",
     "repeat_factors": "indexplan.orders.rare_categories",
     "Split": "indexplan.orders.split",
     "stream": "indexplan.plan.pulling",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from indexplan.files.read import Stored
     from indexplan.files.saving import Saved
     from indexplan.orders.cutting import Pieces
+    from indexplan.orders.skipped import Skipped
     from indexplan.orders.split import Part
     from indexplan.partition.account import Account
     from indexplan.partition.locate import Location
@@ -51,6 +52,7 @@ __all__ = [
     "Remainder",
     "Report",
     "Saved",
+    "Skipped",
     "Stored",
     "Stream",
     "Traffic",
@@ -73,6 +75,7 @@ _AT_FIRST_USE = {
     "Remainder": "indexplan.partition.remainders",
     "Report": "indexplan.reports.verification",
     "Saved": "indexplan.files.saving",
+    "Skipped": "indexplan.orders.skipped",
     "Stored": "indexplan.files.read",
     "Stream": "indexplan.plan.pulling",
     "Traffic": "indexplan.shards.downloads",

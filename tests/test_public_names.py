@@ -17,18 +17,18 @@ WRITTEN = """
     Balance BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset DocumentWindows Epochs
     Grouped IndexPlanError Layer LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
-    TokenWindows Traits Units Weighted __version__ curriculum diff draws expand explain export
-    finish folds load pieces plot reads register repeat_factors save shard_sizes stream testing
-    traffic types verify worker_seed
+    TokenWindows Traits Units Weighted Without __version__ curriculum diff draws expand explain
+    export finish folds load pieces plot reads register repeat_factors save shard_sizes stream
+    testing traffic types verify worker_seed
 """
 RETURNED = """
     Account Batch Bench Check Difference Draws Exported Location Part Pieces Reading Reads Remainder
-    Report Saved Stored Stream Traffic Warmth
+    Report Saved Skipped Stored Stream Traffic Warmth
 """
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict
-    from_json global_batch_size indices locate locate_all order phase remainder replace resume start
-    step_size step_total steps sub_epochs to_dict to_json units world_size
+    from_json global_batch_size indices locate locate_all order phase remainder replace resume skip
+    start step_size step_total steps sub_epochs to_dict to_json units world_size
 """
 OF_A_BATCH = "bins inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """

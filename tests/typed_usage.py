@@ -77,5 +77,8 @@ lanes: int = ip.ShardShuffle([5, 0, 7], lanes=2, stripe=8, sticky=True).stripe
 even: ip.Plan = plan.replace(balance=ip.Balance(np.arange(1, 1001), linear=2, quadratic=1))
 costs: ip.Balance | None = ip.Plan(mixed, batch_size=2, balance=ip.Balance([3, 1])).balance
 drawn: ip.types.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))
+cursor_of_sgd: ip.Cursor = plan.cursor(0, step=1)
+rest: ip.Without = ip.Without(plan.order, [3, 5], since=cursor_of_sgd, cut="unit")
+quieter: ip.Plan = plan.replace(order=rest).skip(cursor_of_sgd, plan.cursor(0, step=2), "later")
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -26,7 +26,11 @@ from indexplan.plan.plan import Plan
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
+if TYPE_CHECKING:
+    from indexplan.orders.gaps import Gaps
+
 CHECKS = ("opened", "touched")
+LEAVING_OUT = ("skipped-v1", "without-v1")  # orders that leave units out
 VERIFY = "run `indexplan verify` to see what is wrong"
 # How runs are copied, by their length in units; in microseconds:
 #              2,000 of 4   20,000 of 8   20,000 of 32   6,104 of 256   488 of 4,096   61 of 32,768
@@ -130,6 +134,34 @@ class Stored(Order):
         """What the stored order's shares count; "samples" if the order is not known here."""
         source, _ = self.known
         return "samples" if source is None else source.shares_of
+
+    @once
+    def _leaves_out(self) -> Order | None:
+        """The order that is stored, if it leaves units out: only then is it computed for them."""
+        said: Any = self.manifest.build.order
+        while isinstance(said, Mapping):
+            if said.get("algorithm") in LEAVING_OUT:
+                return self.known[0]
+            said = said.get("order")
+        return None
+
+    @property
+    def _gaps(self) -> Gaps | None:
+        source = self._leaves_out
+        return None if source is None else source._gaps  # noqa: SLF001 (of an order too)
+
+    @property
+    def _puts_off(self) -> bool:
+        source = self._leaves_out
+        return source is not None and source._puts_off  # noqa: SLF001
+
+    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
+        source = self._leaves_out
+        return () if source is None else source._refused(saved, epoch, position)  # noqa: SLF001
+
+    def _why_left_out(self, epoch: int, index: int) -> str:
+        source = self._leaves_out
+        return "" if source is None else source._why_left_out(epoch, index)  # noqa: SLF001
 
     @property
     def shard_sizes(self) -> Column | None:

@@ -540,6 +540,65 @@ class Plan:
             raise wrong("cursor", "a Cursor", cursor, "read saved text with Cursor.from_json")
         return replace(self, _resumed=cursor.checked(self.order, self.sub_epochs))
 
+    def skip(self, start: Cursor, stop: Cursor, then: Literal["drop", "later"] = "drop") -> Plan:
+        """Return this plan without the steps between two cursors, such as around a loss spike.
+
+        Everything before `start` stays as it is, so go back to a checkpoint at or before `start`
+        and resume it with this plan. What is skipped are positions of an epoch, the same under
+        any world size and batch size.
+
+        Parameters
+        ----------
+        start, stop : Cursor
+            The first step to skip, and the next one to run; of this plan's order and sub_epochs.
+        then : {"drop", "later"}, default "drop"
+            Whether no step reads what is skipped, and `account` counts it, or the end of its epoch
+            does.
+
+        Raises
+        ------
+        IndexPlanError
+            If a cursor was saved under another order or other sub_epochs, `stop` is not after
+            `start`, `start` is before the start of this plan, a whole epoch would be skipped, or
+            `then` is something else. For later: if fewer units follow in the epoch than are
+            skipped, or under "drop".
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=10)
+        >>> start, stop = plan.cursor(epoch=0, step=5), plan.cursor(epoch=0, step=7)
+        >>> skipped = plan.skip(start, stop)
+        >>> skipped.account(epoch=0).num_skipped, skipped.steps(epoch=0)
+        (154, range(0, 11))
+        """
+        from indexplan.orders.skipped import Skipped, check_then  # most runs skip nothing
+
+        check_then(then)
+        ends = []
+        for name, each in (("start", start), ("stop", stop)):
+            if not isinstance(cast("Any", each), Cursor):
+                cure = "pass plan.cursor(...), or read saved text with Cursor.from_json"
+                raise wrong(name, "a Cursor", each, cure)
+            ends.append(each.checked(self.order, self.sub_epochs)[::3])
+        (epoch, position), (last, end) = ends
+        spans = [(epoch, position, end if last == epoch else self.order.num_units(epoch), then)]
+        if last > epoch:
+            spans.append((last, 0, end, then))
+        skips = tuple(span for span in spans if span[1] < span[2])
+        if ends[0] > ends[1] or not skips:
+            got = f"epoch {last}, position {end}"
+            rule = f"after start, epoch {epoch}, position {position}"
+            raise wrong("stop", rule, got, "swap them, or pass the cursor of a later step")
+        if self._resumed is not None and ends[0] < (begin := self._resumed[::3]):
+            rule = f"at or past epoch {begin[0]}, position {begin[1]}, where the plan was resumed"
+            got = f"epoch {epoch}, position {position}"
+            raise wrong("start", rule, got, "resume an earlier cursor first")
+        if last - epoch > 1:
+            rule = f"in epoch {epoch} or the next, as each epoch keeps a unit"
+            raise wrong("stop", rule, f"epoch {last}", "skip fewer steps")
+        return replace(self, order=Skipped(self.order, skips))
+
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
         """Return this plan with some fields changed, and without a resume.
 

@@ -216,6 +216,8 @@ def readings() -> Iterator[Call]:
         ip.Subset: {**layer, "indices": [1, 2, 3], "num_samples": 5},
         ip.Epochs: {**layer, "epoch_size": 5},
         ip.Repeat: {**layer, "copies": 2, "span": 2},
+        ip.Without: {**layer, "samples": [1], "since": None, "cut": "piece"},
+        ip.types.Skipped: {**layer, "skips": [(0, 1, 2, "drop")]},
     }
     made[ip.TokenBudget]["multiple_of"] = 2
     made[ip.ShardShuffle] |= {"sticky": False, "grid": "epoch"}

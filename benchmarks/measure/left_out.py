@@ -1,0 +1,62 @@
+"""What it costs to take a million samples out of a thousand millions.
+
+    python -m benchmarks.measure.left_out
+
+CPU time of this process: what an epoch needs first, a batch of 256, and a plan's first steps under
+"carry", without and with excluded samples.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+
+SAMPLES, EXCLUDED, BATCH, TIMES = 10**9, 10**6, 256, 2000
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Return seconds of CPU time."""
+    start = process_time()
+    call()
+    return process_time() - start
+
+
+def batches(plan: ip.Plan, epoch: int) -> float:
+    """Return the median seconds for a batch, over rounds."""
+
+    def some() -> None:
+        for step in range(TIMES):
+            plan.batch(epoch, step=100 * step, rank=3)
+
+    some()
+    return float(np.median([timed(some) for _ in range(7)])) / TIMES
+
+
+def main() -> None:
+    """Measure, and write what was found."""
+    shuffle = ip.Shuffle(SAMPLES, seed=1)
+    samples = np.sort(np.random.default_rng(0).choice(SAMPLES, EXCLUDED, replace=False))
+    plan = ip.Plan(shuffle, world_size=8, batch_size=BATCH)
+    said = [f"{SAMPLES:,} samples, {EXCLUDED:,} of them excluded"]
+    order: ip.Order = shuffle
+    made = timed(lambda: ip.Without(shuffle, samples, since=plan.cursor(1, step=9)))
+    order = ip.Without(shuffle, samples, since=plan.cursor(1, step=9))
+    without = plan.replace(order=order)
+    said.append(f"make the order, which checks the samples: {1e3 * made:.0f} ms")
+    said.append(f"its fingerprint, once: {1e3 * timed(lambda: order.fingerprint):.0f} ms")
+    said.append(f"the find of all of them: {1e3 * timed(lambda: shuffle.find(2, samples)):.0f} ms")
+    firsts = [timed(lambda e=e: without.batch(e, step=5, rank=0)) for e in range(3, 8)]  # type: ignore[misc]
+    said.append(f"what an epoch needs first: {1e3 * float(np.median(firsts)):.0f} ms")
+    said.append(f"a batch of {BATCH}: {1e6 * batches(plan, 3):.1f} us")
+    said.append(f"a batch of {BATCH} without them: {1e6 * batches(without, 3):.1f} us")
+    sys.stdout.write("\n".join(said) + "\n")
+
+
+if __name__ == "__main__":
+    main()

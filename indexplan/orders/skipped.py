@@ -1,0 +1,221 @@
+"""An order without some spans of positions, which a run leaves out or puts off: skipped-v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from indexplan.errors import integer, wrong
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order
+from indexplan.orders.gaps import Gaps, Sections, edge_of, missing, part_changes, parts_of
+from indexplan.orders.registry import register
+from indexplan.orders.traits import Traits
+from indexplan.seeds import EPOCH_STOP
+
+THENS = ("drop", "later")
+SPANS = "make it with plan.skip(start, stop)"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Skipped(Gaps):
+    """Leaves spans of positions out of their epochs, or deals them at the end: see `Plan.skip`.
+
+    Parameters
+    ----------
+    order : Order
+        What is read. If it is a `Skipped` itself, the new one has its spans too.
+    skips : sequence of (int, int, int, str)
+        Of each the epoch, the positions [start, stop), and "drop" or "later". Positions of a span
+        are those after the spans before it.
+
+    Raises
+    ------
+    IndexPlanError
+        If a span is not as described above, leaves the epoch or has all of it; or is put off for
+        later, and fewer units follow than it has.
+    """
+
+    order: Order
+    skips: tuple[tuple[int, int, int, str], ...]
+
+    algorithm = "skipped-v1"
+
+    def __post_init__(self) -> None:
+        self._look_inside()
+        if not isinstance(self.skips, list | tuple) or not self.skips:
+            raise wrong("skips", "at least one span", self.skips, SPANS)
+        order, spans = self.order, [_checked(each) for each in self.skips]
+        if isinstance(order, Skipped):
+            spans, order = [*order.skips, *spans], order.order
+            object.__setattr__(self, "order", order)
+            object.__setattr__(self, "_depth", 1)
+            self._look_inside()
+        object.__setattr__(self, "skips", tuple(spans))
+        left: dict[int, int] = {}
+        for epoch, start, stop, then in spans:
+            num_units = left.setdefault(epoch, order.num_units(epoch))
+            if stop > num_units:
+                rule = f"inside [0, {num_units}), the positions of epoch {epoch}"
+                raise wrong("a skipped span", rule, f"[{start}, {stop})", SPANS)
+            if then == "drop":
+                left[epoch] -= stop - start
+            if not left[epoch]:
+                cure = "leave some steps of it in"
+                raise wrong("a skip", "left with a unit in each epoch", f"all of {epoch}", cure)
+            if then == "later" and num_units - stop < stop - start:
+                rule = f"followed by as many units in its epoch, {stop - start}, to be read later"
+                raise wrong("a skip", rule, num_units - stop, 'drop them: then="drop"')
+
+    @once
+    def traits(self) -> Traits:
+        """The inner order's; with units that are dropped, epochs differ."""
+        inner = self.order.traits
+        if all(then == "later" for *_, then in self.skips):
+            return inner
+        reads = "at most once" if inner.reads == "once" else inner.reads
+        return replace(inner, reads=reads, constant_num_units=False)
+
+    def _in(self, epoch: int) -> list[tuple[int, int, str]]:
+        """Return the spans of an epoch."""
+        return [each[1:] for each in self.skips if each[0] == epoch]
+
+    def num_units(self, epoch: int) -> int:
+        """Return how many units are left of the epoch."""
+        dropped = sum(stop - start for start, stop, then in self._in(epoch) if then == "drop")
+        return self.order.num_units(epoch) - dropped
+
+    def _sections_of(self, epoch: int) -> Sections | None:
+        if not self._in(epoch):
+            return None
+        parts = [(0, self.order.num_units(epoch))]
+        for start, stop, then in self._in(epoch):
+            before, skipped, after = _cut(parts, start, stop)
+            parts = [*before, *after, *(skipped if then == "later" else [])]
+        starts, stops = np.array(parts, np.int64).T
+        return Sections(starts.copy(), np.append(0, np.cumsum(stops - starts)))
+
+    @property
+    def _puts_off(self) -> bool:
+        return any(then == "later" for *_, then in self.skips) or super()._puts_off
+
+    # How long epochs and sub-epochs are. Where units are put off, the last sub-epoch has them.
+
+    @property
+    def _own_changes(self) -> set[int]:
+        epochs = {epoch for epoch, _, _, then in self.skips if then == "drop"}
+        return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
+
+    def _edge(self, epoch: int, parts: int, part: int) -> int:
+        if part == parts:
+            return self.num_units(epoch)
+        edge = edge_of(self.order, epoch, parts, part)
+        for start, stop, _ in self._in(epoch):
+            edge -= min(max(edge - start, 0), stop - start)
+        return edge
+
+    def _parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
+        return self._parts_before(len(self.skips), epoch, parts, positions)
+
+    def _parts_before(self, num: int, epoch: int, parts: int, positions: Int64) -> Int64:
+        """Return the sub-epochs that hold some positions after the first `num` skips."""
+        for of, start, stop, _ in reversed(self.skips[:num]):
+            if of == epoch:
+                positions = positions + (positions >= start) * (stop - start)
+        num_units = self.order.num_units(epoch)
+        found = parts_of(self.order, epoch, parts, np.minimum(positions, num_units - 1))
+        return np.where(positions < num_units, found, parts - 1)  # what is put off is past it
+
+    def _part_changes(self, epoch: int, parts: int) -> set[int]:
+        changes = part_changes(self.order, epoch, parts)
+        for num, (of, start, stop, _) in enumerate(self.skips):
+            if of == epoch:
+                ends = np.array([start, stop - 1])
+                held = self._parts_before(num, epoch, parts, ends).tolist()
+                changes |= {*held, held[0] + 1, held[1] + 1, parts - 1}
+        return changes
+
+    def _missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
+        skipped, excluded = missing(self.order, epoch, parts, start, stop)
+        num_units = self.order.num_units(epoch)
+        low, high = (edge_of(self.order, epoch, parts, part) for part in (start, stop))
+        for begin, end, then in self._in(epoch):
+            if stop == parts:
+                high = num_units
+            if then == "drop":
+                skipped += max(0, min(end, high) - max(begin, low))
+                num_units -= end - begin
+            low -= min(max(low - begin, 0), end - begin)
+            high -= min(max(high - begin, 0), end - begin)
+        return skipped, excluded
+
+    def reach(self, epoch: int, position: int) -> tuple[int, int]:
+        """Return the inner epoch and position before which all that was read so far lies."""
+        sections = self._sections(epoch)
+        if sections is None:
+            return epoch, position
+        starts, sizes = sections.starts, np.diff(sections.bounds)
+        read = np.clip(position - sections.bounds[:-1], 0, sizes)
+        return epoch, int((starts + read)[read > 0].max(initial=0))
+
+    def _why_left_out(self, epoch: int, index: int) -> str:
+        sections = self._sections(epoch)
+        if sections is not None:
+            positions = self.order.find(epoch, np.array([index]))[1]
+            if len(positions) and (sections.dealt(positions) < 0).all():
+                return f"skipped: the run leaves out {self._words(epoch)}"
+        return self.order._why_left_out(epoch, index)  # noqa: SLF001 (of an order too)
+
+    def _words(self, epoch: int) -> str:
+        """Return the spans that are dropped of an epoch, in words."""
+        spans = [f"[{start}, {stop})" for start, stop, then in self._in(epoch) if then == "drop"]
+        return f"position{'s' * (len(spans) > 1)} {', then '.join(spans)} of epoch {epoch}"
+
+    # What a run may continue with.
+
+    @property
+    def _since(self) -> list[tuple[int, int]]:
+        return [skip[:2] for skip in self.skips]
+
+    def _num_had(self, saved: Mapping[str, Any]) -> int:
+        spans, mine = saved.get("skips"), [list(each) for each in self.skips]
+        if not isinstance(spans, list) or spans != mine[: len(spans)]:
+            return 0
+        return len(spans)
+
+
+def _checked(span: Any) -> tuple[int, int, int, str]:
+    """Return a span as it is kept."""
+    if not isinstance(span, list | tuple) or len(span) != 4:
+        raise wrong("a skipped span", "epoch, start, stop and then", span, SPANS)
+    epoch = integer("a skipped span's epoch", span[0], 0, EPOCH_STOP, SPANS)
+    start = integer("a skipped span's start", span[1], 0, 2**63 - 1, SPANS)
+    stop = integer("a skipped span's stop", span[2], start + 1, 2**63, SPANS)
+    return epoch, start, stop, check_then(span[3])
+
+
+def check_then(then: Any) -> str:
+    """Return what happens to skipped units, or raise `IndexPlanError`."""
+    if not isinstance(then, str) or then not in THENS:
+        raise wrong("then", f"one of {', '.join(THENS)}", then, "leave it out for drop")
+    return then
+
+
+Parts = list[tuple[int, int]]
+
+
+def _cut(parts: Parts, start: int, stop: int) -> tuple[Parts, Parts, Parts]:
+    """Return intervals before, between and after two places along them."""
+    found: tuple[Parts, Parts, Parts] = ([], [], [])
+    done = 0
+    for low, high in parts:
+        cuts = [min(max(place - done, 0), high - low) + low for place in (start, stop)]
+        for into, a, b in zip(found, (low, *cuts), (*cuts, high), strict=True):
+            if a < b:
+                into.append((a, b))
+        done += high - low
+    return found

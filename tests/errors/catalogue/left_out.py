@@ -1,0 +1,104 @@
+"""Errors of runs that take samples out, or skip steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+from tests.errors.catalogue.made import Case
+
+SHUFFLE = ip.Shuffle(20, seed=1)
+PLAN = ip.Plan(SHUFFLE, world_size=2, batch_size=2)
+SINCE = PLAN.cursor(1, step=2)
+WITHOUT = ip.Without(SHUFFLE, [3, 5], since=SINCE)
+
+
+def without(**changes: Any) -> ip.Order:
+    """Read an order without samples that has other fields in JSON."""
+    return ip.Without(**{"order": SHUFFLE, "samples": np.array([3, 5]), **changes})
+
+
+def skipped(start: int, stop: int, **options: Any) -> ip.Plan:
+    """Skip steps of the first epoch."""
+    return PLAN.skip(PLAN.cursor(0, step=start), PLAN.cursor(0, step=stop), **options)
+
+
+def spans(*of: Any) -> ip.types.Skipped:
+    """Skip spans of positions."""
+    return ip.types.Skipped(SHUFFLE, of)
+
+
+def carried(order: ip.Order, batch_size: int) -> ip.Plan:
+    """Fill the last step of an epoch with units of the next ones."""
+    return ip.Plan(order, world_size=1, batch_size=batch_size, remainder="carry")
+
+
+CASES: list[Case] = [
+    ("a sample to exclude that is none", lambda: ip.Without(SHUFFLE, [3, 20])),
+    ("a sample to exclude below 0", lambda: ip.Without(SHUFFLE, [3, -1])),
+    ("no sample to exclude", lambda: ip.Without(SHUFFLE, [])),
+    ("a sample to exclude twice", lambda: ip.Without(SHUFFLE, [3, 5, 3])),
+    ("a sample that is excluded already", lambda: ip.Without(WITHOUT, [5, 6], since=SINCE)),
+    ("all samples excluded", lambda: ip.Without(SHUFFLE, range(20))),
+    (
+        "all samples of a subset excluded",
+        lambda: ip.Without(ip.Subset(ip.Shuffle(2), [1, 2], 9), [1, 2, 3]),
+    ),
+    ("a way to cut that is none", lambda: ip.Without(SHUFFLE, [3], cut="sample")),
+    ("another way to cut than before", lambda: ip.Without(WITHOUT, [6], SINCE, "unit")),
+    ("windows of tokens without tokens", lambda: ip.Without(ip.TokenWindows(99, 9), [3])),
+    ("since no cursor", lambda: ip.Without(SHUFFLE, [3], since=7)),
+    (
+        "since a cursor of another order",
+        lambda: ip.Without(
+            SHUFFLE, [3], since=PLAN.replace(order=ip.Shuffle(20)).cursor(1, step=2)
+        ),
+    ),
+    (
+        "since a place before that of earlier samples",
+        lambda: ip.Without(WITHOUT, [6], since=PLAN.replace(order=WITHOUT).cursor(1, step=1)),
+    ),
+    (
+        "since a position that is none",
+        lambda: ip.Without(
+            SHUFFLE, [3], since=ip.Cursor.from_dict({**SINCE.to_dict(), "position": 21})
+        ),
+    ),
+    ("a group that is no row of three", lambda: without(since=[[0, 0]])),
+    ("groups that fall", lambda: without(since=[[1, 0, 1], [0, 0, 1]])),
+    ("groups of other samples", lambda: without(since=[[0, 0, 1]])),
+    ("groups around an order with some", lambda: without(order=WITHOUT, since=[[0, 0, 2]])),
+    (
+        "a cursor past the place where samples leave",
+        lambda: PLAN.replace(order=WITHOUT).resume(PLAN.cursor(1, step=3)),
+    ),
+    (
+        "carry over bins that lose samples",
+        lambda: ip.Plan(ip.Without(ip.Packed([3, 5, 4], 8), [1]), batch_size=1, remainder="carry"),
+    ),
+    (
+        "a step of millions of epochs that keep one sample",
+        lambda: carried(ip.Without(ip.Shuffle(2), [1]), 2**21).batch(0, step=0, rank=0),
+    ),
+    (
+        "a step past the last epoch without some samples",
+        lambda: carried(ip.Without(ip.Shuffle(5), [1]), 3).indices(2**32 - 1, rank=0),
+    ),
+    ("a skip between no cursors", lambda: PLAN.skip(SINCE, 7)),  # type: ignore[arg-type]
+    ("a skip that ends where it starts", lambda: skipped(2, 2)),
+    ("a skip with another end", lambda: skipped(1, 2, then="again")),
+    (
+        "a skip of steps that were read",
+        lambda: PLAN.resume(SINCE).skip(PLAN.cursor(1, step=1), PLAN.cursor(1, step=4)),
+    ),
+    ("a skip of epochs", lambda: PLAN.skip(PLAN.cursor(0, step=1), PLAN.cursor(2, step=1))),
+    ("a skip of a whole epoch", lambda: PLAN.skip(PLAN.cursor(0, step=0), PLAN.cursor(1, step=1))),
+    ("a skip for later of most of an epoch", lambda: skipped(1, 4, then="later")),
+    ("a skip for later under drop", lambda: skipped(1, 2, then="later").replace(remainder="drop")),
+    ("a cursor past a skip", lambda: skipped(1, 2).resume(PLAN.cursor(0, step=3))),
+    ("no spans", spans),
+    ("a span of three", lambda: spans((0, 1, 2))),
+    ("a span past its epoch", lambda: spans((0, 1, 21, "drop"))),
+]

@@ -1,0 +1,222 @@
+"""Runs that take samples out, or skip steps: what is left is read as if nothing had happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.support.left_out import live
+
+SHUFFLE = ip.Shuffle(1000, seed=1)
+PLAN = ip.Plan(SHUFFLE, world_size=4, batch_size=8)
+
+
+def read(plan: ip.Plan, epoch: int, sub_epoch: int = 0) -> list[int]:
+    """Return what all ranks read in the steps of a sub-epoch that are left."""
+    return [
+        int(sample)
+        for step in plan.steps(epoch, sub_epoch)
+        for rank in range(plan.world_size or 1)
+        for sample in plan.batch(epoch, sub_epoch, step=step, rank=rank)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_drawn_histories(seed: int) -> None:
+    """Samples leave, steps are skipped, and ranks come and go, in any order."""
+    live(seed)
+
+
+@pytest.mark.parametrize("remainder", ["spread", "pad", "carry", "drop"])
+def test_what_was_read_stays(remainder: Any) -> None:
+    """Every batch before the place is equal; after it no excluded sample is read."""
+    plan = PLAN.replace(remainder=remainder)
+    cursor = plan.cursor(1, step=7)
+    bad = list(range(0, 1000, 7))
+    without = plan.replace(order=ip.Without(SHUFFLE, bad, since=cursor))
+    for epoch, steps in ((0, plan.steps(0)), (1, range(7))):
+        for step in steps:
+            for rank in range(4):
+                expected = plan.batch(epoch, step=step, rank=rank)
+                assert np.array_equal(expected, without.batch(epoch, step=step, rank=rank))
+    resumed = without.replace(world_size=3, batch_size=5).resume(cursor)
+    order = SHUFFLE.take(1, cursor.position, 1000).tolist()
+    left = [sample for sample in order if sample not in bad]
+    mine = read(resumed, 1)
+    dropped = resumed.account(1).num_dropped
+    assert left[: len(left) - dropped] == mine[: len(left) - dropped]
+
+
+def test_the_account() -> None:
+    """Excluded and skipped units are counted, and the sum is the order's number."""
+    cursor = PLAN.cursor(1, step=7)
+    plan = PLAN.replace(order=ip.Without(SHUFFLE, range(100), since=cursor))
+    assert 1000 == plan.account(0).num_units == plan.account(0).num_read
+    assert (100, 900, 1000) == (
+        plan.account(2).num_excluded,
+        plan.account(2).num_read,
+        plan.account(2).num_units,
+    )
+    plan = plan.skip(plan.cursor(2, step=3), plan.cursor(2, step=9))
+    account = plan.account(2)
+    skipped = account.num_skipped
+    assert (100, 900 - skipped, 1000) == (
+        account.num_excluded,
+        account.num_read,
+        account.num_units,
+    )
+    assert skipped == 280 - 94
+    assert f", {skipped} skipped, 100 excluded; " in str(account)
+
+
+def test_several_in_one_order() -> None:
+    """An order without more samples is one order, however often samples left."""
+    first = ip.Without(SHUFFLE, [5, 3], since=PLAN.cursor(0, step=3))
+    later = PLAN.replace(order=first).cursor(1, step=2)
+    both = ip.Without(first, [9, 1], since=later)
+    assert both.order == SHUFFLE
+    assert [3, 5, 1, 9] == both.samples.array.tolist()
+    assert ((0, 96, 2), (1, later.position, 2)) == both.since
+    data = both.to_dict()
+    again = ip.Plan.from_dict(
+        ip.Plan(both, batch_size=2).to_dict(), columns=both.columns.values()
+    ).order
+    assert both == again
+    assert data == again.to_dict()
+
+
+def test_a_cursor_of_an_earlier_order() -> None:
+    """A run continues with a cursor of any of its earlier orders, up to where samples left."""
+    first = ip.Without(SHUFFLE, [5, 3], since=PLAN.cursor(0, step=3))
+    plan = PLAN.replace(order=first)
+    both = plan.replace(order=ip.Without(first, [9, 1], since=plan.cursor(1, step=2)))
+    for cursor in (PLAN.cursor(0, step=2), PLAN.cursor(0, step=3), plan.cursor(1, step=1)):
+        assert cursor.position == both.resume(cursor).start.position
+    for cursor in (PLAN.cursor(0, step=4), plan.cursor(1, step=3)):
+        with pytest.raises(ip.IndexPlanError, match="since which units are left out"):
+            both.resume(cursor)
+    with pytest.raises(ip.IndexPlanError, match="must belong to the plan's order"):
+        PLAN.resume(both.cursor(1, step=4))
+
+
+@pytest.mark.parametrize("then", ["drop", "later"])
+def test_a_skip_through_the_end_of_an_epoch(then: Any) -> None:
+    """What is dropped may begin in one epoch and end in the next; nothing follows it for later."""
+    start, stop = PLAN.cursor(0, step=29), PLAN.cursor(1, step=2)
+    if then == "later":
+        with pytest.raises(ip.IndexPlanError, match="followed by as many units"):
+            PLAN.skip(start, stop, then=then)
+        return
+    skipped = PLAN.skip(start, stop)
+    counts = [skipped.account(epoch).num_skipped for epoch in range(3)]
+    assert [1000 - start.position, stop.position, 0] == counts
+    assert SHUFFLE.take(1, stop.position, 1000).tolist() == read(skipped, 1)
+
+
+def test_a_skip_for_later() -> None:
+    """The steps that were skipped are the last ones of the epoch, and each is read once."""
+    start, stop = PLAN.cursor(0, step=3), PLAN.cursor(0, step=5)
+    plan = PLAN.skip(start, stop, then="later")
+    row = SHUFFLE.take(0, 0, 1000).tolist()
+    a, b = start.position, stop.position
+    assert row[:a] + row[b:] + row[a:b] == read(plan, 0)
+    assert 0 == plan.account(0).num_skipped
+    assert plan.order.constant_num_units
+    assert row[b:] + row[a:b] == read(plan.replace(world_size=7).resume(start), 0)
+
+
+def test_a_skip_of_a_plan_that_was_resumed() -> None:
+    """It stays resumed, and skips what is ahead."""
+    resumed = PLAN.resume(PLAN.cursor(0, step=2))
+    plan = resumed.skip(PLAN.cursor(0, step=4), PLAN.cursor(0, step=6))
+    assert 2 == plan.steps(0).start
+    assert PLAN.cursor(0, step=2).position == plan.start.position
+
+
+def test_all_that_was_left_of_an_epoch() -> None:
+    """Where all of the rest leaves, its sub-epoch has no step left."""
+    cursor = PLAN.replace(sub_epochs=2).cursor(0, 1, step=14)
+    rest = SHUFFLE.take(0, cursor.position, 1000)
+    plan = PLAN.replace(sub_epochs=2, order=ip.Without(SHUFFLE, rest, since=cursor)).resume(cursor)
+    assert not plan.steps(0, 1)
+    left = set(range(1000)) - set(rest.tolist())
+    assert left == set(read(plan, 1, 0)) | set(read(plan, 1, 1))
+
+
+@pytest.mark.parametrize("cut", ["piece", "unit"])
+def test_bins_and_windows(cut: str) -> None:
+    """A sample leaves its bin, its parts their windows; or the units go that hold it."""
+    lengths = [3, 9, 2, 7, 7, 1, 12, 5, 40, 8, 4, 6] * 4
+    bad = [0, 8, 20]
+    for inner in (ip.Packed(lengths, 50, seed=1), ip.DocumentWindows(lengths, 20, seed=1)):
+        order = ip.Without(inner, bad, cut=cut)
+        check_order(order)
+        plan = ip.Plan(order, world_size=1, batch_size=1)
+        before = ip.Plan(inner, world_size=1, batch_size=1)
+        expected = []
+        for step in before.steps(1):
+            unit = before.units(1, step=step, rank=0)
+            pairs = np.full((len(unit.samples), 2), -1) if unit.spans is None else unit.spans
+            row = list(zip(unit.samples.tolist(), pairs.tolist(), strict=True))
+            kept = [pair for pair in row if pair[0] not in bad]
+            if kept and (cut == "piece" or kept == row):
+                expected.append(kept)
+        got = []
+        for step in plan.steps(1):
+            unit = plan.units(1, step=step, rank=0)
+            pairs = np.full((len(unit.samples), 2), -1) if unit.spans is None else unit.spans
+            got.append(list(zip(unit.samples.tolist(), pairs.tolist(), strict=True)))
+        assert expected == got
+
+
+def test_words() -> None:
+    """`explain` says that a sample was excluded, or skipped, and since when."""
+    cursor = PLAN.cursor(0, step=3)
+    plan = PLAN.replace(order=ip.Without(SHUFFLE, [5, 3], since=cursor))
+    (first, second) = ip.explain(plan, 5, [0, 1])
+    at = int(SHUFFLE.locate(0, 5))
+    assert (at < cursor.position) == (first.where is not None)
+    assert "excluded: the run reads it no more since epoch 0, position 96" == second.words
+    skipped = plan.skip(plan.cursor(1, step=1), plan.cursor(1, step=2))
+    sample = int(plan.order.take(1, 40)[0])
+    (reading,) = ip.explain(skipped, sample, [1])
+    assert "skipped: the run leaves out position [32, 64) of epoch 1" == reading.words
+
+
+def test_a_plan_directory(tmp_path: Path) -> None:
+    """A stored plan reads, counts and resumes as the computed one."""
+    cursor = PLAN.cursor(1, step=7)
+    order = ip.Without(SHUFFLE, range(100), since=cursor)
+    plan = PLAN.replace(order=order, sub_epochs=3, remainder="carry")
+    plan = plan.skip(plan.cursor(2, 1, step=1), plan.cursor(2, 1, step=4))
+    ip.save(plan, tmp_path / "a.plan", epochs=range(1, 3))
+    stored = ip.load(tmp_path / "a.plan")
+    for epoch in (0, 1, 2, 3):
+        assert plan.account(epoch) == stored.account(epoch)
+        for sub_epoch in range(3):
+            assert read(plan, epoch, sub_epoch) == read(stored, epoch, sub_epoch)
+    assert ip.verify(plan, epochs=[1, 2, 3]).ok
+    assert ip.verify(stored).ok
+    assert plan == stored
+
+
+def test_the_stream_of_a_carry() -> None:
+    """Places count what is read, so frameworks that count samples find their place."""
+    cursor = PLAN.cursor(1, step=7)
+    plan = PLAN.replace(order=ip.Without(SHUFFLE, range(100), since=cursor), remainder="carry")
+    for epoch, step in ((0, 5), (1, 3), (2, 9), (5, 1)):
+        expected = plan.cursor(epoch, step=step)
+        place = sum(plan.order.num_units(each) for each in range(expected.epoch))
+        assert expected == plan.cursor_at(place + expected.position)
+    phases = [ip.Phase(0, 8), ip.Phase(1500, 4)]
+    scheduled = plan.replace(batch_size=phases)
+    assert 8 == scheduled.phase(1, step=0).size
+    assert 4 == scheduled.phase(2, step=0).size
