@@ -51,6 +51,7 @@ PAGES = (
     "shards",
     "shard-sizes",
     "subsets",
+    "removals",
     "migrate/distributed-sampler",
     "migrate/weighted-random-sampler",
     "migrate/grain",

@@ -20,8 +20,10 @@ MAKERS: dict[str, Callable[[], str]] = {
     "packed_v1.json": orders.packed,
     "plan_file.json": files.directories,
     "plans.json": plans.plans,
+    "skipped_v1.json": orders.skipped,
     "strata_v1.json": orders.strata,
     "token_windows_v1.json": orders.token_windows,
+    "without_v1.json": orders.without,
 }
 
 

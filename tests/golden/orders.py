@@ -14,6 +14,7 @@ from typing import Any
 
 import indexplan as ip
 from tests.golden.lines import FOLDER, crc32, lines
+from tests.support import left_out_oracle as left_out
 from tests.support import mixing, oracles
 from tests.support.documents_oracle import Documents
 from tests.support.lengths import epoch_of
@@ -130,6 +131,51 @@ PACKED: Cases = [
         [0, LAST],
     ),
 ]
+
+
+WITHOUT: list[tuple[int, int, left_out.Groups, list[int]]] = [  # n, seed, groups, epochs
+    (10, 3, [(0, 4, [8, 3, 7])], [0, 1]),
+    (100, 0, [(0, 0, [99])], [0, LAST]),
+    (3001, 5, [(2, 1000, list(range(0, 3001, 3)))], [1, 2, 3]),
+    (3001, 5, [(2, 1000, [0, 5, 9]), (2, 2500, [1, 7]), (4, 0, [2, 3000])], [2, 3, 4]),
+    (500, 2**128 - 1, [(LAST, 499, list(range(250)))], [LAST - 1, LAST]),
+]
+
+SKIPPED: list[tuple[int, int, left_out.Spans, list[int]]] = [  # n, seed, spans, epochs
+    (10, 3, [(0, 2, 5, "drop")], [0, 1]),
+    (10, 3, [(0, 2, 5, "later")], [0, 1]),
+    (3001, 5, [(1, 0, 1000, "later"), (1, 900, 1200, "drop"), (2, 5, 6, "drop")], [1, 2]),
+    (3001, 5, [(1, 100, 200, "later"), (1, 2850, 2950, "drop"), (1, 2, 40, "later")], [1]),
+    (500, 2**128 - 1, [(LAST, 499, 500, "drop")], [LAST - 1, LAST]),
+]
+
+
+def without() -> str:
+    """Return the answers of without-v1."""
+    cases = []
+    for n, seed, groups, epochs in WITHOUT:
+        for epoch in epochs:
+            row = left_out.without(left_out.shuffled(n, seed, epoch), epoch, groups)
+            case = {"n": n, "seed": seed, "groups": groups, "epoch": epoch}
+            cases.append({**case, **_read(row)})
+    return lines({"algorithm": "without-v1", "order": "shuffle-v1"}, "cases", cases)
+
+
+def skipped() -> str:
+    """Return the answers of skipped-v1."""
+    cases = []
+    for n, seed, spans, epochs in SKIPPED:
+        for epoch in epochs:
+            row = left_out.skipped(left_out.shuffled(n, seed, epoch), epoch, spans)
+            case = {"n": n, "seed": seed, "skips": spans, "epoch": epoch}
+            cases.append({**case, **_read(row)})
+    return lines({"algorithm": "skipped-v1", "order": "shuffle-v1"}, "cases", cases)
+
+
+def _read(row: list[int]) -> dict[str, Any]:
+    """Return how many samples an epoch reads, the first and the last ones, and a sum of all."""
+    ends = {"first": row[:8], "last": row[-8:]}
+    return {"num_units": len(row), **ends, "crc32_of_all_as_little_endian_int64": crc32(row)}
 
 
 def local_shuffle() -> str:

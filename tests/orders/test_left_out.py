@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,42 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.testing import check_order
+from tests.golden.lines import crc32
 from tests.support.left_out import live
 
 SHUFFLE = ip.Shuffle(1000, seed=1)
 PLAN = ip.Plan(SHUFFLE, world_size=4, batch_size=8)
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def check_answer(order: ip.Order, case: dict[str, Any]) -> None:
+    """Check what an epoch reads against a known answer."""
+    row = order.take(case["epoch"], 0, case["num_units"])
+    assert case["num_units"] == order.num_units(case["epoch"])
+    assert (case["first"], case["last"]) == (row[:8].tolist(), row[-8:].tolist())
+    assert case["crc32_of_all_as_little_endian_int64"] == crc32(row)
+    assert np.array_equal(np.arange(len(row)), order.locate(case["epoch"], row))
+
+
+@pytest.mark.parametrize("case", json.loads((GOLDEN / "without_v1.json").read_text())["cases"])
+def test_known_answers(case: dict[str, Any]) -> None:
+    """They are those of plain lists, from `tests.golden.make`."""
+    order: ip.Order = ip.Shuffle(case["n"], case["seed"])
+    for epoch, position, samples in case["groups"]:
+        cursor = {"epoch": epoch, "position": position, "order": order.to_dict()}
+        since = ip.Cursor.from_dict({**cursor, "sub_epoch": 0, "step": 0, "sub_epochs": 1})
+        order = ip.Without(order, samples, since=since)
+    check_answer(order, case)
+
+
+@pytest.mark.parametrize("case", json.loads((GOLDEN / "skipped_v1.json").read_text())["cases"])
+def test_known_answers_of_skips(case: dict[str, Any]) -> None:
+    """They are those of plain lists, from `tests.golden.make`."""
+    order: ip.Order = ip.Shuffle(case["n"], case["seed"])
+    for skip in case["skips"]:
+        order = ip.types.Skipped(order, [skip])
+    assert order == ip.types.Skipped(ip.Shuffle(case["n"], case["seed"]), case["skips"])
+    check_answer(order, case)
 
 
 def read(plan: ip.Plan, epoch: int, sub_epoch: int = 0) -> list[int]:
