@@ -34,7 +34,8 @@ class PlanIterator:
     dataset : torch.utils.data.Dataset
         Map-style, with as many samples as the order; `Samples` for Megatron's own files.
     order : Order
-        The sequence in which each epoch reads the samples, with as many units in every epoch.
+        The sequence in which each epoch reads the samples, with as many units in every epoch but
+        for those that `Without` or `Plan.skip` leave out.
     micro_batch_size : int
         Units in each rank's micro-batch, from 1.
     consumed_samples : int

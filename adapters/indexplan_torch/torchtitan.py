@@ -84,7 +84,8 @@ class PlanDataLoader(BaseDataLoader):
             Map-style, with as many samples as the order: `TokenRows`, or one whose items are
             ({"input": tensor, ...}, labels).
         order : Order
-            The sequence in which each epoch reads the samples, with as many units in every epoch.
+            The sequence in which each epoch reads the samples, with as many units in every epoch
+            but for those that `Without` or `Plan.skip` leave out.
         collate_fn : callable, optional
             Makes a batch of items; if left out, they are stacked, or laid end to end, as
             torchtitan's version wants them.

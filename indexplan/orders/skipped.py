@@ -14,7 +14,7 @@ from indexplan.orders.base import Int64, Order
 from indexplan.orders.gaps import Gaps, Sections, edge_of, missing, part_changes, parts_of
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
-from indexplan.seeds import EPOCH_STOP
+from indexplan.seeds import EPOCH_STOP, check_epoch
 
 THENS = ("drop", "later")
 SPANS = "make it with plan.skip(start, stop)"
@@ -86,6 +86,7 @@ class Skipped(Gaps):
 
     def num_units(self, epoch: int) -> int:
         """Return how many units are left of the epoch."""
+        epoch = check_epoch(epoch)
         dropped = sum(stop - start for start, stop, then in self._in(epoch) if then == "drop")
         return self.order.num_units(epoch) - dropped
 

@@ -21,7 +21,8 @@ class Traits:
     deals_bins : bool, default False
         Whether units are bins, which may hold another number of samples than one.
     constant_num_units : bool, default True
-        Whether all epochs have the same number of units, as remainder="carry" needs.
+        Whether all epochs have the same number of units, as remainder="carry" needs of all orders
+        but `Without` and `Plan.skip`'s, which say where the number changes.
     reads : {"once", "at most once", "any"}, default "once"
         How often an epoch reads each sample. `verify` checks it.
     cuts_samples : bool, default False

@@ -113,7 +113,7 @@ class Without(Gaps):
         if isinstance(self.since, list | tuple) and self.since:  # as they are kept, and in JSON
             self._check_kept(samples, self.since)
         else:
-            self._add(samples, self.since or None)
+            self._add(samples, None if isinstance(self.since, list | tuple) else self.since)
         self._check_left()
 
     def _add(self, samples: Column, since: Any) -> None:
@@ -150,7 +150,7 @@ class Without(Gaps):
             return 0, 0
         try:
             saved, epoch, position = since.order, since.epoch, since.position
-        except AttributeError:
+        except Exception:  # AttributeError, or whatever a user's class raises
             raise wrong("since", "a Cursor", since, SINCE) from None
         epoch = check_epoch(epoch)
         check_saved(saved, epoch, position)
@@ -231,6 +231,7 @@ class Without(Gaps):
 
     def num_units(self, epoch: int) -> int:
         """Return how many units are left of the epoch."""
+        epoch = check_epoch(epoch)
         if self._closed and epoch > self.since[-1][0]:
             return self.order.num_units(epoch) - len(self.samples)
         return super().num_units(epoch)

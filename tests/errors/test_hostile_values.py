@@ -160,6 +160,7 @@ def calls() -> Iterator[Call]:
         yield "indices", plan.indices, {**STEPS, "num_threads": 2}
         yield "locate", plan.locate, {"index": [1, 2], "epoch": 0}
     yield "resume", PLAN.resume, {"cursor": CURSOR}
+    yield "skip", PLAN.skip, {"start": PLAN.start, "stop": CURSOR, "then": "drop"}
     for kind, right in ((ip.Plan, PLAN), (ip.Cursor, CURSOR)):
         yield f"{kind.__name__}.from_json", kind.from_json, {"text": right.to_json()}
         yield f"{kind.__name__}.from_dict", kind.from_dict, {"data": right.to_dict()}
