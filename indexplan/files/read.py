@@ -155,6 +155,10 @@ class Stored(Order):
         source = self._leaves_out
         return source is not None and source._puts_off  # noqa: SLF001
 
+    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+        source = self._leaves_out
+        return None if source is None else source._parts_from(saved)  # noqa: SLF001
+
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
         source = self._leaves_out
         return () if source is None else source._refused(saved, epoch, position)  # noqa: SLF001

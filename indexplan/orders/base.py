@@ -295,6 +295,10 @@ class Order(HasFields, HasGroups, abc.ABC):
         """Return in words the rule and the cure that `continues` could not tell, if there are."""
         return ()
 
+    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return the last place from which it continues a saved order that it is not; or None."""
+        return None
+
     def _why_left_out(self, epoch: int, index: int) -> str:
         """Return why an epoch does not read a sample, if a layer left it out; else ""."""
         return ""

@@ -152,12 +152,24 @@ class Gaps(Layer):
             for num, inside in self._before(saved)
         )
 
+    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+        for num, inside in self._before(saved) if saved != self.to_dict() else ():
+            if isinstance(inside, Mapping):
+                places = [*self._since[num:], self.order._parts_from(inside)]  # noqa: SLF001
+                at = min((place for place in places if place is not None), default=None)
+                if at is not None and self.continues(saved, *at):
+                    return at
+        return None
+
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
         place, rising = (epoch, position), sorted(self._since)
         num = next(iter(self._before(saved)))[0]
         if num < len(rising) and place > (at := min(self._since[num:])):
             rule = f"at or before epoch {at[0]}, position {at[1]}, since which units are left out"
-            return rule, "leave out what follows this cursor, or resume an earlier one"
+            return (
+                rule,
+                "use an earlier cursor, or one of this plan, or leave out only what follows it",
+            )
         return ()
 
     @property

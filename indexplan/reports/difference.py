@@ -145,7 +145,7 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
         **{f"epoch {epoch}": _account_in_words(a, b, epoch) for epoch in compared[:SHOWN]},
         "resume": "the second goes on from any cursor of the first"
         if resumable
-        else "the second refuses the first's cursors: order and sub_epochs must be the same",
+        else _refusal(a, b),
     }
     return Difference(
         epochs=tuple(compared),
@@ -156,6 +156,15 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
         resumable=resumable,
         words=tuple(f"{name:<16} {text}" for name, text in sentences.items()),
     )
+
+
+def _refusal(a: Plan, b: Plan) -> str:
+    """Return which of the first plan's cursors the second refuses, in words."""
+    at = b.order._parts_from(a.order.to_dict())  # noqa: SLF001 (of an order, for this)
+    if at is None or a.sub_epochs != b.sub_epochs:
+        return "the second refuses the first's cursors: order and sub_epochs must be the same"
+    until = f"up to epoch {at[0]}, position {at[1]}, since which units are left out"
+    return f"the second goes on from the first's cursors {until}"
 
 
 def _changing(a: Plan, b: Plan, started: int) -> list[int]:
@@ -282,8 +291,10 @@ def _order_in_words(a: Plan, b: Plan) -> str:
 def _account_in_words(a: Plan, b: Plan, epoch: int) -> str:
     parts = []
     accounts = [plan.account(epoch) for plan in (a, b)]
-    for name in ("steps", "dropped", "padded"):
+    for name in ("steps", "dropped", "skipped", "excluded", "padded"):
         before, after = (getattr(account, f"num_{name}") for account in accounts)
+        if name in ("skipped", "excluded") and not (before or after):
+            continue  # as most runs never do either
         instead = "" if before == after else f" instead of {before:,}"
         parts.append(f"{after:,} {name}{instead}")
     return ", ".join(parts)

@@ -143,13 +143,18 @@ def _accounts(plan: Plan, epochs: tuple[int, ...], sub_epoch: int | None, num_mo
         lines = ["world_size is open: to see steps, name one with --world-size"]
     else:
         accounts = [{"epoch": e, **plan.account(e, sub_epoch).to_dict()} for e in epochs]
-        rows = [["epoch", "steps", "read", "dropped", "padded", "batches", "per rank"]]
+        counted = ["steps", "read", "dropped", "padded"]
+        for name in ("skipped", "excluded"):  # which most runs never do
+            if any(account[f"num_{name}"] for account in accounts):
+                counted.insert(-1, name)
+        rows = [["epoch", *counted, "batches", "per rank"]]
         for account in accounts:
             sizes = between(account["min_batch_size"], account["max_batch_size"])
             each = between(account["min_per_rank"], account["max_per_rank"])
-            counts = [f"{account[f'num_{name}']:,}" for name in rows[0][1:5]]
+            counts = [f"{account[f'num_{name}']:,}" for name in counted]
             rows.append([str(account["epoch"]), *counts, sizes, each])
-        lines = table(rows, least=(5, 7, 9, 7, 6, 8, 8))
+        widths = {"read": 9, "padded": 6, "batches": 8, "excluded": 8, "per rank": 8, "epoch": 5}
+        lines = table(rows, least=tuple(widths.get(name, 7) for name in rows[0]))
     if num_more > 0:
         lines.append(f"   ... {num_more} more; show one with --epoch")
     return Shown({"accounts": accounts}, "\n".join(lines))

@@ -51,6 +51,8 @@ ORDERS: list[ip.Order] = [
     ip.Subset(ip.Shuffle(4), ip.Epochs(SIX, 4), 6),
     Listed([3, 1], 6, shares=[0.5, 1]),
     Wrapped(ip.Repeat(ip.Subset(ip.Weighted([1, 2, 3]), [0, 2, 4], 6), 2)),
+    ip.Without(ip.Shuffle(6), [1, 2]),
+    ip.types.Skipped(ip.Shuffle(6), [(0, 1, 2, "drop")]),
 ]
 
 _watched = threading.local()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.cli.main import main
 from indexplan.testing import check_order
 from tests.golden.lines import crc32
 from tests.support.left_out import live
@@ -222,6 +223,37 @@ def test_words() -> None:
     sample = int(plan.order.take(1, 40)[0])
     (reading,) = ip.explain(skipped, sample, [1])
     assert "skipped: the run leaves out position [32, 64) of epoch 1" == reading.words
+
+
+def test_what_diff_says() -> None:
+    """It names what is left out, and up to where a run of the first plan may continue."""
+    plan = PLAN.replace(order=ip.Without(SHUFFLE, range(100), since=PLAN.cursor(1, step=7)))
+    words = str(ip.diff(PLAN, plan, epochs=[2]))
+    assert "29 steps instead of 32, 0 dropped, 100 excluded instead of 0, 0 padded" in words
+    until = "up to epoch 1, position 224, since which units are left out"
+    assert f"the second goes on from the first's cursors {until}" in words
+    later = plan.skip(plan.cursor(3, step=1), plan.cursor(3, step=3))
+    assert f"the first's cursors {until}" in str(ip.diff(PLAN, later))
+    until = "up to epoch 3, position 32, since which units are left out"
+    assert f"the first's cursors {until}" in str(ip.diff(plan, later))
+    skipped = later.account(3).num_skipped
+    assert f"{skipped} skipped instead of 0, 100 excluded" in str(ip.diff(plan, later, epochs=[3]))
+    assert "the second refuses the first's cursors" in str(ip.diff(later, plan))
+
+
+def test_what_the_command_shows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A plan in JSON is shown with what it skips and excludes."""
+    plan = PLAN.replace(order=ip.Without(SHUFFLE, range(100), since=PLAN.cursor(0, step=7)))
+    np.save(tmp_path / "samples.npy", np.arange(100))
+    (tmp_path / "plan.json").write_text(
+        plan.skip(plan.cursor(1, step=1), plan.cursor(1, step=3)).to_json()
+    )
+    main(["show", str(tmp_path / "plan.json"), "--column", str(tmp_path / "samples.npy")])
+    shown = capsys.readouterr().out
+    assert "epoch   steps      read dropped skipped excluded padded" in shown
+    skipped = plan.cursor(1, step=3).position - plan.cursor(1, step=1).position
+    row = f"1          27       {900 - skipped}       0      {skipped}      100      0"
+    assert row in shown
 
 
 def test_a_plan_directory(tmp_path: Path) -> None:
