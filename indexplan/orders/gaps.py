@@ -39,6 +39,11 @@ class Sections(NamedTuple):
 
     def runs(self, lows: Int64, highs: Int64) -> tuple[Int64, Int64]:
         """Return the positions inside of some runs, as runs."""
+        if len(lows) == 1 and lows[0] < highs[0]:  # mostly in one section
+            which = self.bounds.searchsorted(lows[0], "right") - 1
+            if highs[0] <= self.bounds[which + 1]:
+                shift = self.starts[which] - self.bounds[which]
+                return lows + shift, highs + shift
         some = highs > lows
         if not some.all():
             lows, highs = lows[some], highs[some]
