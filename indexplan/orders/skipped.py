@@ -38,6 +38,13 @@ class Skipped(Gaps):
     IndexPlanError
         If a span is not as described above, leaves the epoch or has all of it; or is put off for
         later, and fewer units follow than it has.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> order = ip.types.Skipped(ip.Sequential(8), [(0, 1, 3, "drop"), (0, 2, 4, "later")])
+    >>> order.take(0, 0, 6), order.take(1, 0, 3)
+    (array([0, 3, 6, 7, 4, 5]), array([0, 1, 2]))
     """
 
     order: Order
