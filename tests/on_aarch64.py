@@ -44,6 +44,7 @@ GOLDENS = {  # which tests compare what a file holds
     "plans": ["tests/plan/test_golden_plans.py::test_a_plan_gives_its_known_answers"],
     "shard_shuffle_v1": ["tests/orders/test_shard_shuffle.py::test_known_answers"],
     "shuffle_v1": ["tests/kernels/test_permutation.py::test_shuffle_golden"],
+    "shuffle_v1_cases": ["tests/orders/test_shuffle_cases.py::test_known_answers"],
     "strata_v1, packed_v1": ["tests/orders/test_strata.py::test_known_answers"],
     "token_windows_v1": ["tests/orders/test_token_windows.py::test_known_answers"],
     "without_v1": ["tests/orders/test_left_out.py::test_known_answers"],

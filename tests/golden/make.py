@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.golden import files, orders, plans
+from tests.golden import cases, files, orders, plans
 from tests.golden.lines import FOLDER
 
 MAKERS: dict[str, Callable[[], str]] = {
@@ -20,6 +20,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "packed_v1.json": orders.packed,
     "plan_file.json": files.directories,
     "plans.json": plans.plans,
+    "shuffle_v1_cases.json": cases.shuffle_v1,
     "skipped_v1.json": orders.skipped,
     "strata_v1.json": orders.strata,
     "token_windows_v1.json": orders.token_windows,
