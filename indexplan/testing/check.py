@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, shown, wrong
 from indexplan.orders.base import Order
-from indexplan.reports.verification import Check, Report
 from indexplan.seeds import check_epochs
 from indexplan.testing import copies, reading_laws
 from indexplan.testing.looking import Law, Look, Row
