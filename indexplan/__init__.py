@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from indexplan.files.exporting import export
     from indexplan.files.read import load
     from indexplan.files.saving import finish, save
+    from indexplan.ledger.ledger import Ledger
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
     from indexplan.orders.curricula import curriculum
@@ -71,6 +72,7 @@ __all__ = [
     "Grouped",
     "IndexPlanError",
     "Layer",
+    "Ledger",
     "LengthGrouped",
     "LocalShuffle",
     "Mixture",
@@ -124,6 +126,7 @@ _AT_FIRST_USE = {
     "finish": "indexplan.files.saving",
     "save": "indexplan.files.saving",
     "load": "indexplan.files.read",
+    "Ledger": "indexplan.ledger.ledger",
     "diff": "indexplan.reports.difference",
     "draws": "indexplan.reports.shares_drawn",
     "explain": "indexplan.reports.explanation",

@@ -16,9 +16,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from indexplan.checks import Check, Report
     from indexplan.files.exporting import Exported
     from indexplan.files.read import Stored
     from indexplan.files.saving import Saved
+    from indexplan.ledger.account import LedgerAccount
+    from indexplan.ledger.ledger import At
+    from indexplan.ledger.by_sample import Read, Seen
     from indexplan.orders.cutting import Pieces
     from indexplan.orders.skipped import Skipped
     from indexplan.orders.split import Part
@@ -31,27 +35,30 @@ if TYPE_CHECKING:
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
     from indexplan.reports.shares_drawn import Draws
-    from indexplan.reports.verification import Check, Report
     from indexplan.reports.warmth import Warmth
     from indexplan.shards.downloads import Traffic
     from indexplan.shards.shard_reads import Reads
 
 __all__ = [
     "Account",
+    "At",
     "Batch",
     "Bench",
     "Check",
     "Difference",
     "Draws",
     "Exported",
+    "LedgerAccount",
     "Location",
     "Part",
     "Pieces",
+    "Read",
     "Reading",
     "Reads",
     "Remainder",
     "Report",
     "Saved",
+    "Seen",
     "Skipped",
     "Stored",
     "Stream",
@@ -61,20 +68,24 @@ __all__ = [
 
 _AT_FIRST_USE = {
     "Account": "indexplan.partition.account",
+    "At": "indexplan.ledger.ledger",
     "Batch": "indexplan.plan.batch",
     "Bench": "indexplan.reports.benchmark.rows",
-    "Check": "indexplan.reports.verification",
+    "Check": "indexplan.checks",
     "Difference": "indexplan.reports.difference",
     "Draws": "indexplan.reports.shares_drawn",
     "Exported": "indexplan.files.exporting",
+    "LedgerAccount": "indexplan.ledger.account",
     "Location": "indexplan.partition.locate",
     "Part": "indexplan.orders.split",
     "Pieces": "indexplan.orders.cutting",
+    "Read": "indexplan.ledger.by_sample",
     "Reading": "indexplan.reports.explanation",
     "Reads": "indexplan.shards.shard_reads",
     "Remainder": "indexplan.partition.remainders",
-    "Report": "indexplan.reports.verification",
+    "Report": "indexplan.checks",
     "Saved": "indexplan.files.saving",
+    "Seen": "indexplan.ledger.by_sample",
     "Skipped": "indexplan.orders.skipped",
     "Stored": "indexplan.files.read",
     "Stream": "indexplan.plan.pulling",

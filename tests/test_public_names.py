@@ -15,15 +15,15 @@ import indexplan_torch
 
 WRITTEN = """
     Balance BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset DocumentWindows Epochs
-    Grouped IndexPlanError Layer LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
+    Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
     TokenWindows Traits Units Weighted Without __version__ curriculum diff draws expand explain
     export finish folds load pieces plot reads register repeat_factors save shard_sizes stream
     testing traffic types verify worker_seed
 """
 RETURNED = """
-    Account Batch Bench Check Difference Draws Exported Location Part Pieces Reading Reads Remainder
-    Report Saved Skipped Stored Stream Traffic Warmth
+    Account At Batch Bench Check Difference Draws Exported LedgerAccount Location Part Pieces Read
+    Reading Reads Remainder Report Saved Seen Skipped Stored Stream Traffic Warmth
 """
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict

@@ -109,6 +109,10 @@ class Gaps(Layer):
     def _missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
         """Return how many units of the sub-epochs [start, stop) are skipped, and excluded."""
 
+    def _num_taken_out(self, epoch: int) -> int:
+        """Return how many samples leave bins that stay; of the layers inside too."""
+        return num_taken_out(self.order, epoch)
+
     @property
     @abc.abstractmethod
     def _since(self) -> list[tuple[int, int]]:
@@ -280,3 +284,9 @@ def missing(order: Order, epoch: int, parts: int, start: int, stop: int) -> tupl
     """Return how many units of some sub-epochs of any order are skipped, and excluded."""
     layer = order._gaps  # noqa: SLF001 (of an order, for this)
     return (0, 0) if layer is None else layer._missing(epoch, parts, start, stop)  # noqa: SLF001
+
+
+def num_taken_out(order: Order, epoch: int) -> int:
+    """Return how many samples an epoch of any order takes out of bins that stay."""
+    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    return 0 if layer is None else layer._num_taken_out(epoch)  # noqa: SLF001

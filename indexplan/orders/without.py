@@ -13,7 +13,15 @@ from indexplan.once import once
 from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
-from indexplan.orders.gaps import Gaps, Sections, edge_of, missing, part_changes, parts_of
+from indexplan.orders.gaps import (
+    Gaps,
+    Sections,
+    edge_of,
+    missing,
+    num_taken_out,
+    part_changes,
+    parts_of,
+)
 from indexplan.orders.nesting import nested
 from indexplan.orders.registry import register
 from indexplan.orders.runs import expand
@@ -367,6 +375,16 @@ class Without(Gaps):
         inside = [edge_of(self.order, epoch, parts, part) for part in (start, stop)]
         mine = [self._edge(epoch, parts, part) for part in (start, stop)]
         return skipped, excluded + (inside[1] - inside[0]) - (mine[1] - mine[0])
+
+    def _num_taken_out(self, epoch: int) -> int:
+        total = num_taken_out(self.order, epoch)
+        if not self._shortened:
+            return total
+        gaps, groups = self._left_out(epoch)
+        for low, samples in groups:
+            positions = self.order.find(epoch, samples)[1]
+            total += int((~np.isin(positions[positions >= low], gaps)).sum())
+        return total
 
     def _why_left_out(self, epoch: int, index: int) -> str:
         asked = np.array([index])

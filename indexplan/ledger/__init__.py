@@ -1,0 +1,6 @@
+"""What a run has read: the ledger, and its end, from which all ranks compute the next lines."""
+
+from indexplan.ledger.ledger import Ledger
+from indexplan.ledger.tail import Tail
+
+__all__ = ["Ledger", "Tail"]

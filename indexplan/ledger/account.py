@@ -1,0 +1,124 @@
+"""A run added up: what became of the units of each epoch that it has begun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from indexplan.answers import Answer
+from indexplan.errors import counted
+from indexplan.ledger.history import History, Segment
+from indexplan.ledger.by_sample import intervals, merged, stretches
+from indexplan.orders.base import Order
+from indexplan.orders.gaps import missing, num_taken_out
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerAccount(Answer):
+    """What became of the units of a run's epochs; all counts are exact.
+
+    `Ledger.account` returns it. Always num_units == num_read + num_dropped + num_skipped +
+    num_excluded + num_left: steps that are void do not count.
+
+    Parameters
+    ----------
+    num_units : int
+        Units of the epochs, with those that the run leaves out.
+    num_read, num_dropped, num_left : int
+        Units that steps have read, that the run has passed without a step that reads them, and that
+        are left to read.
+    num_skipped, num_excluded : int
+        Units that the run leaves out, by `Plan.skip` and by `Without`; of bins, those that were
+        left empty.
+    num_left_out : int
+        Samples that have left bins which stay.
+    num_padded : int
+        Padded slots, which read a unit once more.
+    num_steps : int
+        Steps that count.
+    num_void, num_void_steps : int
+        Units that were read, and steps, that a return to a checkpoint has undone.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1003), world_size=2, batch_size=50, remainder="drop")
+    >>> ledger = ip.Ledger("run.ledger")
+    >>> ledger.record(plan, plan.cursor(epoch=1, step=4))
+    >>> print(ledger.account())
+    2,006 units: 1,400 read, 3 dropped, 603 left; 14 steps
+    """
+
+    num_units: int = 0
+    num_read: int = 0
+    num_dropped: int = 0
+    num_left: int = 0
+    num_skipped: int = 0
+    num_excluded: int = 0
+    num_left_out: int = 0
+    num_padded: int = 0
+    num_steps: int = 0
+    num_void: int = 0
+    num_void_steps: int = 0
+
+    def __str__(self) -> str:
+        said = {"read": self.num_read, "dropped": self.num_dropped, "left": self.num_left}
+        more = {"skipped": self.num_skipped, "excluded": self.num_excluded}
+        said |= {word: number for word, number in more.items() if number}
+        parts = [counted(self.num_steps, "step")]
+        if self.num_padded:
+            parts.append(f"{self.num_padded:,} padded")
+        if self.num_left_out:
+            parts.append(f"{counted(self.num_left_out, 'sample')} left out of bins")
+        if self.num_void_steps:
+            parts.append(f"void: {self.num_void:,} read in {counted(self.num_void_steps, 'step')}")
+        words = ", ".join(f"{number:,} {word}" for word, number in said.items())
+        return f"{counted(self.num_units, 'unit')}: {words}; {', '.join(parts)}"
+
+
+def account_of(history: History, epoch: int | None) -> LedgerAccount:
+    """Return what became of an epoch, or of all that the run has begun."""
+    groups: dict[int, list[tuple[Order, list[Segment]]]] = {}
+    for each, order, segments in stretches(history, history.live):
+        if epoch in (None, each):
+            groups.setdefault(each, []).append((order, segments))
+    parts = [_of_epoch(history, each, found) for each, found in groups.items()]
+    for gone in history.void:
+        for each, _, segments in stretches(history, gone):
+            if epoch in (None, each):
+                parts.append(LedgerAccount(num_void=_read(history, segments, each)[0]))
+        if epoch is None:
+            parts.append(LedgerAccount(num_void_steps=sum(each.steps for each in gone)))
+    if epoch is None:
+        parts.append(LedgerAccount(num_steps=history.step))
+    names = [field.name for field in fields(LedgerAccount)]
+    return LedgerAccount(**{name: sum(getattr(part, name) for part in parts) for name in names})
+
+
+def _of_epoch(
+    history: History, epoch: int, groups: list[tuple[Order, list[Segment]]]
+) -> LedgerAccount:
+    order, segments = groups[-1]
+    place = history.place
+    assert place is not None  # noqa: S101 (as segments count)
+    parts = history.plans[segments[-1].plan].layout.partition.sub_epochs
+    num_units = order.num_units(epoch)
+    reached = num_units if place.epoch > epoch else place.position
+    counts = [_read(history, segments, epoch) for _, segments in groups]
+    read = sum(count[0] for count in counts)
+    skipped, excluded = missing(order, epoch, parts, 0, parts)
+    return LedgerAccount(
+        num_units=num_units + skipped + excluded,
+        num_read=read,
+        num_dropped=reached - read,
+        num_left=num_units - reached,
+        num_skipped=skipped,
+        num_excluded=excluded,
+        num_left_out=num_taken_out(order, epoch),
+        num_padded=sum(count[1] for count in counts),
+    )
+
+
+def _read(history: History, segments: list[Segment], epoch: int) -> tuple[int, int]:
+    """Return how many units of an epoch some segments have read, and how many padded slots."""
+    once, again = merged(each for part in segments for each in intervals(history, part, epoch))
+    return tuple(sum(each.stop - each.start for each in found) for found in (once, again))  # type: ignore[return-value]  # of two

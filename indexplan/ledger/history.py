@@ -1,0 +1,215 @@
+"""What the lines of a ledger add up to: the steps that count, and those that are void."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from indexplan.canonical import canonical_json
+from indexplan.errors import IndexPlanError, inside, wrong
+from indexplan.ledger.lines import CURE, DiscardLine, Line, PlanLine, RunLine
+from indexplan.ledger.tail import Tail
+from indexplan.ledger.walking import place_after
+from indexplan.once import once
+from indexplan.orders.columns import Columns
+from indexplan.partition.steps import Resume
+from indexplan.plan.layout import Layout
+from indexplan.plan.plan import Plan, layout_of
+
+
+class Segment(NamedTuple):
+    """Steps of a run, from `step` on, that one plan read without a break.
+
+    `plan` and `line` are the numbers of the plan's line and its own.
+    """
+
+    step: int
+    steps: int
+    plan: int
+    line: int
+    start: Resume
+    stop: Resume
+    note: dict[str, Any]
+
+    @property
+    def end(self) -> int:
+        """The run's step after these."""
+        return self.step + self.steps
+
+
+class NamedPlan:
+    """A plan that a line names; it is made when it is asked for, as it may need columns."""
+
+    def __init__(self, line: PlanLine, columns: Columns) -> None:
+        self.line = line
+        self._columns = columns
+
+    @once
+    def fingerprint(self) -> str:
+        """The fingerprint of the plan."""
+        return hashlib.sha256(canonical_json(self.line.plan).encode()).hexdigest()
+
+    @once
+    def plan(self) -> Plan:
+        """The plan, closed and not resumed."""
+        plan = Plan.from_dict(self.line.plan, columns=self._columns)
+        if plan.world_size is None or plan._resumed is not None:  # noqa: SLF001 (of a plan, for this)
+            got = f"world_size {plan.world_size}, resumed {plan._resumed}"  # noqa: SLF001
+            raise wrong("plan", "one with a world_size, and not resumed", got, CURE)
+        return plan
+
+    @once
+    def layout(self) -> Layout:
+        """The numbers of the plan."""
+        return layout_of(self.plan)
+
+    @once
+    def order(self) -> str:
+        """The fingerprint of its order."""
+        return self.plan.order.fingerprint
+
+
+class History:
+    """The lines so far, added up.
+
+    Attributes
+    ----------
+    plans : dict of int to NamedPlan
+        By the number of their line.
+    live : list of Segment
+        The steps that count, rising.
+    void : list of list of Segment
+        Those that a return to a checkpoint has undone: a list for each return.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self.plans: dict[int, NamedPlan] = {}
+        self.live: list[Segment] = []
+        self.void: list[list[Segment]] = []
+        self.begun: Resume | None = None
+        self.last = 0  # the line of the plan that the run goes on with
+
+    @property
+    def step(self) -> int:
+        """How many steps count."""
+        return self.live[-1].end if self.live else 0
+
+    @property
+    def place(self) -> Resume | None:
+        """Where the run stands; None before it has begun."""
+        return self.live[-1].stop if self.live else self.begun
+
+    def add(self, line: Line, number: int) -> None:
+        """Add a line.
+
+        Raises
+        ------
+        IndexPlanError
+            If it does not follow those before it, as far as their numbers tell.
+        """
+        if isinstance(line, PlanLine):
+            self.plans[number] = NamedPlan(line, self._columns)
+            self.last = self.last or number
+        elif isinstance(line, RunLine):
+            self._run(line, number)
+        elif isinstance(line, DiscardLine):
+            if not line.step < self.step:
+                raise wrong("step", f"below {self.step}, the steps that count", line.step, CURE)
+            self._discard(line.step)
+        else:
+            self._check_plan("from", line.before)
+            self._check_plan("to", line.after)
+            self.last = line.after
+
+    def _check_plan(self, name: str, number: int) -> None:
+        if number not in self.plans:
+            raise wrong(name, "the number of an earlier line of a plan", number, CURE)
+
+    def _run(self, line: RunLine, number: int) -> None:
+        self._check_plan("plan", line.plan)
+        if line.step != self.step:
+            raise wrong("step", f"{self.step}, after the line before", line.step, CURE)
+        if self.place is not None and line.start != self.place:
+            rule = f"{list(self.place)}, where the line before stops"
+            raise wrong("from", rule, list(line.start), CURE)
+        if self.begun is None:
+            self.begun = line.start
+        self.last = line.plan
+        self.live.append(
+            Segment(line.step, line.steps, line.plan, number, line.start, line.stop, line.note)
+        )
+
+    def _discard(self, step: int) -> None:
+        gone: list[Segment] = []
+        while self.live and self.live[-1].step >= step:
+            gone.append(self.live.pop())
+        if self.live and self.live[-1].end > step:
+            whole = self.live.pop()
+            kept, void = self.cut(whole, step)
+            self.live.append(kept)
+            gone.append(void)
+        self.void.append(gone[::-1])
+        self.last = self.live[-1].plan if self.live else min(self.plans)
+
+    def cut(self, segment: Segment, step: int) -> tuple[Segment, Segment]:
+        """Return the part of a segment before a step of the run, and the part from it on."""
+        at = self.place_in(segment, step)
+        before = segment._replace(steps=step - segment.step, stop=at)
+        return before, segment._replace(step=step, steps=segment.end - step, start=at)
+
+    def place_in(self, segment: Segment, step: int) -> Resume:
+        """Return where the run stood before a step of a segment, or after its last one."""
+        if step == segment.end:
+            return segment.stop
+        return place_after(self.plans[segment.plan].layout, segment.start, step - segment.step)
+
+    def holding(self, step: int) -> Segment:
+        """Return the segment of a step that counts."""
+        return self.live[bisect_right(self.live, step, key=_step) - 1]
+
+    def before(self, step: int) -> list[Segment]:
+        """Return the segments of the steps before a step, the last one cut there."""
+        number = bisect_right(self.live, step, key=_step)
+        found = self.live[:number]
+        if found and found[-1].step == step:
+            found.pop()
+        elif found and found[-1].end > step:
+            found[-1] = self.cut(found[-1], step)[0]
+        return found
+
+    def tail(self, digest: str, num_lines: int) -> Tail:
+        """Return the end of the ledger that these lines make."""
+        plans = {each.fingerprint: number for number, each in self.plans.items()}
+        last = self.plans.get(self.last)
+        named = last.line.plan if last else None
+        return Tail(digest, num_lines, self.step, self.place, plans, named, self.last)
+
+
+def history_of(lines: Iterable[Line], columns: Columns, where: Callable[[int], str]) -> History:
+    """Return what some lines add up to; `where` names a line in an error.
+
+    Raises
+    ------
+    IndexPlanError
+        If a line does not follow those before it.
+    """
+    history = History(columns)
+    for number, line in enumerate(lines, 1):
+        try:
+            history.add(line, number)
+        except IndexPlanError as error:
+            raise inside(where(number), error) from error
+    return history
+
+
+def resumed(plan: Plan, place: Resume) -> Plan:
+    """Return a plan as a run continues with it from a place."""
+    return replace(plan, _resumed=place)
+
+
+def _step(segment: Segment) -> int:
+    return segment.step

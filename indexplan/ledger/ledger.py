@@ -1,0 +1,550 @@
+"""The ledger of a run: which step has read which samples, through resumes and other plans."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from indexplan.answers import Answer
+from indexplan.checks import Report
+from indexplan.errors import (
+    IndexPlanError,
+    PlanFileError,
+    counted,
+    in_file,
+    integer,
+    path_text,
+    wrong,
+)
+from indexplan.ledger.account import LedgerAccount, account_of
+from indexplan.ledger.file import LedgerFile
+from indexplan.ledger.history import History, Segment, history_of, resumed
+from indexplan.ledger.lines import DiscardLine, Line, RunLine, checked_note
+from indexplan.ledger.by_sample import Read, Seen, reads_in
+from indexplan.ledger.tail import Tail
+from indexplan.ledger.verifying import verified
+from indexplan.ledger.walking import parts
+from indexplan.orders.base import Int64
+from indexplan.partition.phases import Phase, Size
+from indexplan.partition.steps import Resume
+from indexplan.plan.cursor import Cursor
+from indexplan.plan.plan import Plan, check_plan
+from indexplan.shards.dataset import Dataset, dataset_of
+
+LEAVE_OUT = "leave it out for the whole run"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class At(Answer):
+    """A step of a run: which plan read it, and where that plan stood.
+
+    `Ledger.at` returns it.
+
+    Parameters
+    ----------
+    global_step : int
+        The run's step.
+    plan : Plan
+        As the run continued with it: `plan.batch(at.epoch, at.sub_epoch, step=at.step, rank=...)`.
+    epoch, sub_epoch, step : int
+        The plan's own numbers of the step.
+    cursor : Cursor
+        Where the run stood before it: for `plan.skip`, `Without` or `plan.resume`.
+    line : int
+        The line of the ledger that has it.
+    note : mapping
+        What was noted there.
+    """
+
+    global_step: int
+    plan: Plan
+    epoch: int
+    sub_epoch: int
+    step: int
+    cursor: Cursor
+    line: int
+    note: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as JSON types."""
+        written = {"plan": self.plan.to_dict(), "cursor": self.cursor.to_dict()}
+        return {**vars(self), "note": dict(self.note), **written}
+
+    def __str__(self) -> str:
+        part = f", sub-epoch {self.sub_epoch}" if self.plan.sub_epochs > 1 else ""
+        ranks = counted(self.plan.world_size or 1, "rank")
+        said = f"step {self.global_step:,}: epoch {self.epoch}{part}, step {self.step:,}"
+        return f"{said}, on {ranks}; position {self.cursor.position:,}; line {self.line:,}"
+
+
+class Ledger(Answer):
+    """What a run has read: a file with a line for each stretch of steps, from stop to stop.
+
+    Pass its path to a loader, `PlanLoader(..., ledger="run.ledger")`, which writes it; then ask it
+    which step read a sample, or what a step has read, through all resumes, returns to checkpoints
+    and other plans. It lists no samples: they follow from the plans by arithmetic. In all methods
+    steps are those of the run, counted from its beginning; a return to a checkpoint makes later
+    ones void, which are kept in the file and no longer counted.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; it need not be there. Columns of its plans, such as weights, are kept beside it,
+        in the folder `columns`.
+    data : Dataset or Shards, optional
+        The identity of the dataset, to be written with each plan, and compared with what is there.
+
+    Raises
+    ------
+    IndexPlanError
+        If the path or the data is none.
+    PlanFileError
+        If the file is no ledger, or damaged, or was written for another dataset.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
+    >>> ledger = ip.Ledger("run.ledger")
+    >>> ledger.record(plan, plan.cursor(epoch=1, step=5))
+    >>> smaller = plan.replace(world_size=2).resume(ledger.cursor)
+    >>> ledger.record(smaller, smaller.cursor(epoch=2, step=0))
+    >>> ledger.step, ledger.reads(123)
+    (70, [Read(step=18, rank=0, epoch=0, void=False), Read(step=37, rank=1, epoch=1, void=False)])
+    """
+
+    def __init__(self, path: str | os.PathLike[str], data: Any = None) -> None:
+        self.path = Path(path_text("ledger", path, "pass where the file is, or shall be"))
+        self.data: Dataset | None = dataset_of(data)
+        self._file = LedgerFile(self.path)
+        self._add_up()
+        self._check_data()
+
+    def _add_up(self) -> None:
+        """Add the lines of the file up."""
+        self._history = self._history_until(len(self._file.lines))
+        self.tail = self._history.tail(self._file.hash, len(self._file.lines))
+
+    def _history_until(self, num_lines: int) -> History:
+        try:
+            lines = self._file.lines[:num_lines]
+            return history_of(lines, self._file.columns(), self._file.where)
+        except PlanFileError:
+            raise
+        except IndexPlanError as error:
+            raise PlanFileError(error.what, error.rule, error.got, error.cure) from error
+
+    def _check_data(self) -> None:
+        for number, named in self._history.plans.items():
+            if named.line.data is not None and self.data is not None:
+                try:
+                    self.data.check_same(Dataset.from_dict(named.line.data))
+                except IndexPlanError as error:
+                    raise in_file(self._file.where(number), error) from error
+
+    # --- where the run stands
+
+    @property
+    def hash(self) -> str:
+        """The sha256, in hexadecimal, of the last line: what a checkpoint keeps of the ledger."""
+        return self.tail.hash
+
+    @property
+    def step(self) -> int:
+        """How many steps count."""
+        return self.tail.step
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the run stands in, not resumed.
+
+        Raises
+        ------
+        IndexPlanError
+            If the ledger is empty.
+        """
+        return self._begun().plans[self._history.last].plan
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the run stands: what `plan.resume` takes.
+
+        Raises
+        ------
+        IndexPlanError
+            If the ledger is empty.
+        """
+        plan = self.plan
+        place = self.tail.place or Resume(0, 0, 0, 0)
+        return Cursor(**place._asdict(), order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
+
+    def _begun(self) -> History:
+        if not self._history.plans:
+            cure = "pass the path of a ledger that a run has written"
+            raise IndexPlanError(f"{self.path}", "must hold a line", "none", cure)
+        return self._history
+
+    # --- what a run writes
+
+    def record(self, plan: Plan, cursor: Cursor, note: Mapping[str, Any] | None = None) -> None:
+        """Add the steps that a plan has read, from where the ledger stands up to a cursor.
+
+        For loops of your own: `PlanLoader` does it by itself. The lines are on disk when this
+        returns. Only one process of a run may call it.
+
+        Parameters
+        ----------
+        plan : Plan
+            With a world_size.
+        cursor : Cursor
+            Where the run stands now: `plan.cursor(epoch, step=...)` after its last step.
+        note : mapping, optional
+            Anything of JSON types, to find the steps by, such as a trainer's own count.
+
+        Raises
+        ------
+        IndexPlanError
+            If no step of the plan ends at the cursor that starts at or past the place where the
+            ledger stands, the plan does not continue the run, or an argument is not as described.
+        PlanFileError
+            If another process has written the file, or it cannot be written. Nothing was written
+            then.
+        """
+        self._check(plan, cursor)
+        self._write(plan, *self.tail.record(plan, cursor, checked_note(note), self._identity()))
+
+    def begin(self, plan: Plan) -> None:
+        """Go on with a plan from where it starts: steps past that place become void.
+
+        Parameters
+        ----------
+        plan : Plan
+            With a world_size. The place where it was resumed, or the very first, must be one at
+            which the run stood.
+
+        Raises
+        ------
+        IndexPlanError
+            If the run never stood there, or does not continue with this plan.
+        PlanFileError
+            As `record` does.
+        """
+        check_plan("plan", plan)
+        place = Resume(plan.start.epoch, plan.start.sub_epoch, plan.start.step, plan.start.position)
+        step = self.step if place == (self.tail.place or place) else self._step_at(place)
+        if step < self.step:
+            self.discard(step)
+        self._write(plan, *self.tail.name(plan, self._identity()))
+
+    def discard(self, step: int) -> None:
+        """Make all steps from one on void, as a run that returns to a checkpoint does.
+
+        Parameters
+        ----------
+        step : int
+            The run's step that the checkpoint goes on with, 0 <= step < `ledger.step`.
+
+        Raises
+        ------
+        IndexPlanError
+            If there is no such step.
+        PlanFileError
+            As `record` does.
+        """
+        cure = "pass the step that the checkpoint goes on with"
+        step = integer("step", step, 0, max(1, self.step), cure)
+        if step == self.step:
+            return
+        self._append([DiscardLine(step)])
+
+    def return_to(self, hash: str) -> None:  # noqa: A002 (the field's name in a state)
+        """Stand where the ledger ended with a line, whose hash a checkpoint has kept.
+
+        Steps that came later become void. If the checkpoint's own steps were void since, they count
+        again, on lines of their own.
+
+        Raises
+        ------
+        IndexPlanError
+            If no line has this hash: it is the checkpoint of another run.
+        PlanFileError
+            As `record` does.
+        """
+        if hash == self.hash:
+            return
+        if not isinstance(hash, str) or hash not in self._file.hashes:
+            rule = "the hash of one of its lines, as the run that is loaded has written it"
+            cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
+            raise wrong(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
+        then = self._history_until(self._file.hashes.index(hash) + 1).live
+        same = 0
+        for one, other in zip(then, self._history.live, strict=False):
+            if one[:3] + one[4:5] != other[:3] + other[4:5]:
+                break
+            same = min(one.end, other.end)
+            if one.end != other.end:
+                break
+        lines: list[Line] = [DiscardLine(same)] if same < self.step else []
+        for segment in then:
+            if segment.end > same:
+                rest = segment if segment.step >= same else self._history.cut(segment, same)[1]
+                where = rest.start, rest.stop, rest.note
+                lines.append(RunLine(rest.plan, rest.step, rest.steps, *where))
+        self._append(lines)
+
+    def _identity(self) -> dict[str, Any] | None:
+        return None if self.data is None else self.data.to_dict()
+
+    def _check(self, plan: Plan, cursor: Cursor) -> None:
+        check_plan("plan", plan)
+        if not isinstance(cursor, Cursor):
+            raise wrong("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
+
+    def _write(self, plan: Plan, lines: list[Line], tail: Tail) -> None:
+        """Add the lines of a plan, whose columns are kept first."""
+        if len(tail.plans) > len(self.tail.plans):
+            self._file.keep_columns(plan)
+        self._append(lines)
+        self.tail = tail
+
+    def _append(self, lines: list[Line]) -> None:
+        if not lines:
+            return
+        number = len(self._file.lines)
+        self._file.append(lines)
+        for number, line in enumerate(lines, number + 1):  # noqa: B020 (goes on counting)
+            self._history.add(line, number)
+        self.tail = self._history.tail(self._file.hash, len(self._file.lines))
+
+    def _step_at(self, place: Resume) -> int:
+        """Return the run's step at which it stood at a place, or raise `IndexPlanError`."""
+        for segment in reversed(self._history.live):
+            if segment.start[::3] <= place[::3] < segment.stop[::3]:
+                step = segment.step
+                layout = self._history.plans[segment.plan].layout
+                for part in parts(layout, segment.start, segment.steps):
+                    if part.where == place[:2] and part.first <= place.step < part.stop:
+                        at = part.steps.interval(place.step)[0]
+                        if at == place.position:
+                            return int(step + place.step - part.first)
+                    step += part.num
+        rule = f"started where the run in {self.path} stood after one of its steps"
+        cure = "load the checkpoint's state, or give this run a ledger of its own"
+        raise wrong("plan", rule, f"a start at {tuple(place)}", cure)
+
+    # --- what a run has read
+
+    def at(self, step: int) -> At:
+        """Return what read a step of the run: its plan, and where that stood.
+
+        Raises
+        ------
+        IndexPlanError
+            If the step does not count.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
+        >>> ledger = ip.Ledger("at.ledger")
+        >>> ledger.record(plan, plan.cursor(epoch=1, step=5))
+        >>> print(ledger.at(27))
+        step 27: epoch 1, step 2, on 4 ranks; position 80; line 2
+        """
+        segment, plan, where, number, place = self._found(step)
+        cursor = Cursor(**place._asdict(), order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
+        return At(
+            global_step=int(step),
+            plan=resumed(plan, segment.start),
+            epoch=where[0],
+            sub_epoch=where[1],
+            step=number,
+            cursor=cursor,
+            line=segment.line,
+            note=segment.note,
+        )
+
+    def _found(self, step: int) -> tuple[Segment, Plan, tuple[int, int], int, Resume]:
+        """Return a step's segment, plan, (epoch, sub_epoch), number there, and place."""
+        cure = "pass one of the steps that count; ledger.step is how many there are"
+        step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
+        segment = self._history.holding(step)
+        named = self._history.plans[segment.plan]
+        left = step - segment.step
+        for part in parts(named.layout, segment.start, left + 1):
+            if left < part.num:
+                break
+            left -= part.num
+        number = part.first + left
+        place = Resume(*part.where, number, part.steps.interval(number)[0])
+        return segment, named.plan, part.where, number, place
+
+    def _no_step(self, step: Any) -> int:
+        cure = "pass the path of a ledger that a run has written"
+        raise wrong("step", "one that counts, and there is none", step, cure)
+
+    def batch(self, step: int, rank: int) -> Int64:
+        """Return the samples that a rank read in a step of the run.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, as `Plan.batch` returns.
+
+        Raises
+        ------
+        IndexPlanError
+            If the step does not count, or there was no such rank.
+        """
+        segment, plan, (epoch, sub_epoch), number, _ = self._found(step)
+        return resumed(plan, segment.start).batch(epoch, sub_epoch, step=number, rank=rank)
+
+    def replay(self, step: int) -> Plan:
+        """Return a plan of one rank that reads a step again, with all that follows, on one machine.
+
+        Its batch is that of all ranks together, rank after rank, where the plan has no balance.
+
+        Raises
+        ------
+        IndexPlanError
+            If the step does not count.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
+        >>> ledger = ip.Ledger("replay.ledger")
+        >>> ledger.record(plan, plan.cursor(epoch=1, step=5))
+        >>> again, at = ledger.replay(27), ledger.at(27)
+        >>> len(again.batch(at.epoch, step=at.step, rank=0))
+        40
+        """
+        _, plan, _, _, place = self._found(step)
+        ranks = plan.world_size or 1
+        if plan.global_batch_size is not None:
+            alone = plan.replace(world_size=1)
+        else:
+            sizes: Any = plan.batch_size
+            if isinstance(sizes, tuple) and isinstance(sizes[0], Phase):
+                whole: Any = [replace(each, size=_times(each.size, ranks)) for each in sizes]
+            else:
+                whole = _times(sizes, ranks)
+            alone = plan.replace(world_size=1, batch_size=whole)
+        return resumed(alone, place)
+
+    def reads(self, sample: int, *, void: bool = False) -> list[Read]:
+        """Return each read of a sample, in the order of the run's steps.
+
+        Parameters
+        ----------
+        sample : int
+            0 <= sample < num_samples.
+        void : bool, default False
+            Whether reads that a return to a checkpoint has undone are returned too; they come
+            last.
+
+        Returns
+        -------
+        list of Read
+            Of each the run's step, the rank and the order's epoch. Padded slots count as reads.
+
+        Raises
+        ------
+        IndexPlanError
+            If the sample is not one of the dataset, or the ledger is empty.
+        """
+        history = self._begun()
+        cure = "name one of the samples of the run's dataset"
+        sample = integer("sample", sample, 0, self.plan.order.num_samples, cure)
+        found = sorted(reads_in(history, history.live, sample))
+        gone = history.void if void else []
+        undone = [read for segments in gone for read in reads_in(history, segments, sample)]
+        return found + sorted(read._replace(void=True) for read in undone)
+
+    def seen(self, step: int | None = None) -> Seen:
+        """Return what tells which samples the run had read before a step; by default, by now.
+
+        Raises
+        ------
+        IndexPlanError
+            If the run has fewer steps, or the ledger is empty.
+        """
+        history = self._begun()
+        cure = "pass a number of steps that the run has read"
+        step = self.step if step is None else integer("step", step, 0, self.step + 1, cure)
+        return Seen(history, step, self.plan.order.num_samples)
+
+    def account(self, epoch: int | None = None) -> LedgerAccount:
+        """Return what became of the units of an epoch; by default of all that the run has begun.
+
+        Raises
+        ------
+        IndexPlanError
+            If the ledger is empty, or the epoch is none that the run has begun.
+        """
+        history = self._begun()
+        if epoch is not None:
+            last = self.tail.place.epoch if self.tail.place else 0
+            epoch = integer("epoch", epoch, 0, last + 1, LEAVE_OUT)
+        return account_of(history, epoch)
+
+    def verify(self, hash: str | None = None) -> Report:  # noqa: A002 (the field's name in a state)
+        """Check that no byte of the file has changed, and that its lines follow by arithmetic.
+
+        Parameters
+        ----------
+        hash : str, optional
+            That of a checkpoint's state: its line must be there. Without it, nobody can tell a
+            ledger from one whose last lines were cut off.
+
+        Returns
+        -------
+        Report
+            `report.ok`, and the problems by check; `print(report)` to read it.
+        """
+        return verified(self._file, self.data, hash)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run's segments as JSON types."""
+        rows = [(row, False) for row in self._history.live]
+        rows += [(row, True) for gone in self._history.void for row in gone]
+        return {
+            "path": str(self.path),
+            "step": self.step,
+            "hash": self.hash,
+            "segments": [self._row(row, void=void) for row, void in sorted(rows)],
+        }
+
+    def _row(self, segment: Segment, *, void: bool) -> dict[str, Any]:
+        plan = self._history.plans[segment.plan].line.plan
+        where = {"from": list(segment.start), "to": list(segment.stop), "void": void}
+        ranks = {"world_size": plan["world_size"], "line": segment.line, "plan": segment.plan}
+        return {
+            "step": segment.step,
+            "steps": segment.steps,
+            **where,
+            **ranks,
+            "note": segment.note,
+        }
+
+    def __str__(self) -> str:
+        plans, returns = len(self._history.plans), len(self._history.void)
+        void = sum(each.steps for gone in self._history.void for each in gone)
+        said = [
+            counted(self.step, "step") + " in " + counted(len(self._history.live), "segment"),
+            counted(plans, "plan"),
+        ]
+        if returns:
+            said.append(f"{counted(returns, 'return')} to a checkpoint, {void:,} void")
+        return f"{self.path}: {', '.join(said)}"
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r}, step={self.step})"
+
+
+def _times(size: Size, ranks: int) -> Size:
+    """Return the size of a batch of all ranks: the innermost part has those of all."""
+    return size * ranks if isinstance(size, int) else (*size[:-1], size[-1] * ranks)

@@ -1,0 +1,134 @@
+"""The end of a ledger: what the next lines depend on, so that all ranks write the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from indexplan.errors import IndexPlanError, wrong
+from indexplan.ledger.changes import why
+from indexplan.ledger.lines import FIRST, ChangeLine, Line, PlanLine, RunLine, sha256_of, text_of
+from indexplan.ledger.walking import count_steps
+from indexplan.partition.steps import Resume
+from indexplan.plan.cursor import Cursor
+from indexplan.plan.plan import Plan, layout_of
+
+OTHER = "give this run a ledger of its own, or pass the plan that continues the one in the ledger"
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Where a ledger ends: a small value, equal on all ranks, from which lines are computed.
+
+    Parameters
+    ----------
+    hash : str
+        The sha256, in hexadecimal, of the last line; `FIRST` where there is none.
+    num_lines : int
+        How many lines there are.
+    step : int
+        How many steps of the run count.
+    place : Resume or None
+        Where the run stands; None before it has begun.
+    plans : mapping of str to int
+        The line of each plan, by fingerprint.
+    named : mapping or None
+        The dict form of the last plan that steps were read under, or else of the first.
+    line : int
+        Its line; 0 where there is none.
+    """
+
+    hash: str = FIRST
+    num_lines: int = 0
+    step: int = 0
+    place: Resume | None = None
+    plans: Mapping[str, int] = field(default_factory=dict)
+    named: Mapping[str, Any] | None = None
+    line: int = 0
+
+    def name(self, plan: Plan, data: dict[str, Any] | None = None) -> tuple[list[Line], Tail]:
+        """Return the lines that name a plan, if it is new, and the tail after them.
+
+        Parameters
+        ----------
+        plan : Plan
+            With a world_size; where it was resumed does not matter.
+        data : dict, optional
+            The dict form of the dataset's identity.
+
+        Raises
+        ------
+        IndexPlanError
+            If its world_size is open, or the run cannot go on with it from where it stands.
+        """
+        layout_of(plan).world_size  # noqa: B018 (raises if it is open)
+        plan = plan.replace(world_size=plan.world_size)
+        fingerprint = plan.fingerprint
+        if fingerprint in self.plans and self.line == self.plans[fingerprint]:
+            return [], self
+        named = plan.to_dict()
+        if self.place is not None:
+            self._check_continued(plan, self.place)
+        if fingerprint in self.plans:
+            return [], replace(self, named=named, line=self.plans[fingerprint])
+        lines: list[Line] = [PlanLine(named, data)]
+        number = self.num_lines + 1
+        if self.named is not None:
+            words = why(self.named, named)
+            lines.append(ChangeLine(words, self.line, number))
+        after = self.past(lines)
+        plans = {**self.plans, fingerprint: number}
+        return lines, replace(after, plans=plans, named=named, line=number)
+
+    def _check_continued(self, plan: Plan, place: Resume) -> None:
+        """Raise `IndexPlanError` unless a run may go on from the last plan with this one."""
+        assert self.named is not None  # noqa: S101 (a run that has begun has a plan)
+        saved = Cursor(
+            **place._asdict(), order=self.named["order"], sub_epochs=self.named["sub_epochs"]
+        )
+        try:
+            plan.resume(saved)
+        except IndexPlanError as error:
+            rule = "one that continues the ledger's run"
+            raise wrong("plan", rule, f"another: {error}", OTHER) from error
+
+    def record(
+        self, plan: Plan, cursor: Cursor, note: dict[str, Any], data: dict[str, Any] | None = None
+    ) -> tuple[list[Line], Tail]:
+        """Return the lines of the steps that a plan read up to a cursor, and the tail after them.
+
+        Raises
+        ------
+        IndexPlanError
+            If the run cannot go on with the plan, or no step of it ends at the cursor.
+        """
+        lines, after = self.name(plan, data)
+        start = self.place or Resume(*_place_of(plan.start))
+        stop = cursor.checked(plan.order, plan.sub_epochs)
+        steps = 0 if stop == start else count_steps(layout_of(plan), start, stop)
+        if not steps:
+            return lines, after
+        line = RunLine(after.line, self.step, steps, start, stop, note)
+        return [*lines, line], replace(after.past([line]), step=self.step + steps, place=stop)
+
+    def past(self, lines: list[Line]) -> Tail:
+        """Return the tail after some more lines, of which it takes only the hash."""
+        digest = self.hash
+        for line in lines:
+            digest = sha256_of(text_of(line, digest))
+        return replace(self, hash=digest, num_lines=self.num_lines + len(lines))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tail as JSON types, to tell other ranks."""
+        return {**vars(self), "place": self.place and list(self.place)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Tail:
+        """Return the tail that `to_dict` described."""
+        place = data["place"]
+        return cls(**{**data, "place": None if place is None else Resume(*place)})
+
+
+def _place_of(cursor: Cursor) -> tuple[int, int, int, int]:
+    return cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position
