@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from indexplan.files.exporting import export
     from indexplan.files.read import load
     from indexplan.files.saving import finish, save
+    from indexplan.headers import get_include
     from indexplan.ledger.ledger import Ledger
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
@@ -103,6 +104,7 @@ __all__ = [
     "export",
     "finish",
     "folds",
+    "get_include",
     "load",
     "pieces",
     "plot",
@@ -136,6 +138,7 @@ _AT_FIRST_USE = {
     "Shards": "indexplan.shards.shards",
     "shard_sizes": "indexplan.shards.sizes",
     "export": "indexplan.files.exporting",
+    "get_include": "indexplan.headers",
     "ClassBalanced": "indexplan.orders.class_balanced",
     "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",

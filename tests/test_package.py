@@ -1,6 +1,10 @@
 """What a package index shows: a page whose links and pictures work there, and true words."""
 
+import os
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +62,24 @@ def test_citation_agrees(project: ProjectMetadata[Any], address: str) -> None:
     assert project.core.license_expression == cited["license"]
     assert address == cited["repository-code"]
     assert project.core.authors == cited["authors"]
+
+
+def test_an_installed_wheel_has_the_header(tmp_path: Path) -> None:
+    """get_include() of what was unpacked from the wheel is the folder in which the header lies."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    said = subprocess.run(
+        [sys.executable, "-c", "import indexplan; print(indexplan.get_include())"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    header = "indexplan/shuffle_v1.h"
+    assert tmp_path / "site" / "indexplan" / "include" == Path(said.strip())
+    ours = ROOT / "indexplan" / "include" / header
+    assert ours.read_bytes() == Path(said.strip(), header).read_bytes()

@@ -1,0 +1,179 @@
+"""The C header has the package's indices, in every build; and the example that reads a plan."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.everywhere import c
+from tests.everywhere.drawn import Run, drawn
+from tests.support.shuffle_cases import CASES
+from tests.test_docs import check_page
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "rank_batches.c"
+HEADER = Path(ip.get_include(), "indexplan", "shuffle_v1.h").read_text()
+KNOWN = [Run(n, seed, epoch, start, len(indices)) for n, seed, epoch, start, indices in CASES]
+NONE = -1  # SHUFFLE_V1_NONE, as int64
+
+sizes = st.one_of(
+    st.integers(1, 300),
+    st.integers(0, 62).flatmap(lambda bits: st.integers(2**bits, 2 ** (bits + 1) - 1)),
+)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    """A run of at most 200 positions, which may reach the end of the epoch."""
+    n = draw(sizes)
+    num = draw(st.integers(0, min(n, 200)))
+    start = draw(st.one_of(st.integers(0, n - num), st.just(n - num)))
+    seed, epoch = draw(st.integers(0, 2**128 - 1)), draw(st.integers(0, 2**32 - 1))
+    return Run(n, seed, epoch, start, num)
+
+
+@pytest.fixture(scope="module", params=c.BUILDS, ids=c.NAMES)
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of answers.c, by a compiler."""
+    path = tmp_path_factory.mktemp("build") / "answers"
+    return c.build(request.param, c.FOLDER / "answers.c", path)
+
+
+def test_known_answers(program: Path) -> None:
+    """Those that every language is held to."""
+    found = c.indices(program, KNOWN)
+    assert [case.indices for case in CASES] == [each.tolist() for each in found]
+
+
+@given(st.lists(runs(), min_size=1, max_size=20))
+def test_drawn_runs(program: Path, given_runs: list[Run]) -> None:
+    """Any run of any shuffle, by fill, index and position."""
+    assert c.differences(program, given_runs) == 0
+
+
+def test_a_million_values(program: Path) -> None:
+    """Of a thousand shuffles or more."""
+    assert c.differences(program, drawn(10**6)) == 0
+
+
+def test_numbers_outside(program: Path) -> None:
+    """No index is made up past the end, nor for sizes that no shuffle has."""
+    past = [
+        Run(10, 0, 0, 7, 100),
+        Run(10, 0, 0, 10, 3),
+        Run(10, 0, 0, 2**64 - 3, 9),
+        Run(2**63 - 1, 0, 0, 2**63 - 3, 4),
+        Run(0, 0, 0, 0, 3),
+        Run(2**63, 0, 0, 0, 3),
+        Run(2**64 - 1, 0, 0, 0, 3),
+    ]
+    first, _, _, fourth, *_ = found = [each.tolist() for each in c.indices(program, past)]
+    assert first == [*ip.Shuffle(10).take(0, 7, 10), *[NONE] * 97]
+    assert fourth == [*ip.Shuffle(2**63 - 1).take(0, 2**63 - 3, 2**63 - 1), NONE, NONE]
+    for at in (1, 2, 4, 5, 6):
+        assert found[at] == [NONE] * past[at].num
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that reads a plan, with sanitizers."""
+    command = ["gcc", "-std=c99", *c.SANITIZED, *c.WARNINGS]
+    return c.build(command, EXAMPLE, tmp_path_factory.mktemp("example") / "rank_batches")
+
+
+def answered(example: Path, folder: Path, text: str, *numbers: int) -> tuple[list[str], str]:
+    """Return the lines that the example prints for a plan's text, and what it says of errors."""
+    (folder / "plan.json").write_text(text)
+    command = [str(example), str(folder / "plan.json"), *map(str, numbers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (not done.stderr)
+    return done.stdout.splitlines(), done.stderr
+
+
+@given(
+    st.integers(1, 400),
+    st.integers(0, 10**18),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 7),
+    st.integers(1, 9),
+    st.sampled_from(["drop", "spread"]),
+    st.data(),
+)
+def test_the_example_reads_a_plan(
+    example: Path,
+    n: int,
+    seed: int,
+    epoch: int,
+    world_size: int,
+    batch_size: int,
+    remainder: Any,
+    data: st.DataObject,
+) -> None:
+    """It prints each batch of a rank, as `plan.batches` has them."""
+    assume(n >= world_size)  # else a rank has batches without a sample
+    order = ip.Shuffle(n, seed)
+    plan = ip.Plan(order, world_size=world_size, batch_size=batch_size, remainder=remainder)
+    rank = data.draw(st.integers(0, world_size - 1))
+    expected = [" ".join(map(str, batch)) for batch in plan.batches(epoch, rank=rank)]
+    with TemporaryDirectory() as folder:
+        assert (expected, "") == answered(example, Path(folder), plan.to_json(), epoch, rank)
+
+
+def test_the_example_refuses_other_plans(example: Path, tmp_path: Path) -> None:
+    """Whatever the program does not read."""
+    plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
+    assert answered(example, tmp_path, plan.to_json() + "\n", 0, 1)[0]
+    others = [
+        plan.replace(world_size=None),
+        plan.replace(batch_size=(2, 3)),
+        plan.replace(global_batch_size=10),
+        plan.replace(remainder="pad"),
+        plan.replace(sub_epochs=2),
+        plan.replace(order=ip.Sequential(100)),
+        plan.replace(order=ip.Shuffle(100, 10**19)),
+        plan.resume(plan.cursor(0, step=3)),
+    ]
+    refused = ([], "not a plan that this program reads\n")
+    for text in [*(other.to_json() for other in others), plan.to_json() + "1", "", "x" * 2000]:
+        assert refused == answered(example, tmp_path, text, 0, 1)
+    assert ([], "no such epoch or rank\n") == answered(example, tmp_path, plan.to_json(), 0, 2)
+
+
+def test_the_page(tmp_path: Path) -> None:
+    """Its blocks print what it shows, and its kernel compiles where there is a compiler for it."""
+    check_page("c", tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "c.md").read_text()
+    (kernel,) = re.findall(r"^```cuda\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "kernel.cu").write_text(kernel)
+    for command in (each for each in c.BUILDS if each[0] == "nvcc"):
+        c.build([*command, "-arch=sm_90", "-c"], tmp_path / "kernel.cu", tmp_path / "kernel.o")
+
+
+@pytest.mark.parametrize(
+    ("written", "wrong"),
+    [
+        ("0xCD9E8D57u", "0xCD9E8D59u"),
+        ("s.n ? (s.n - 1) / a + 1 : 2", "a"),  # the sides of a square
+        ("(uint32_t)(b + (b & 1))", "(uint32_t)b"),
+        ("n < 1048576 ? 12", "n <= 1048576 ? 12"),
+        ("shuffle_v1_mix(pool, (uint32_t)n, &factor, -1);", ""),  # as before the size was hashed
+        ("if (n >> 32) ", ""),  # the size always as two words
+        ("x - y + (x < y ? m : 0)", "x - y + (x - y > m ? m : 0)"),
+        ("position >= s->n);", "0);"),  # without walking on
+    ],
+)
+def test_a_wrong_header_is_found(written: str, wrong: str, tmp_path: Path) -> None:
+    """The known answers tell a header that differs in one place."""
+    assert written in HEADER
+    (tmp_path / "indexplan").mkdir()
+    (tmp_path / "indexplan" / "shuffle_v1.h").write_text(HEADER.replace(written, wrong))
+    command = ["gcc", "-std=c99", "-O2"]
+    program = c.build(command, c.FOLDER / "answers.c", tmp_path / "wrong", str(tmp_path))
+    assert c.differences(program, KNOWN) > 0
