@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 
 from indexplan.answers import Answer
 from indexplan.errors import counted
-from indexplan.ledger.history import History, Segment
 from indexplan.ledger.by_sample import intervals, merged, stretches
+from indexplan.ledger.history import History, Segment
 from indexplan.orders.base import Order
 from indexplan.orders.gaps import missing, num_taken_out
 

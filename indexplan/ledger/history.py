@@ -91,7 +91,7 @@ class History:
         self.live: list[Segment] = []
         self.void: list[list[Segment]] = []
         self.begun: Resume | None = None
-        self.last = 0  # the line of the plan that the run goes on with
+        self._first = 0
 
     @property
     def step(self) -> int:
@@ -103,6 +103,11 @@ class History:
         """Where the run stands; None before it has begun."""
         return self.live[-1].stop if self.live else self.begun
 
+    @property
+    def last(self) -> int:
+        """The line of the plan that has read the last step, or else the first void one; or 0."""
+        return self.live[-1].plan if self.live else self._first
+
     def add(self, line: Line, number: int) -> None:
         """Add a line.
 
@@ -113,7 +118,6 @@ class History:
         """
         if isinstance(line, PlanLine):
             self.plans[number] = NamedPlan(line, self._columns)
-            self.last = self.last or number
         elif isinstance(line, RunLine):
             self._run(line, number)
         elif isinstance(line, DiscardLine):
@@ -123,7 +127,9 @@ class History:
         else:
             self._check_plan("from", line.before)
             self._check_plan("to", line.after)
-            self.last = line.after
+            if line.before != self.last:
+                rule = f"{self.last}, the line of the plan that read the last step"
+                raise wrong("from", rule, line.before, CURE)
 
     def _check_plan(self, name: str, number: int) -> None:
         if number not in self.plans:
@@ -137,8 +143,7 @@ class History:
             rule = f"{list(self.place)}, where the line before stops"
             raise wrong("from", rule, list(line.start), CURE)
         if self.begun is None:
-            self.begun = line.start
-        self.last = line.plan
+            self.begun, self._first = line.start, line.plan
         self.live.append(
             Segment(line.step, line.steps, line.plan, number, line.start, line.stop, line.note)
         )
@@ -153,7 +158,6 @@ class History:
             self.live.append(kept)
             gone.append(void)
         self.void.append(gone[::-1])
-        self.last = self.live[-1].plan if self.live else min(self.plans)
 
     def cut(self, segment: Segment, step: int) -> tuple[Segment, Segment]:
         """Return the part of a segment before a step of the run, and the part from it on."""
@@ -184,8 +188,7 @@ class History:
     def tail(self, digest: str, num_lines: int) -> Tail:
         """Return the end of the ledger that these lines make."""
         plans = {each.fingerprint: number for number, each in self.plans.items()}
-        last = self.plans.get(self.last)
-        named = last.line.plan if last else None
+        named = self.plans[self.last].line.plan if self.last else None
         return Tail(digest, num_lines, self.step, self.place, plans, named, self.last)
 
 

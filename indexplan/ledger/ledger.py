@@ -20,11 +20,11 @@ from indexplan.errors import (
     wrong,
 )
 from indexplan.ledger.account import LedgerAccount, account_of
+from indexplan.ledger.by_sample import Read, Seen, reads_in
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History, Segment, history_of, resumed
-from indexplan.ledger.lines import DiscardLine, Line, RunLine, checked_note
-from indexplan.ledger.by_sample import Read, Seen, reads_in
-from indexplan.ledger.tail import Tail
+from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
+from indexplan.ledger.tail import Tail, check_continued
 from indexplan.ledger.verifying import verified
 from indexplan.ledger.walking import parts
 from indexplan.orders.base import Int64
@@ -159,14 +159,15 @@ class Ledger(Answer):
 
     @property
     def plan(self) -> Plan:
-        """The plan that the run stands in, not resumed.
+        """The plan that has read the last step, not resumed.
 
         Raises
         ------
         IndexPlanError
             If the ledger is empty.
         """
-        return self._begun().plans[self._history.last].plan
+        plans = self._begun().plans
+        return plans[self._history.last or max(plans)].plan
 
     @property
     def cursor(self) -> Cursor:
@@ -236,6 +237,8 @@ class Ledger(Answer):
         place = Resume(plan.start.epoch, plan.start.sub_epoch, plan.start.step, plan.start.position)
         step = self.step if place == (self.tail.place or place) else self._step_at(place)
         if step < self.step:
+            before = self._history.plans[self._history.holding(step).plan]
+            check_continued(plan, before.line.plan, place)
             self.discard(step)
         self._write(plan, *self.tail.name(plan, self._identity()))
 
@@ -275,18 +278,13 @@ class Ledger(Answer):
         """
         if hash == self.hash:
             return
-        if not isinstance(hash, str) or hash not in self._file.hashes:
+        hashes = [FIRST, *self._file.hashes]  # the first is that of a state without a line
+        if not isinstance(hash, str) or hash not in hashes:
             rule = "the hash of one of its lines, as the run that is loaded has written it"
             cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
             raise wrong(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
-        then = self._history_until(self._file.hashes.index(hash) + 1).live
-        same = 0
-        for one, other in zip(then, self._history.live, strict=False):
-            if one[:3] + one[4:5] != other[:3] + other[4:5]:
-                break
-            same = min(one.end, other.end)
-            if one.end != other.end:
-                break
+        then = self._history_until(hashes.index(hash)).live
+        same = _same_until(then, self._history.live)
         lines: list[Line] = [DiscardLine(same)] if same < self.step else []
         for segment in then:
             if segment.end > same:
@@ -548,3 +546,27 @@ class Ledger(Answer):
 def _times(size: Size, ranks: int) -> Size:
     """Return the size of a batch of all ranks: the innermost part has those of all."""
     return size * ranks if isinstance(size, int) else (*size[:-1], size[-1] * ranks)
+
+
+def _same_until(one: list[Segment], other: list[Segment]) -> int:
+    """Return the first step at which two runs of one ledger read by other lines of plans."""
+    same = 0
+    for a, b in zip(_joined(one), _joined(other), strict=False):
+        if (a.step, a.plan, a.start) != (b.step, b.plan, b.start):
+            break
+        same = min(a.end, b.end)
+        if a.end != b.end:
+            break
+    return same
+
+
+def _joined(segments: list[Segment]) -> list[Segment]:
+    """Return segments with neighbours of one plan joined."""
+    found: list[Segment] = []
+    for each in segments:
+        if found and found[-1].plan == each.plan:
+            last = found.pop()
+            found.append(last._replace(steps=last.steps + each.steps, stop=each.stop))
+        else:
+            found.append(each)
+    return found

@@ -34,9 +34,10 @@ class Tail:
     plans : mapping of str to int
         The line of each plan, by fingerprint.
     named : mapping or None
-        The dict form of the last plan that steps were read under, or else of the first.
+        The dict form of the plan that has read the last of these steps, or else the first void
+        one; None before the run has begun.
     line : int
-        Its line; 0 where there is none.
+        Its line; 0 before the run has begun.
     """
 
     hash: str = FIRST
@@ -63,35 +64,16 @@ class Tail:
             If its world_size is open, or the run cannot go on with it from where it stands.
         """
         layout_of(plan).world_size  # noqa: B018 (raises if it is open)
-        plan = plan.replace(world_size=plan.world_size)
-        fingerprint = plan.fingerprint
-        if fingerprint in self.plans and self.line == self.plans[fingerprint]:
-            return [], self
-        named = plan.to_dict()
-        if self.place is not None:
-            self._check_continued(plan, self.place)
+        named, fingerprint = _named(plan)
+        if self.named is not None and self.place is not None:
+            check_continued(plan, self.named, self.place)
         if fingerprint in self.plans:
-            return [], replace(self, named=named, line=self.plans[fingerprint])
+            return [], self
         lines: list[Line] = [PlanLine(named, data)]
         number = self.num_lines + 1
         if self.named is not None:
-            words = why(self.named, named)
-            lines.append(ChangeLine(words, self.line, number))
-        after = self.past(lines)
-        plans = {**self.plans, fingerprint: number}
-        return lines, replace(after, plans=plans, named=named, line=number)
-
-    def _check_continued(self, plan: Plan, place: Resume) -> None:
-        """Raise `IndexPlanError` unless a run may go on from the last plan with this one."""
-        assert self.named is not None  # noqa: S101 (a run that has begun has a plan)
-        saved = Cursor(
-            **place._asdict(), order=self.named["order"], sub_epochs=self.named["sub_epochs"]
-        )
-        try:
-            plan.resume(saved)
-        except IndexPlanError as error:
-            rule = "one that continues the ledger's run"
-            raise wrong("plan", rule, f"another: {error}", OTHER) from error
+            lines.append(ChangeLine(why(self.named, named), self.line, number))
+        return lines, replace(self.past(lines), plans={**self.plans, fingerprint: number})
 
     def record(
         self, plan: Plan, cursor: Cursor, note: dict[str, Any], data: dict[str, Any] | None = None
@@ -109,8 +91,12 @@ class Tail:
         steps = 0 if stop == start else count_steps(layout_of(plan), start, stop)
         if not steps:
             return lines, after
-        line = RunLine(after.line, self.step, steps, start, stop, note)
-        return [*lines, line], replace(after.past([line]), step=self.step + steps, place=stop)
+        named, fingerprint = _named(plan)
+        number = after.plans[fingerprint]
+        line = RunLine(number, self.step, steps, start, stop, note)
+        step = self.step + steps
+        after = replace(after.past([line]), step=step, place=stop, named=named, line=number)
+        return [*lines, line], after
 
     def past(self, lines: list[Line]) -> Tail:
         """Return the tail after some more lines, of which it takes only the hash."""
@@ -132,3 +118,24 @@ class Tail:
 
 def _place_of(cursor: Cursor) -> tuple[int, int, int, int]:
     return cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position
+
+
+def _named(plan: Plan) -> tuple[dict[str, Any], str]:
+    """Return the dict form of a plan as a ledger names it, not resumed, and its fingerprint."""
+    plan = plan.replace(world_size=plan.world_size)
+    return plan.to_dict(), plan.fingerprint
+
+
+def check_continued(plan: Plan, named: Mapping[str, Any], place: Resume) -> None:
+    """Raise `IndexPlanError` unless a run that a plan has read up to a place goes on with another.
+
+    `named` is the dict form of the one before.
+    """
+    if plan.order.to_dict() == named["order"] and plan.sub_epochs == named["sub_epochs"]:
+        return
+    saved = Cursor(**place._asdict(), order=named["order"], sub_epochs=named["sub_epochs"])
+    try:
+        plan.resume(saved)
+    except IndexPlanError as error:
+        rule = "one that continues the ledger's run"
+        raise wrong("plan", rule, f"another: {error}", OTHER) from error

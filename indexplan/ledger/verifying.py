@@ -10,7 +10,7 @@ from indexplan.files.columns import damage
 from indexplan.ledger.changes import why
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
-from indexplan.ledger.lines import ChangeLine, DiscardLine, PlanLine, RunLine
+from indexplan.ledger.lines import FIRST, ChangeLine, DiscardLine, PlanLine, RunLine
 from indexplan.ledger.walking import count_steps
 from indexplan.shards.dataset import Dataset
 from indexplan.stores.folder import Folder
@@ -40,7 +40,7 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
     checks = [Check(CHAIN, len(file.lines), tuple(lost))]
     checks += [Check(name, counts[name], tuple(found)) for name, found in problems.items()]
     if checkpoint is not None:
-        there = checkpoint in file.hashes
+        there = checkpoint in (FIRST, *file.hashes)
         said = () if there else (f"no line has the sha256 {checkpoint[:16]}...",)
         checks.append(Check(NAMED, 1, said))
     return Report(tuple(checks))

@@ -1,0 +1,48 @@
+"""Long histories of ledgers: as many as you like.
+
+    python -m tests.ledger [--first 0] [--runs 1000] [--mutations 10000]
+
+A run is named by its number. It ends with the first one whose ledger answers otherwise than a list
+of all batches, or the first change of a file that nobody sees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.ledger.changing import a_ledger, is_seen, mutated
+from tests.ledger.runs import live
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--mutations", type=int, default=10_000)
+    given = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        for seed in range(given.first, given.first + given.runs):
+            try:
+                live(seed, 8, Path(folder))
+            except BaseException:
+                sys.stdout.write(f"run {seed}:\n")
+                raise
+        sys.stdout.write(f"{given.runs} ledgers answer as the lists do\n")
+        ledger = a_ledger(Path(folder))
+        whole, checkpoint = ledger.path.read_bytes(), ledger.hash
+        drawn = random.Random(given.first)  # noqa: S311 (draws a test)
+        changed = Path(folder) / "changed.ledger"
+        for number in range(given.mutations):
+            changed.write_bytes(mutated(drawn, whole))
+            if not is_seen(changed, checkpoint):
+                sys.exit(f"change {number} is not seen: {changed.read_bytes()!r}")
+        sys.stdout.write(f"{given.mutations} changes of a file are seen\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""Drawn runs that a ledger is kept of: resumes, returns, other ranks, samples and steps left out.
+
+What a run reads is kept as a list: of each step that counts the batches of all ranks. A ledger has
+to answer as this list does, however the run came to be.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import indexplan as ip
+from tests.support.left_out import LENGTHS, inner_orders
+
+EPOCHS = 4
+Batches = tuple[tuple[int, ...], ...]  # of a step: the samples of each rank
+
+
+class Step(NamedTuple):
+    """A step of the run: of which plan, what each rank read, and how many units that were."""
+
+    named: tuple[str, int, int, int]
+    batches: Batches
+    num_units: int
+    num_padded: int
+
+
+@dataclass
+class Checkpoint:
+    """What a run saves: the ledger's hash and its cursor; and what it had read by then."""
+
+    hash: str
+    cursor: ip.Cursor
+    plan: ip.Plan
+    steps: list[Step]
+
+
+class Run:
+    """A run that goes through drawn changes."""
+
+    def __init__(self, drawn: random.Random, folder: Path) -> None:
+        self.drawn, self.path = drawn, folder / f"{drawn.randrange(2**40)}.ledger"
+        order = inner_orders(drawn)
+        self.plan = ip.Plan(
+            order,
+            world_size=drawn.randrange(1, 5),
+            batch_size=drawn.randrange(1, 9),
+            sub_epochs=drawn.choice([1, 1, 1, 2, 5]),
+            remainder=drawn.choice(["spread", "drop", "pad", "carry"]),
+            balance=self._balance(order),
+        )
+        self.ledger = ip.Ledger(self.path)
+        self.steps: list[Step] = []
+        self.void: list[Step] = []
+        self.inner = order
+        self.cursor = self.plan.start
+        self.saved = [Checkpoint(self.ledger.hash, self.cursor, self.plan, [])]
+
+    def _balance(self, order: ip.Order) -> ip.Balance | None:
+        if order.traits.cuts_samples or self.drawn.random() < 0.8:
+            return None
+        lengths = [LENGTHS[i % len(LENGTHS)] for i in range(order.num_samples)]
+        return ip.Balance(lengths)
+
+    def live(self, length: int) -> None:
+        """Go through some changes."""
+        changes = [self.resume, self.back, self.back, self.exclude, self.exclude, self.skip]
+        for _ in range(length):
+            self.read()
+            self.drawn.choice(changes)()
+            if self.cursor.epoch >= EPOCHS:
+                return
+
+    def read(self) -> None:
+        """Read some steps, and save."""
+        plan, left = self.plan.resume(self.cursor), self.drawn.choice([1, 1, 2, 3, 5, 12])
+        epoch, part = self.cursor.epoch, self.cursor.sub_epoch
+        while left and epoch < EPOCHS:
+            for step in plan.steps(epoch, part):
+                if not left:
+                    break
+                self.steps.append(step_of(plan, epoch, part, step))
+                self.cursor = plan.cursor(epoch, part, step=step + 1)
+                left -= 1
+            else:
+                epoch, part = (epoch, part + 1) if part + 1 < plan.sub_epochs else (epoch + 1, 0)
+        self.ledger.record(plan, self.cursor, {"steps": len(self.steps)})
+        self.saved.append(Checkpoint(self.ledger.hash, self.cursor, self.plan, self.steps.copy()))
+
+    def resume(self) -> None:
+        """Start another process, perhaps with other ranks and batches."""
+        self.ledger = ip.Ledger(self.path)
+        if self.drawn.random() < 0.7:
+            self.plan = self.plan.replace(world_size=self.drawn.randrange(1, 5))
+        if self.drawn.random() < 0.2:
+            size = self.drawn.choice([(2, 3), self.drawn.randrange(4, 30)])
+            self.plan = self.plan.replace(global_batch_size=size)
+        self.ledger.begin(self.plan.resume(self.cursor))
+
+    def back(self) -> None:
+        """Load a checkpoint, perhaps one whose steps were void since, in another process."""
+        found = self.drawn.choice(self.saved)
+        self.ledger = ip.Ledger(self.path)
+        self.ledger.return_to(found.hash)
+        same = 0
+        for one, other in zip(self.steps, found.steps, strict=False):
+            if one != other:
+                break
+            same += 1
+        self.void += self.steps[same:]
+        self.steps, self.plan, self.cursor = found.steps.copy(), found.plan, found.cursor
+
+    def exclude(self) -> None:
+        """Take samples out."""
+        order = self.plan.order
+        left = np.setdiff1d(np.arange(order.num_samples), getattr(order, "samples", []))
+        some = self.drawn.sample(left.tolist(), min(len(left), self.drawn.randrange(1, 6)))
+        self._change(lambda: self.plan.replace(order=ip.Without(order, some, since=self.cursor)))
+
+    def skip(self) -> None:
+        """Leave the next steps out, or put them off."""
+        plan = self.plan.resume(self.cursor)
+
+        def skipped() -> ip.Plan:
+            steps = plan.steps(self.cursor.epoch, self.cursor.sub_epoch)
+            until = steps.start + self.drawn.randrange(1, 4)
+            stop = plan.cursor(self.cursor.epoch, self.cursor.sub_epoch, step=until)
+            then: Any = self.drawn.choice(["drop", "later"])
+            return self.plan.skip(self.cursor, stop, then)
+
+        self._change(skipped)
+
+    def _change(self, change: Any) -> None:
+        """Change the plan, unless this one cannot be changed so."""
+        try:
+            plan = change()
+            for epoch in range(EPOCHS + 1):
+                plan.order.num_units(epoch)
+            plan.resume(self.cursor)
+        except ip.IndexPlanError:
+            return
+        self.plan = plan
+
+
+def step_of(plan: ip.Plan, epoch: int, part: int, step: int) -> Step:
+    """Return what a plan reads in a step."""
+    ranks = range(plan.world_size or 1)
+    units = [plan.units(epoch, part, step=step, rank=rank) for rank in ranks]
+    batches = tuple(tuple(each.samples.tolist()) for each in units)
+    read = sum(each.num_valid for each in units)
+    named = plan.replace(world_size=plan.world_size).fingerprint, epoch, part, step
+    return Step(named, batches, read, sum(len(each) for each in units) - read)
+
+
+def check(run: Run) -> None:
+    """Hold the ledger against the list, in everything that it can be asked."""
+    ledger, steps, drawn = ip.Ledger(run.path), run.steps, run.drawn
+    report = ledger.verify(ledger.hash)
+    assert report.ok, str(report)
+    assert len(steps) == ledger.step
+    if not ledger.tail.num_lines:
+        return
+    for number, step in enumerate(steps):
+        got = tuple(tuple(ledger.batch(number, rank).tolist()) for rank in range(len(step.batches)))
+        assert step.batches == got, number
+    _check_reads(ledger, steps, run.void)
+    until = drawn.randrange(len(steps) + 1)
+    seen, samples = ledger.seen(until), np.arange(ledger.plan.order.num_samples)
+    read = Counter(sample for step in steps[:until] for batch in step.batches for sample in batch)
+    assert [read[sample] for sample in samples.tolist()] == seen.count(samples).tolist()
+    assert [sample in read for sample in samples.tolist()] == seen.contains(samples).tolist()
+    _check_account(run, ledger)
+    if steps:
+        _check_step(ledger, steps, drawn.randrange(len(steps)))
+
+
+def _check_reads(ledger: ip.Ledger, steps: list[Step], void: list[Step]) -> None:
+    """Each read of each sample is found, and no other; void ones apart."""
+    expected: Counter[tuple[int, int, int]] = Counter()
+    for number, step in enumerate(steps):
+        for rank, batch in enumerate(step.batches):
+            expected.update((sample, number, rank) for sample in batch)
+    undone = Counter(sample for step in void for batch in step.batches for sample in batch)
+    found: Counter[tuple[int, int, int]] = Counter()
+    gone: Counter[int] = Counter()
+    for sample in range(ledger.plan.order.num_samples):
+        reads = ledger.reads(sample, void=True)
+        assert [read for read in reads if not read.void] == ledger.reads(sample)
+        for read in reads:
+            if read.void:
+                gone[sample] += 1
+            else:
+                found[sample, read.step, read.rank] += 1
+    assert expected == found
+    assert undone == gone
+
+
+def _check_account(run: Run, ledger: ip.Ledger) -> None:
+    """Read, dropped, skipped, excluded and left are all units, of each epoch and together."""
+    account, epochs = ledger.account(), set()
+    assert sum(step.num_units for step in run.steps) == account.num_read
+    assert sum(step.num_padded for step in run.steps) == account.num_padded
+    assert sum(step.num_units for step in run.void) == account.num_void
+    assert (len(run.steps), len(run.void)) == (account.num_steps, account.num_void_steps)
+    total = 0
+    for epoch in range(run.cursor.epoch + 1):
+        one = ledger.account(epoch)
+        parts = one.num_read + one.num_dropped + one.num_skipped + one.num_excluded + one.num_left
+        assert one.num_units == parts
+        if one.num_units:
+            assert run.inner.num_units(epoch) == one.num_units
+            assert min(one.num_read, one.num_dropped, one.num_left) >= 0
+            epochs.add(epoch)
+            total += one.num_read
+        if run.plan.remainder in ("spread", "carry") and not one.num_skipped:
+            assert one.num_dropped == 0 or run.plan.remainder != ledger.plan.remainder
+    assert total == account.num_read
+
+
+def _check_step(ledger: ip.Ledger, steps: list[Step], number: int) -> None:
+    """A step can be read again on one machine, and its cursor stands before it."""
+    at, again = ledger.at(number), ledger.replay(number)
+    batch = again.batch(at.epoch, at.sub_epoch, step=at.step, rank=0).tolist()
+    together = [sample for each in steps[number].batches for sample in each]
+    if at.plan.balance is None:
+        assert together == batch
+    assert sorted(together) == sorted(batch)
+    for rank, expected in enumerate(steps[number].batches):
+        got = at.plan.batch(at.epoch, at.sub_epoch, step=at.step, rank=rank).tolist()
+        assert list(expected) == got
+    assert at.plan.resume(at.cursor).steps(at.epoch, at.sub_epoch).start == at.step
+
+
+def live(seed: int, length: int, folder: Path) -> Run:
+    """Go through a run, named by its seed, and check its ledger at the end."""
+    run = Run(random.Random(seed), folder)  # noqa: S311 (draws a test)
+    run.live(length)
+    check(run)
+    return run
