@@ -34,6 +34,7 @@ PAGES = (
     "idea",
     "remainders",
     "resume",
+    "live",
     "sub-epochs",
     "schedules",
     "pull-loops",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import indexplan
+import indexplan.live
 import indexplan.plot
 import indexplan.types
 import indexplan_fetch
@@ -21,7 +22,7 @@ from indexplan.orders.registry import _REGISTRY, registered
 
 PACKAGES = (indexplan, indexplan_fetch, indexplan_jax, indexplan_torch)
 EXPORTING = (
-    *(indexplan, indexplan.plot, indexplan.types),
+    *(indexplan, indexplan.live, indexplan.plot, indexplan.types),
     *(indexplan_fetch, indexplan_jax.grain, indexplan_torch),
 )
 # Lightning's import warns, the others have environments of their own; their tests import these

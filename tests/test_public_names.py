@@ -6,6 +6,7 @@ import pkgutil
 import types
 
 import indexplan as ip
+import indexplan.live
 import indexplan.plot
 import indexplan.testing
 import indexplan_fetch
@@ -18,8 +19,8 @@ WRITTEN = """
     Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
     TokenWindows Traits Units Weighted Without __version__ curriculum diff draws expand explain
-    export finish folds get_include load pieces plot reads register repeat_factors save shard_sizes
-    stream testing traffic types verify worker_seed
+    export finish folds get_include live load pieces plot reads register repeat_factors save
+    shard_sizes stream testing traffic types verify worker_seed
 """
 RETURNED = """
     Account At Batch Bench Check Difference Draws Exported LedgerAccount Location Part Pieces Read
@@ -37,6 +38,7 @@ OF_TORCH = """
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
+OF_A_STANDING = "commit cursor deal epoch load_json max_world to_json"
 DRAWN = "batch_sizes coverage draws mixing padding reading save schedule traffic work"
 
 
@@ -66,6 +68,12 @@ def test_pictures_and_tests() -> None:
     assert ["check_order"] == ip.testing.__all__
 
 
+def test_worlds_that_change() -> None:
+    """What a loop needs whose world changes; the adapter for torchft is made of it."""
+    assert ["Standing"] == ip.live.__all__
+    assert OF_A_STANDING.split() == [n for n in dir(ip.live.Standing) if n[0] != "_"]
+
+
 def test_the_adapter() -> None:
     """What torch users write; each trainer has a module of its own."""
     assert OF_TORCH.split() == indexplan_torch.__all__
@@ -83,7 +91,15 @@ def test_what_fetches() -> None:
 
 def test_no_module_has_the_name_of_a_public_function() -> None:
     """What a package exports does not depend on which of its modules was imported first."""
-    packages = (ip, ip.plot, ip.testing, indexplan_fetch, indexplan_jax.grain, indexplan_torch)
+    packages = (
+        ip,
+        ip.live,
+        ip.plot,
+        ip.testing,
+        indexplan_fetch,
+        indexplan_jax.grain,
+        indexplan_torch,
+    )
     named = {(each, name) for each in packages for name in each.__all__}
     functions = {n for each, n in named if isinstance(getattr(each, n), types.FunctionType)}
     modules = {

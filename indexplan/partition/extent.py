@@ -24,6 +24,10 @@ class Extent(Protocol):
     def sums_up(self) -> bool:
         """Whether `before` and `holding` can be asked, as some formula adds up the epochs."""
 
+    @property
+    def changed(self) -> list[int]:
+        """The epochs at which their number of units changes, where `sums_up`."""
+
     def before(self, epoch: int) -> int:
         """Return how many units all epochs before this one have together."""
 

@@ -50,10 +50,15 @@ class OrderExtent:
         """Whether the order names the epochs at which its number of units changes."""
         return self._order._changes is not None  # noqa: SLF001 (of an order, for this)
 
+    @property
+    def changed(self) -> list[int]:
+        """The epochs from which on all have equally many units, where the order names them."""
+        return sorted({0, *(self._order._changes or ())})  # noqa: SLF001
+
     @once
     def _rows(self) -> list[tuple[int, int, int]]:
-        """The epochs from which on all have equally many units: (units before it, it, units)."""
-        epochs = sorted({0, *(self._order._changes or ())})  # noqa: SLF001
+        """Those epochs, as (units before it, it, its units)."""
+        epochs = self.changed
         units = [self._order.num_units(epoch) for epoch in epochs]
         added = ((b - a) * num for (a, b), num in zip(pairwise(epochs), units, strict=False))
         before = accumulate(added, initial=0)

@@ -84,6 +84,18 @@ class ChangingBins(Bins):
 
 @ip.register
 @dataclass(frozen=True, eq=False)
+class Shrinking(ChangingBins):
+    """Bins of two, of which each epoch past the second has one less."""
+
+    algorithm = "test-shrinking-bins-v1"
+
+    def row(self, epoch: int) -> list[range]:
+        """Return the bins of an epoch, in the order in which they are dealt."""
+        return cut(max(self.num_samples - 2 * max(epoch - 1, 0), 1), (2,))
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
 class Pieces(Bins):
     """Bins of pieces: of sample s at position p the tokens [p, p + s + 1)."""
 

@@ -1,0 +1,1 @@
+"""Worlds that change while a run goes on: simulated quorums, and processes that are killed."""

@@ -1,0 +1,59 @@
+"""Runs whose world changes: `python -m tests.live --steps 1000000` simulates quorums.
+
+Each step of each run is compared with lists. Exits with 1 where something differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import indexplan as ip
+from tests.live.quorums import MOST_GROUPS, Quorums
+
+A_RUN = 5000  # steps of each simulated run
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run as a script."""
+    parser = argparse.ArgumentParser(prog="python -m tests.live", description=__doc__)
+    parser.add_argument("--steps", type=int, default=1_000_000, help="committed steps, simulated")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run; 0 if left out")
+    given = parser.parse_args(arguments)
+    return simulate(given.steps, given.seed)
+
+
+def simulate(num_steps: int, seed: int) -> int:
+    """Simulate runs of drawn plans until so many steps are committed; print what happened."""
+    counts, start = Counter[str](), time.perf_counter()
+    while counts["commits"] < num_steps:
+        random = Random(seed)  # noqa: S311 (which is repeatable)
+        inner, sync, spares = random.choice([1, 1, 2, 3]), random.random() < 0.5, seed % 4 == 0
+        size = random.randint(2 * MOST_GROUPS * inner, 60)
+        order = ip.Shuffle(random.randint(size, 500), seed=seed)
+        remainder = random.choice(["spread", "spread", "drop", "pad", "carry"])
+        plan = ip.Plan(order, global_batch_size=size, remainder=remainder)  # type: ignore[arg-type]
+        quorums = Quorums(plan, random, inner, sync, spares, counts)
+        try:
+            quorums.run(min(A_RUN, num_steps - counts["commits"]))
+        except AssertionError as error:
+            say(f"seed {seed}, {plan!r}, step {quorums.step}: {error}")
+            return 1
+        seed += 1
+    told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    say(f"{told}; each as lists say; {time.perf_counter() - start:.0f} s")
+    return 0
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
