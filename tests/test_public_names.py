@@ -33,8 +33,8 @@ OF_A_PLAN = """
 """
 OF_A_BATCH = "bins inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """
-    Bins GlobalPlanBatchSampler Piece PlanBatchSampler PlanLoader PlanSampler Seeded ShardedDataset
-    join open_parquet seed_rank varlen
+    Bins GlobalPlanBatchSampler OnDevice Piece PlanBatchSampler PlanLoader PlanSampler Seeded
+    ShardedDataset join open_parquet seed_rank varlen
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
+from indexplan_torch import OnDevice, PlanLoader
 
 plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_epochs=4)
 scheduled = ip.Plan(
@@ -86,4 +87,6 @@ cursor_of_sgd: ip.Cursor = plan.cursor(0, step=1)
 rest: ip.Without = ip.Without(plan.order, [3, 5], since=cursor_of_sgd, cut="unit")
 quieter: ip.Plan = plan.replace(order=rest).skip(cursor_of_sgd, plan.cursor(0, step=2), "later")
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
+rows_on_device: PlanLoader = OnDevice(plan, {"x": torch.zeros(1000)}, compiled=True)
+pair_on_device: OnDevice = OnDevice(plan, (torch.zeros(1000), torch.zeros(1000)), rank=0)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)

@@ -16,6 +16,7 @@ from indexplan_torch.attention import varlen
 from indexplan_torch.bins import Bins, join
 from indexplan_torch.items import Piece
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.on_device import OnDevice
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
 from indexplan_torch.seeding import Seeded, seed_rank
 from indexplan_torch.sharded import ShardedDataset
@@ -23,6 +24,7 @@ from indexplan_torch.sharded import ShardedDataset
 __all__ = [
     "Bins",
     "GlobalPlanBatchSampler",
+    "OnDevice",
     "Piece",
     "PlanBatchSampler",
     "PlanLoader",

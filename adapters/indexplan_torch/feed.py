@@ -19,7 +19,7 @@ from indexplan_torch.again import Dealt
 from indexplan_torch.arguments import count, flag
 from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
 from indexplan_torch.cuts import Cuts
-from indexplan_torch.items import Form, requests
+from indexplan_torch.items import Form
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
 from indexplan_torch.running import Given, Running, running
@@ -211,7 +211,7 @@ class Feed:
         """Yield what the dataset is asked for in the steps that are left of a pass."""
         plan, me = self.running()
         again, (epoch, sub_epoch) = self.given.again, self._place(number)
-        once = requests(plan, epoch, sub_epoch, me if rank is None else rank, form)
+        once = form.requests(plan, epoch, sub_epoch, me if rank is None else rank)
         times = chain.from_iterable(repeat(each, again) for each in once)
         return islice(times, self.steps(number).start % again, None)
 

@@ -86,6 +86,21 @@ class Form:
             state["item"] = _lost
         return state
 
+    def requests(self, plan: Plan, epoch: int, sub_epoch: int, rank: int) -> Iterator[Any]:
+        """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
+        batches = _batches(plan, epoch, sub_epoch, rank, self)
+        if self.as_array:
+            yield from batches
+        elif self.item is None:
+            for batch in batches:
+                yield self.items(batch)
+        else:
+            form = self
+            if plan.order.deals_bins and self.keep_bins:
+                form = replace(self, item=_no_list(self.item))
+            for step, batch in enumerate(batches, plan.steps(epoch, sub_epoch).start):
+                yield form.items(batch, plan.phase(epoch, sub_epoch, step=step))
+
     def items(self, batch: Any, phase: Phase | None = None) -> list[Any]:
         """Return a batch, or a list of inner batches or of bins, as lists of items."""
         if isinstance(batch, list):
@@ -94,21 +109,6 @@ class Form:
         if self.item is None or phase is None:
             return row
         return [self.item(index, phase) for index in row]
-
-
-def requests(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
-    """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
-    batches = _batches(plan, epoch, sub_epoch, rank, form)
-    if form.as_array:
-        yield from batches
-    elif form.item is None:
-        for batch in batches:
-            yield form.items(batch)
-    else:
-        if plan.order.deals_bins and form.keep_bins:
-            form = replace(form, item=_no_list(form.item))
-        for step, batch in enumerate(batches, plan.steps(epoch, sub_epoch).start):
-            yield form.items(batch, plan.phase(epoch, sub_epoch, step=step))
 
 
 def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:

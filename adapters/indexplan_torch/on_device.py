@@ -1,0 +1,272 @@
+"""OnDevice: a PlanLoader of tensors that lie on a device, where their indices are computed too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, TypedDict
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from indexplan import IndexPlanError, Order, Plan, Sequential
+from indexplan.errors import counted, shown, wrong
+from indexplan_torch.arguments import flag
+from indexplan_torch.device_orders import STRETCHES, Arithmetic, Stretch, check_order
+from indexplan_torch.feed import Feed
+from indexplan_torch.items import Form
+from indexplan_torch.loader import PlanLoader
+from indexplan_torch.samplers import PlanBatchSampler, PlanView
+
+Int64 = NDArray[np.int64]
+Tensors = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+
+AHEAD = 2**18  # indices computed at a time, in whole steps: launches cost more than lanes
+
+
+class OnDevice(PlanLoader):
+    """A PlanLoader of tensors on a device, such as a GPU: indices are computed there, too.
+
+    For data that fits into the device's memory. Each batch is the rows of every tensor at the
+    plan's indices, bit for bit those of a `PlanLoader`; nothing is read on the host, and the host
+    never waits for the device. States, passes and trainers are those of a `PlanLoader`, so a run
+    may go on with either.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of `Shuffle`, `BlockShuffle`, `LocalShuffle` or `Sequential`, without `balance`.
+    tensors : torch.Tensor, sequence or mapping of str to torch.Tensor
+        With a row for each sample, shape (num_samples, ...), all on one device. Batches come in the
+        same form: a tensor, a tuple or a dict.
+    rank, world_size, mesh, partial, compare, again
+        As for `PlanLoader`.
+    compiled : bool, default False
+        Whether torch.compile makes the arithmetic one kernel, without a graph break. The first
+        batches then take seconds, and later ones fewer launches.
+
+    Other Parameters
+    ----------------
+    batch_sampler
+        For trainers that rebuild loaders. Leave it out.
+    **options
+        Likewise; DataLoader's own, which has no workers here.
+
+    Raises
+    ------
+    IndexPlanError
+        If the plan's order is another one, or has a balance; if the tensors are none, differ in
+        their device or have another number of rows than the order has samples; if an option is
+        given; or if an argument breaks its rule.
+
+    Examples
+    --------
+    >>> import indexplan as ip, torch
+    >>> from indexplan_torch import OnDevice
+    >>> plan = ip.Plan(ip.Shuffle(6, seed=1), batch_size=4)
+    >>> inputs, labels = torch.arange(6.0), torch.arange(6) % 2  # on a GPU, where there is one
+    >>> for batch_inputs, batch_labels in OnDevice(plan, (inputs, labels)):
+    ...     print(batch_inputs.tolist(), batch_labels.tolist())
+    [3.0, 0.0, 4.0] [1, 0, 0]
+    [5.0, 2.0, 1.0] [1, 0, 1]
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        tensors: Tensors,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        mesh: Any = None,
+        partial: bool = False,
+        compare: bool = True,
+        again: int = 1,
+        compiled: bool = False,
+        batch_sampler: Any = None,
+        **options: Any,
+    ) -> None:
+        _check_plan(plan)
+        rows = Rows(tensors, plan.order.num_samples)
+        if batch_sampler is None:
+            for name, value in options.items():
+                cure = "use PlanLoader for samples that are read by workers"
+                raise wrong(name, "left out, as nothing is read on the host", value, cure)
+            form = Computed(device=rows.device, compiled=flag("compiled", compiled))
+            ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
+            feed = Feed(plan, **ranks, form=form, partial=partial, compare=compare, again=again)
+            batch_sampler = PlanBatchSampler(PlanView(feed))
+        options |= {"dataset": rows, "collate_fn": _as_it_is}
+        super().__init__(plan=plan, batch_sampler=batch_sampler, **options)
+        self.tensors, self.compiled = tensors, compiled
+        self.rank, self.world_size, self.mesh = rank, world_size, mesh
+        self.partial, self.compare = partial, compare
+
+
+def _check_plan(plan: Any) -> None:
+    """Refuse what is no plan, or one whose indices are not computed on devices."""
+    if not isinstance(plan, Plan):
+        cure = "use OnDevice(plan, tensors)"
+        raise IndexPlanError("plan", "must be an indexplan.Plan", type(plan).__name__, cure)
+    check_order(plan.order)
+    if plan.balance is not None:
+        rule = "must have no balance, which looks at lengths on the host"
+        cure = "use PlanLoader, or plan.replace(balance=None)"
+        raise IndexPlanError("a plan on a device", rule, shown(plan.balance), cure)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+class Rows(Dataset[Any]):
+    """The rows of tensors, which are asked for by a tensor of indices on their device."""
+
+    def __init__(self, tensors: Any, num_samples: int) -> None:
+        self._tensors = tensors
+        self._num_samples = num_samples
+        named = _named(tensors)
+        for name, each in named.items():
+            if not isinstance(each, Tensor) or each.ndim == 0:
+                cure = "pass a tensor, or a tuple or dict of tensors"
+                raise wrong(name, "a tensor with a row for each sample", each, cure)
+            if len(each) != num_samples:
+                rule = (
+                    f"must hold {counted(num_samples, 'row')}, one for each of the plan's samples"
+                )
+                cure = f"make the plan with an order of {counted(len(each), 'sample')}"
+                raise IndexPlanError(name, rule, len(each), cure)
+        devices = [each.device for each in named.values()]
+        if len({*devices}) != 1:
+            cure = "move them, as by tensor.to(device)"
+            got = ", ".join(map(str, devices)) or "none"
+            raise IndexPlanError("tensors", "must lie on one device", got, cure)
+        self.device = devices[0]
+
+    def __len__(self) -> int:
+        return self._num_samples
+
+    def __getitem__(self, index: Any) -> Any:
+        return _of_each(self._tensors, lambda tensor: tensor[index])
+
+    def __getitems__(self, indices: Tensor) -> Any:
+        """Return the rows of each tensor; an index that is out of range is an error."""
+        return _of_each(self._tensors, lambda tensor: tensor.index_select(0, indices))
+
+
+def _named(tensors: Any) -> dict[str, Any]:
+    """Return tensors by how an error calls them."""
+    if isinstance(tensors, Mapping):
+        return {f"tensors[{shown(name)}]": each for name, each in tensors.items()}
+    if isinstance(tensors, list | tuple):
+        return {f"tensors[{i}]": each for i, each in enumerate(tensors)}
+    return {"tensors": tensors}
+
+
+def _of_each(tensors: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(tensors, Tensor):
+        return function(tensors)
+    if isinstance(tensors, Mapping):
+        return {name: function(each) for name, each in tensors.items()}
+    return tuple(function(each) for each in tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class _EpochOf(Order):
+    """Tells of which epoch each unit of a step is, in place of its sample."""
+
+    num_samples: int
+
+    algorithm = "epoch of"
+
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:  # noqa: ARG002
+        """Write the epoch."""
+        out[:] = epoch
+
+
+@dataclass(frozen=True)
+class Computed(Form):
+    """Batches as tensors of indices, which are computed on a device, some steps at a time."""
+
+    device: torch.device = field(kw_only=True)
+    compiled: bool = field(kw_only=True)
+
+    def requests(self, plan: Plan, epoch: int, sub_epoch: int, rank: int) -> Iterator[Tensor]:
+        """Yield the indices of each batch, in the steps that are left."""
+        n, steps = plan.order.num_samples, plan.steps(epoch, sub_epoch)
+        positions_of, epoch_of = (
+            replace(plan, order=Sequential(n)),
+            replace(plan, order=_EpochOf(n)),
+        )
+        at_once = max(1, AHEAD // (plan.account(epoch, sub_epoch).max_batch_size or 1))
+        epochs = _Epochs(plan.order, self.device, self.compiled)
+        for start in steps[::at_once]:
+            stop = min(start + at_once, steps.stop)
+            some: _Some = {"rank": rank, "start_step": start, "stop_step": stop}
+            positions = positions_of.indices(epoch, sub_epoch, **some)
+            of_epochs = np.full_like(positions, epoch)
+            if stop == steps.stop and plan.remainder == "carry":  # only the last step crosses
+                of_epochs = epoch_of.indices(epoch, sub_epoch, **some)
+            sizes = plan.batch_sizes(epoch, sub_epoch, **some)
+            yield from torch.split(epochs.take(of_epochs, positions), sizes.tolist())
+
+
+class _Some(TypedDict):
+    """Some steps of a rank."""
+
+    rank: int
+    start_step: int
+    stop_step: int
+
+
+class _Epochs:
+    """The epochs of an order on a device, the last two kept."""
+
+    def __init__(self, order: Order, device: torch.device, compiled: bool) -> None:
+        self._order, self._device, self._compiled = order, device, compiled
+        self._stretches = lru_cache(maxsize=2)(self._of_epoch)
+
+    def _of_epoch(self, epoch: int) -> list[tuple[Stretch, Tensor]]:
+        """Return an epoch's stretches, each with its numbers on the device."""
+        found = []
+        for each in STRETCHES[type(self._order)](self._order, epoch):
+            numbers = torch.tensor(each.numbers).to(self._device, non_blocking=True)
+            found.append((each, numbers))
+        return found
+
+    def take(self, epochs: Int64, positions: Int64) -> Tensor:
+        """Return the samples at some positions, each of an epoch."""
+        ends = np.flatnonzero((np.diff(positions) != 1) | (np.diff(epochs) != 0)) + 1
+        cuts = [0, *ends.tolist(), len(positions)]
+        runs = [
+            (int(epochs[low]), int(positions[low]), int(positions[high - 1]) + 1)
+            for low, high in pairwise(cuts)
+        ]
+        parts = [
+            (epoch, number, self._range(max(start, each.start), min(stop, each.stop)))
+            for epoch, start, stop in runs
+            for number, (each, _) in enumerate(self._stretches(epoch))
+            if start < each.stop and each.start < stop
+        ]
+        indices = []
+        for (epoch, number), group in groupby(parts, key=itemgetter(0, 1)):
+            stretch, numbers = self._stretches(epoch)[number]
+            lanes = torch.cat([part for *_, part in group])
+            function = compiled(stretch.arithmetic) if self._compiled else stretch.arithmetic
+            indices.append(function(lanes, numbers, **stretch.options))
+        return torch.cat(indices)
+
+    def _range(self, start: int, stop: int) -> Tensor:
+        return torch.arange(start, stop, device=self._device)
+
+
+@cache
+def compiled(arithmetic: Arithmetic) -> Arithmetic:
+    """Return one kernel of it; torch keeps one for each number of rounds and walks."""
+    return torch.compile(arithmetic, fullgraph=True)
