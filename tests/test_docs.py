@@ -28,36 +28,6 @@ from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 
-# pages whose every Python and shell block runs, in the page's order, and says what it prints
-PAGES = (
-    "index",
-    "idea",
-    "remainders",
-    "resume",
-    "live",
-    "sub-epochs",
-    "schedules",
-    "pull-loops",
-    "determinism",
-    "faq",
-    "orders",
-    "weights",
-    "classes",
-    "class-batches",
-    "mixtures",
-    "tokens",
-    "lengths",
-    "packing",
-    "balance",
-    "shards",
-    "shard-sizes",
-    "subsets",
-    "removals",
-    "migrate/distributed-sampler",
-    "migrate/weighted-random-sampler",
-    "migrate/grain",
-    "command-line",
-)
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
 )
@@ -193,13 +163,6 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
     for path in tmp_path.glob("*.py"):
         sys.modules.pop(path.stem, None)
-
-
-@pytest.mark.usefixtures("modules")
-@pytest.mark.parametrize("page", PAGES)
-def test_page_runs(page: str, tmp_path: Path) -> None:
-    """What a page's blocks print is what it shows."""
-    check_page(page, tmp_path)
 
 
 def check_page(page: str, folder: Path) -> None:

@@ -1,0 +1,47 @@
+"""The pages are true: their blocks run, one after another, and print what they show."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import check_page, modules
+
+__all__ = ["modules"]  # a fixture
+
+# whose every Python and shell block runs, in the page's order, and says what it prints
+PAGES = (
+    "index",
+    "idea",
+    "remainders",
+    "resume",
+    "live",
+    "sub-epochs",
+    "schedules",
+    "pull-loops",
+    "determinism",
+    "faq",
+    "orders",
+    "weights",
+    "classes",
+    "class-batches",
+    "mixtures",
+    "tokens",
+    "lengths",
+    "packing",
+    "balance",
+    "shards",
+    "shard-sizes",
+    "subsets",
+    "removals",
+    "migrate/distributed-sampler",
+    "migrate/weighted-random-sampler",
+    "migrate/grain",
+    "command-line",
+)
+
+
+@pytest.mark.usefixtures("modules")
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page: str, tmp_path: Path) -> None:
+    """What a page's blocks print is what it shows."""
+    check_page(page, tmp_path)
