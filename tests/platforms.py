@@ -25,7 +25,7 @@ from tests.support.debian import unpack
 TOP = Path(__file__).parents[1]
 
 ROOMS = ("kernels", "orders", "partition", "plan", "laws")
-SLOW = ("kernels/test_no_jit", "orders/test_layers", "orders/test_kit")
+SLOW = ("orders/test_layers", "orders/test_kit")
 TESTS = [
     *(f"tests/{room}" for room in ROOMS),
     *("tests/shards/test_locality.py", "tests/shards/test_reads.py"),
@@ -34,6 +34,7 @@ TESTS = [
 ]
 FILES = [
     *("tests/files", "tests/shards/test_dataset.py", "tests/shards/test_shard_loader.py"),
+    "tests/together/test_builders.py",
     "--ignore=tests/files/test_stored_promises.py",
 ]  # it asks torch's loaders too
 BITS = [

@@ -76,7 +76,7 @@ check_page("migrate/{page}", Path())
 
 
 def test_workers_of_grain_make_other_batches(tmp_path: Path) -> None:
-    """The page says so of a DataLoader that batches; tests/test_bridges.py shows that ours stay."""
+    """The page says so of a DataLoader that batches; test_bridges.py shows that ours stay."""
     (tmp_path / "program.py").write_text(
         "import json, grain\n"
         "from absl import flags\n"

@@ -1,5 +1,6 @@
 """`indexplan bench`: its rows, its errors, and what it says where torch cannot be measured."""
 
+import doctest
 import fcntl
 import json
 import os
@@ -23,6 +24,12 @@ from indexplan.reports.benchmark.measuring import bench
 from indexplan.reports.benchmark.rows import Row
 
 KEYS = ["new_process", "first_batch", "share_1", "random_batch", "resume", "locate", "torch"]
+
+
+def test_example() -> None:
+    """The example of `bench` is right."""
+    failed, tried = doctest.testmod(measuring)
+    assert (0, True) == (failed, tried > 0)
 
 
 def keys() -> list[str]:

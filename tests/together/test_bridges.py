@@ -14,7 +14,7 @@ import pytest
 import indexplan as ip
 from indexplan.cli import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PLAN = ip.Plan(ip.Shuffle(5003, seed=2), world_size=8, batch_size=20)  # the last step is short
 
 
