@@ -39,7 +39,7 @@ def main() -> None:
         changed = Path(folder) / "changed.ledger"
         for number in range(given.mutations):
             changed.write_bytes(mutated(drawn, whole))
-            if not is_seen(changed, checkpoint):
+            if not is_seen(changed, whole, checkpoint):
                 sys.exit(f"change {number} is not seen: {changed.read_bytes()!r}")
         sys.stdout.write(f"{given.mutations} changes of a file are seen\n")
 

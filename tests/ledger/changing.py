@@ -55,9 +55,14 @@ def _mutated(drawn: random.Random, data: bytes) -> bytes:
     return b"".join(lines)
 
 
-def is_seen(path: Path, checkpoint: str) -> bool:
-    """Return whether a ledger is found to be changed, when it is opened or verified."""
+def is_seen(path: Path, whole: bytes, checkpoint: str) -> bool:
+    """Return whether a ledger is found to be changed, when it is opened or verified.
+
+    If all that happened to it is that its last lines are gone, the hash of a checkpoint tells.
+    """
+    lines = path.read_bytes().rpartition(b"\n")[0]
+    is_cut = len(lines) + 1 < len(whole) and whole.startswith(lines)
     try:
-        return not ip.Ledger(path).verify(checkpoint).ok
+        return not ip.Ledger(path).verify(checkpoint if is_cut else None).ok
     except ip.PlanFileError:
         return True

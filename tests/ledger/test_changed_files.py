@@ -21,9 +21,9 @@ def test_each_change_of_a_byte_is_seen(tmp_path: Path) -> None:
     changed = tmp_path / "changed.ledger"
     for _ in range(NUM):
         changed.write_bytes(mutated(drawn, whole))
-        assert is_seen(changed, checkpoint), changed.read_bytes()
+        assert is_seen(changed, whole, checkpoint), changed.read_bytes()
     changed.write_bytes(whole)
-    assert not is_seen(changed, checkpoint)
+    assert not is_seen(changed, whole, checkpoint)
 
 
 def test_a_cut_is_a_prefix(tmp_path: Path) -> None:
