@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from indexplan.answers import Answer
 from indexplan.errors import counted
-from indexplan.ledger.by_sample import intervals, merged, stretches
+from indexplan.ledger.by_sample import intervals, merged
 from indexplan.ledger.history import History, Segment
 from indexplan.orders.base import Order
 from indexplan.orders.gaps import missing, num_taken_out
@@ -78,12 +78,12 @@ class LedgerAccount(Answer):
 def account_of(history: History, epoch: int | None) -> LedgerAccount:
     """Return what became of an epoch, or of all that the run has begun."""
     groups: dict[int, list[tuple[Order, list[Segment]]]] = {}
-    for each, order, segments in stretches(history, history.live):
+    for each, order, segments, _ in history.live_stretches:
         if epoch in (None, each):
             groups.setdefault(each, []).append((order, segments))
     parts = [_of_epoch(history, each, found) for each, found in groups.items()]
     for gone in history.void:
-        for each, _, segments in stretches(history, gone):
+        for each, _, segments, _ in history.stretches(gone):
             if epoch in (None, each):
                 parts.append(LedgerAccount(num_void=_read(history, segments, each)[0]))
         if epoch is None:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import html_of_fields
-from indexplan.ledger.history import History, Segment
+from indexplan.ledger.history import History, Segment, Stretch
 from indexplan.ledger.walking import parts
 from indexplan.orders.arguments import check_indices
-from indexplan.orders.base import Int64, Order
+from indexplan.orders.base import Int64
 from indexplan.partition.locate import find_place
 from indexplan.partition.steps import steps_in
 from indexplan.plan.layout import Layout
@@ -37,14 +37,6 @@ class Read(NamedTuple):
         return html_of_fields(self)
 
 
-class Stretch(NamedTuple):
-    """Neighbouring segments that read one epoch in one order."""
-
-    epoch: int
-    order: Order
-    segments: list[Segment]
-
-
 class Interval(NamedTuple):
     """Positions [start, stop) of an epoch that were read; `repeats` if as padding, once more."""
 
@@ -53,29 +45,16 @@ class Interval(NamedTuple):
     repeats: bool = False
 
 
-def stretches(history: History, segments: list[Segment]) -> Iterator[Stretch]:
-    """Yield the stretches of some segments that follow each other, epoch by epoch."""
-    found: dict[tuple[int, str], list[Segment]] = {}
-    for segment in segments:
-        key = history.plans[segment.plan].order
-        last = segment.stop.epoch if segment.stop.position else segment.stop.epoch - 1
-        for epoch in range(segment.start.epoch, last + 1):
-            found.setdefault((epoch, key), []).append(segment)
-    for (epoch, _), group in found.items():
-        yield Stretch(epoch, history.plans[group[0].plan].plan.order, group)
-
-
-def reads_in(history: History, segments: list[Segment], sample: int) -> Iterator[Read]:
-    """Yield each read of a sample in some segments that follow each other."""
-    for epoch, order, group in stretches(history, segments):
+def reads_in(history: History, found: list[Stretch], sample: int) -> Iterator[Read]:
+    """Yield each read of a sample in some stretches."""
+    for epoch, order, group, starts in found:
         if sample >= order.num_samples:  # of a source that joined later
             continue
-        positions = order.locate_all(epoch, sample)[0]
-        starts = [(segment.start.epoch, segment.start.position) for segment in group]
-        for position in positions.tolist():
+        for position in order.locate_all(epoch, sample)[0].tolist():
             segment = group[max(0, bisect_right(starts, (epoch, position)) - 1)]
             yield from _read_at(history, segment, epoch, position)
-            yield from _repeats_of(history, group, starts, epoch, position)
+            if history.plans[segment.plan].layout.partition.policy.repeats:
+                yield from _repeats_of(history, group, starts, epoch, position)
 
 
 def _read_at(history: History, segment: Segment, epoch: int, position: int) -> Iterator[Read]:
@@ -169,7 +148,7 @@ def merged(found: Iterator[Interval]) -> tuple[list[Interval], list[Interval]]:
 def count_reads(history: History, segments: list[Segment], samples: Int64) -> Int64:
     """Return how often some segments that follow each other read each of some samples."""
     total = np.zeros(len(samples), np.int64)
-    for epoch, order, group in stretches(history, segments):
+    for epoch, order, group, _ in history.stretches(segments):
         once, again = merged(
             each for segment in group for each in intervals(history, segment, epoch)
         )

@@ -14,6 +14,7 @@ from indexplan.ledger.lines import CURE, DiscardLine, Line, PlanLine, RunLine
 from indexplan.ledger.tail import Tail
 from indexplan.ledger.walking import place_after
 from indexplan.once import once
+from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
 from indexplan.partition.steps import Resume
 from indexplan.plan.layout import Layout
@@ -38,6 +39,15 @@ class Segment(NamedTuple):
     def end(self) -> int:
         """The run's step after these."""
         return self.step + self.steps
+
+
+class Stretch(NamedTuple):
+    """Neighbouring segments that read one epoch in one order; `starts` are their places."""
+
+    epoch: int
+    order: Order
+    segments: list[Segment]
+    starts: list[tuple[int, int]]
 
 
 class NamedPlan:
@@ -91,6 +101,7 @@ class History:
         self.live: list[Segment] = []
         self.void: list[list[Segment]] = []
         self.begun: Resume | None = None
+        self._stretches: list[Stretch] | None = None  # of the steps that count
         self._first = 0
 
     @property
@@ -116,6 +127,7 @@ class History:
         IndexPlanError
             If it does not follow those before it, as far as their numbers tell.
         """
+        self._stretches = None
         if isinstance(line, PlanLine):
             self.plans[number] = NamedPlan(line, self._columns)
         elif isinstance(line, RunLine):
@@ -184,6 +196,31 @@ class History:
         elif found and found[-1].end > step:
             found[-1] = self.cut(found[-1], step)[0]
         return found
+
+    @property
+    def live_stretches(self) -> list[Stretch]:
+        """The stretches of all steps that count, kept until a line is added."""
+        if self._stretches is None:
+            self._stretches = self.stretches(self.live)
+        return self._stretches
+
+    def stretches(self, segments: list[Segment]) -> list[Stretch]:
+        """Return the stretches of some segments that follow each other, epoch by epoch."""
+        found: dict[tuple[int, str], list[Segment]] = {}
+        for segment in segments:
+            key = self.plans[segment.plan].order
+            last = segment.stop.epoch if segment.stop.position else segment.stop.epoch - 1
+            for epoch in range(segment.start.epoch, last + 1):
+                found.setdefault((epoch, key), []).append(segment)
+        return [
+            Stretch(
+                epoch,
+                self.plans[group[0].plan].plan.order,
+                group,
+                [(each.start.epoch, each.start.position) for each in group],
+            )
+            for (epoch, _), group in found.items()
+        ]
 
     def tail(self, digest: str, num_lines: int) -> Tail:
         """Return the end of the ledger that these lines make."""

@@ -457,9 +457,9 @@ class Ledger(Answer):
         history = self._begun()
         cure = "name one of the samples of the run's dataset"
         sample = integer("sample", sample, 0, self.plan.order.num_samples, cure)
-        found = sorted(reads_in(history, history.live, sample))
-        gone = history.void if void else []
-        undone = [read for segments in gone for read in reads_in(history, segments, sample)]
+        found = sorted(reads_in(history, history.live_stretches, sample))
+        gone = [history.stretches(segments) for segments in history.void] if void else []
+        undone = [read for each in gone for read in reads_in(history, each, sample)]
         return found + sorted(read._replace(void=True) for read in undone)
 
     def seen(self, step: int | None = None) -> Seen:
