@@ -26,6 +26,15 @@ class Read(NamedTuple):
     """One read of a sample: the step of the run, the rank, the order's epoch; whether it is void.
 
     A void read was undone by a return to a checkpoint.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+    >>> ledger = ip.Ledger("read.ledger")
+    >>> ledger.record(plan, plan.cursor(epoch=1, step=0))
+    >>> ledger.reads(9)
+    [Read(step=2, rank=1, epoch=0, void=False)]
     """
 
     step: int
@@ -172,8 +181,12 @@ class Seen:
 
     Parameters
     ----------
+    history : History
+        What the lines of the ledger add up to.
     step : int
         The run's step.
+    num_samples : int
+        Samples of the dataset.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from typing import Any
 from indexplan.answers import Answer
 from indexplan.checks import Report
 from indexplan.errors import (
+    Cure,
     IndexPlanError,
     PlanFileError,
     counted,
@@ -34,6 +35,7 @@ from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.shards.dataset import Dataset, dataset_of
 
+NAME_A_RANK = "name one of the ranks that read this step"
 LEAVE_OUT = "leave it out for the whole run"
 
 
@@ -57,6 +59,16 @@ class At(Answer):
         The line of the ledger that has it.
     note : mapping
         What was noted there.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
+    >>> ledger = ip.Ledger("step.ledger")
+    >>> ledger.record(plan, plan.cursor(epoch=1, step=5))
+    >>> at = ledger.at(27)
+    >>> at.epoch, at.step, len(at.plan.batch(at.epoch, at.sub_epoch, step=at.step, rank=3))
+    (1, 2, 10)
     """
 
     global_step: int
@@ -367,7 +379,7 @@ class Ledger(Answer):
 
     def _found(self, step: int) -> tuple[Segment, Plan, tuple[int, int], int, Resume]:
         """Return a step's segment, plan, (epoch, sub_epoch), number there, and place."""
-        cure = "pass one of the steps that count; ledger.step is how many there are"
+        cure = Cure("ledger.step is how many there are", "see them with `indexplan ledger`")
         step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
         segment = self._history.holding(step)
         named = self._history.plans[segment.plan]
@@ -398,6 +410,7 @@ class Ledger(Answer):
             If the step does not count, or there was no such rank.
         """
         segment, plan, (epoch, sub_epoch), number, _ = self._found(step)
+        rank = integer("rank", rank, 0, plan.world_size or 1, NAME_A_RANK)
         return resumed(plan, segment.start).batch(epoch, sub_epoch, step=number, rank=rank)
 
     def replay(self, step: int) -> Plan:
