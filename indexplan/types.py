@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from indexplan.reports.benchmark.rows import Bench
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
+    from indexplan.reports.runs_apart import RunDifference
     from indexplan.reports.shares_drawn import Draws
     from indexplan.reports.warmth import Warmth
     from indexplan.shards.downloads import Traffic
@@ -57,6 +58,7 @@ __all__ = [
     "Reads",
     "Remainder",
     "Report",
+    "RunDifference",
     "Saved",
     "Seen",
     "Skipped",
@@ -84,6 +86,7 @@ _AT_FIRST_USE = {
     "Reads": "indexplan.shards.shard_reads",
     "Remainder": "indexplan.partition.remainders",
     "Report": "indexplan.checks",
+    "RunDifference": "indexplan.reports.runs_apart",
     "Saved": "indexplan.files.saving",
     "Seen": "indexplan.ledger.by_sample",
     "Skipped": "indexplan.orders.skipped",

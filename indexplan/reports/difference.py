@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
+from indexplan.ledger.ledger import Ledger
 from indexplan.partition.phases import Phase
 from indexplan.plan.plan import Plan, check_plan, layout_of
+from indexplan.reports.runs_apart import RunDifference, runs_apart
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 Step = tuple[int, int, int]
@@ -75,32 +77,43 @@ class Difference(Answer):
         return "\n".join(self.words)
 
 
-def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
-    """Tell from which step on two plans read different samples, or on different ranks.
+@overload
+def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference: ...
 
-    Use it before you change a plan in the middle of a run, or to find out why two runs differ.
+
+@overload
+def diff(a: Ledger, b: Ledger) -> RunDifference: ...
+
+
+def diff(
+    a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None
+) -> Difference | RunDifference:
+    """Tell from which step on two plans, or two runs, read different samples or on other ranks.
+
+    Use it before you change a plan in the middle of a run, or to find out why two runs differ. Two
+    ledgers are compared step by step of their runs; what follows is about plans.
     Epochs are compared from the later of the plans' starts on. Nothing is shuffled: steps are
     compared as intervals of the order, many at once, so that a plan of any number of samples takes
     milliseconds for each thousand sub-epochs.
 
     Parameters
     ----------
-    a, b : Plan
-        With a world_size, or a global_batch_size.
+    a, b : Plan or Ledger
+        Two plans with a world_size, or a global_batch_size; or two ledgers.
     epochs : iterable of int, optional
         The epochs whose steps are compared, 0 <= epoch < 2**32. By default those in which
         something can change: three from the later start on, and those around each phase's start.
 
     Returns
     -------
-    Difference
-        `print(...)` it to read it.
+    Difference or RunDifference
+        Of plans, or of ledgers; `print(...)` it to read it.
 
     Raises
     ------
     IndexPlanError
-        If a or b is not a plan, or has neither a world_size nor a global_batch_size; if an epoch is
-        out of range; or if none is from the later start on.
+        If they are not two plans or two ledgers; if a plan has neither a world_size nor a
+        global_batch_size; if an epoch is out of range; or if none is from the later start on.
 
     Examples
     --------
@@ -115,8 +128,21 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference:
     epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
     resume           the second goes on from any cursor of the first
     """
-    check_plan("a", a)
-    check_plan("b", b)
+    if isinstance(a, Ledger) and isinstance(b, Ledger):
+        if epochs is not None:
+            raise wrong("epochs", "left out of ledgers", epochs, "compare two plans by epochs")
+        return runs_apart(a, b)
+    return _of_plans(_plan("a", a), _plan("b", b), epochs)
+
+
+def _plan(what: str, value: Any) -> Plan:
+    check_plan(what, value)
+    plan: Plan = value
+    return plan
+
+
+def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference:
+    """Return what changes from a plan to another."""
     for plan in (a, b):
         layout_of(plan).check_sized()
     started = max(plan.start.epoch for plan in (a, b))
