@@ -24,7 +24,7 @@ WRITTEN = """
 """
 RETURNED = """
     Account At Batch Bench Check Difference Draws Exported LedgerAccount Location Part Pieces Read
-    Reading Reads Remainder Report Saved Seen Skipped Stored Stream Traffic Warmth
+    Reading Reads Remainder Report RunDifference Saved Seen Skipped Stored Stream Traffic Warmth
 """
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict
@@ -39,7 +39,7 @@ OF_TORCH = """
 OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 OF_A_STANDING = "commit cursor deal epoch load_json max_world to_json"
-DRAWN = "batch_sizes coverage draws mixing padding reading save schedule traffic work"
+DRAWN = "batch_sizes coverage draws life mixing padding reading save schedule traffic work"
 
 
 def test_what_a_user_writes() -> None:

@@ -12,7 +12,7 @@ from indexplan.cli.common import OK, add_verb, emit
 from indexplan.errors import IndexPlanError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
-PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE"}  # what is completed as a file
+PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE", "LEDGER", "WHAT"}  # what is completed as a file
 
 
 def add(verbs: Any, parser: argparse.ArgumentParser) -> None:

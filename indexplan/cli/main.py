@@ -22,9 +22,11 @@ from indexplan.cli import (
     explain,
     export,
     finish,
+    ledger,
     locate,
     orders,
     plot,
+    replay,
     shards,
     show,
     traffic,
@@ -39,7 +41,7 @@ from indexplan.errors import IndexPlanError, PlanFileError
 
 VERBS = (
     *(build, orders, finish, show, plot, draws, shards, traffic, locate, explain, diff, verify),
-    *(export, bench, warm_up),
+    *(ledger, replay, export, bench, warm_up),
 )
 
 

@@ -15,6 +15,7 @@ from indexplan.cli.common import (
     number,
     open_either,
 )
+from indexplan.cli.ledger import open_ledger
 from indexplan.errors import IndexPlanError
 
 KINDS = {
@@ -26,6 +27,7 @@ KINDS = {
     "draws": "how often each class or source is drawn, and the shares aimed at",
     "padding": "how much of each step is padding, and how full its bins are",
     "work": "how much work each rank has in a step, without balance and with it",
+    "life": "of a ledger, given instead of a plan: the run's steps, ranks, returns and changes",
 }
 KINDS_WITH = {
     "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws", "padding", "work"),
@@ -64,6 +66,11 @@ def run(options: Any) -> int:
             option = f"--{name.replace('_', '-')}"
             cure = f"use that kind, or leave {option} out"
             raise IndexPlanError(option, f"needs --kind {' or '.join(kinds)}", kind, cure)
+    if kind == "life":
+        if options.world_size is not None or options.columns:
+            option = "--column" if options.columns else "--world-size"
+            raise IndexPlanError(option, "must be left out of --kind life", None, "leave it out")
+        return _saved(options, plot.life(open_ledger(options.plan)))
     plan, manifest = open_either(options.plan, options.columns)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
@@ -84,7 +91,14 @@ def run(options: Any) -> int:
     else:
         draw = {"reading": plot.reading, "padding": plot.padding, "work": plot.work}
         figure = draw.get(kind, plot.batch_sizes)(plan, epoch, sub_epoch)
+    return _saved(options, figure)
+
+
+def _saved(options: Any, figure: Any) -> int:
+    """Write the picture, and say what it shows."""
+    from indexplan import plot
+
     plot.save(figure, options.output)
-    drawn = {"output": options.output, "kind": kind}
-    emit(options, Shown(drawn, f"{options.output}: {KINDS[kind]}"))
+    drawn = {"output": options.output, "kind": options.kind}
+    emit(options, Shown(drawn, f"{options.output}: {KINDS[options.kind]}"))
     return OK

@@ -13,6 +13,7 @@ Examples
 from indexplan.plot.coverage_figure import coverage
 from indexplan.plot.drawing import save
 from indexplan.plot.draws_figure import draws
+from indexplan.plot.life_figure import life
 from indexplan.plot.mixing_figure import mixing
 from indexplan.plot.padding_figure import padding
 from indexplan.plot.reading_figure import reading
@@ -25,6 +26,7 @@ __all__ = [
     "batch_sizes",
     "coverage",
     "draws",
+    "life",
     "mixing",
     "padding",
     "reading",

@@ -28,6 +28,8 @@ RIGHT = {  # what verbs need besides the option that is tried; others need a pla
     "locate": ["a.plan", "--index=1", "--epoch=0"],
     "explain": ["a.plan", "--index=1"],
     "diff": ["a.plan", "open.json"],
+    "ledger": ["run.ledger", "at", "1"],
+    "replay": ["run.ledger", "--step=1"],
     "export": ["a.plan", "out"],
     "bench": ["--num-samples=9", "--batch-size=90", "--remainder=drop"],
 }
@@ -40,6 +42,12 @@ ALSO = [
     ["export", "bins.json", "out"],
     ["export", "open.json", "out"],
     ["verify", "a.plan", "--dataset=."],
+    ["ledger", "run.ledger", "at", "-1"],
+    ["ledger", "run.ledger", "at", "99", "--rank=0"],
+    ["ledger", "run.ledger", "reads", "99"],
+    ["ledger", "run.ledger", "account", "--epoch=9"],
+    ["ledger", "run.ledger", "verify", "--dataset=."],
+    ["ledger", "run.ledger", "diff", "a.plan"],
     ["shards", "."],
     ["build", "a.plan", "--num-samples=10", "--batch-size=3"],
     ["build", "new.plan", "--num-samples=9", "--batch-size=2", "--world-size=2147483648"],
@@ -55,6 +63,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ip.save(ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2, sub_epochs=2), "a.plan")
     Path("open.json").write_text(ip.Plan(ip.Shuffle(10), batch_size=2).to_json())
     np.save("sizes.npy", [4, 6])
+    ledger = ip.Ledger("run.ledger")
+    plan = ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2)
+    ledger.record(plan, plan.cursor(1, step=0))
     bins = ip.Plan(ip.Grouped([0, 1, 0], 2), world_size=2, batch_size=1)
     Path("bins.json").write_text(bins.to_json())
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,19 @@ BALANCED = ip.Plan(
 SHARDS = ip.Plan(ip.ShardShuffle([64] * 1024, lanes=16, stripe=64), world_size=8, batch_size=8)
 
 
+def life(num_returns: int) -> Any:
+    """The picture of a run that returns to its last checkpoint but one, on changing ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = ip.Ledger(Path(folder) / "run.ledger")
+        for number in range(2 * num_returns + 2):
+            plan = BALANCED.replace(world_size=8 - number % 3, balance=None)
+            start = ledger.cursor if ledger.step else plan.start
+            ledger.record(plan, plan.resume(start).cursor(start.epoch + 1, step=0))
+            if number % 2:
+                ledger.discard(ledger.step - 20)
+        return plot.life(ledger)
+
+
 def pictures() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every kind of picture, of small plans and of large ones."""
     plans = {"small": SMALL, "large": LARGE, "far": FAR, "huge": HUGE, "uneven": UNEVEN}
@@ -62,6 +77,8 @@ def pictures() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "work of many ranks", lambda: plot.work(BALANCED.replace(world_size=100, batch_size=3))
     yield "traffic", lambda: plot.traffic(ip.traffic(SHARDS, ranks_per_node=2))
     yield "traffic of many nodes", lambda: plot.traffic(ip.traffic(SHARDS, ranks_per_node=1))
+    yield "life", lambda: life(2)
+    yield "life of many returns", lambda: life(100)
     seconds = {"indexplan": 5e-4, "torch DistributedSampler": 9.8}
     yield "timings", lambda: timings("Time to the first batch", seconds, {"another": "memory"})
 

@@ -1,0 +1,175 @@
+"""`indexplan ledger`: what a run has read, asked of its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import indexplan as ip
+from indexplan.answers import Shown
+from indexplan.cli.common import (
+    OK,
+    WRONG_PLAN,
+    add_dataset,
+    add_verb,
+    emit,
+    number,
+    scan_dataset,
+)
+from indexplan.errors import IndexPlanError, PlanFileError, integer
+from indexplan.ledger.ledger import NAME_A_RANK
+from indexplan.reports.show import show_batch
+
+QUESTIONS = {
+    "show": "the run's stretches of steps, and what changed between them",
+    "verify": "whether a byte was changed, and whether the lines follow from each other",
+    "at": "which plan read the step WHAT, and where that stood",
+    "reads": "which steps and ranks read the sample WHAT",
+    "account": "what became of the units of the epochs that were begun",
+    "diff": "the first step at which the run of the ledger WHAT parts from this one",
+}
+WITH = {  # the question that each of the other options belongs to
+    "rank": "at",
+    "void": "reads",
+    "epoch": "account",
+    "checkpoint": "verify",
+    "dataset": "verify",
+    "shards": "verify",
+}
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    words = "tell which step of a run read a sample, what a step read, and more"
+    ledger = add_verb(verbs, "ledger", run, words)
+    said = " ".join(f"{name}: {answer}." for name, answer in QUESTIONS.items())
+    ledger.description = f"Ask the ledger of a run. {said}"
+    add_ledger(ledger)
+    words = f"{', '.join(QUESTIONS)} (show)"
+    ledger.add_argument(
+        "question",
+        nargs="?",
+        choices=tuple(QUESTIONS),
+        default="show",
+        metavar="QUESTION",
+        help=words,
+    )
+    words = "the step of at, the sample of reads, or the other ledger of diff"
+    ledger.add_argument("what", nargs="?", metavar="WHAT", help=words)
+    words = "of at: show the samples that this rank read"
+    ledger.add_argument("--rank", type=number, metavar="N", help=words)
+    words = "of reads: also those that a return to a checkpoint has undone"
+    ledger.add_argument("--void", action="store_true", help=words)
+    words = "of account: this epoch alone"
+    ledger.add_argument("--epoch", type=number, metavar="N", help=words)
+    words = "of verify: the hash that a checkpoint has kept, whose line must be there"
+    ledger.add_argument("--checkpoint", metavar="HASH", help=words)
+    add_dataset(ledger, "of verify: check that the run read this one")
+
+
+def add_ledger(command: Any) -> None:
+    """Add the argument that names a ledger."""
+    command.add_argument("ledger", metavar="LEDGER", help="the ledger's file")
+
+
+def open_ledger(path: str, data: Any = None) -> ip.Ledger:
+    """Open the ledger of a run that has begun."""
+    ledger = ip.Ledger(path, data)
+    if not ledger.tail.num_lines:
+        got = "an empty file" if Path(path).exists() else "no file"
+        raise PlanFileError(path, "must be a ledger that a run has written", got, "check the path")
+    return ledger
+
+
+def run(options: Any) -> int:
+    """Answer the question."""
+    for name, question in WITH.items():
+        value = getattr(options, name)
+        if value is not None and value is not False and options.question != question:
+            rule, cure = f"needs the question {question}", f"ask that, or leave --{name} out"
+            raise IndexPlanError(f"--{name}", rule, options.question, cure)
+    return ANSWERS[options.question](options)
+
+
+def _what(options: Any, meant: str) -> str:
+    """Return the argument after the question."""
+    if options.what is None:
+        cure = f"write it after {options.question}"
+        raise IndexPlanError(
+            f"`indexplan ledger`: {options.question}", f"needs {meant}", None, cure
+        )
+    return str(options.what)
+
+
+def _number(options: Any, meant: str) -> int:
+    text = _what(options, meant)
+    try:
+        return number(text)
+    except IndexPlanError as error:
+        cure = "see `indexplan ledger --help`"
+        raise IndexPlanError(meant, error.rule, error.got, cure) from error
+
+
+def _nothing(options: Any) -> ip.Ledger:
+    """Open the ledger, for a question that takes no more."""
+    if options.what is not None:
+        rule, cure = f"must be left out of {options.question}", "leave it out"
+        raise IndexPlanError("WHAT", rule, options.what, cure)
+    return open_ledger(options.ledger, scan_dataset(options))
+
+
+def _show(options: Any) -> int:
+    emit(options, _nothing(options))
+    return OK
+
+
+def _verify(options: Any) -> int:
+    report = _nothing(options).verify(options.checkpoint)
+    emit(options, report)
+    return OK if report.ok else WRONG_PLAN
+
+
+def _at(options: Any) -> int:
+    step = _number(options, "a step")
+    at = open_ledger(options.ledger).at(step)
+    if options.rank is None:
+        emit(options, at)
+    else:
+        rank = integer("rank", options.rank, 0, at.plan.world_size or 1, NAME_A_RANK)
+        where = {"epoch": at.epoch, "sub_epoch": at.sub_epoch, "step": at.step}
+        emit(options, show_batch(at.plan, {**where, "rank": rank}, None))
+    return OK
+
+
+def _reads(options: Any) -> int:
+    sample = _number(options, "a sample")
+    found = open_ledger(options.ledger).reads(sample, void=options.void)
+    lines = [
+        f"step {read.step:,}, rank {read.rank}, epoch {read.epoch}{', void' * read.void}"
+        for read in found
+    ]
+    words = "\n".join(lines) or f"no step read sample {sample}"
+    emit(options, Shown({"sample": sample, "reads": found}, words))
+    return OK
+
+
+def _account(options: Any) -> int:
+    emit(options, _nothing(options).account(options.epoch))
+    return OK
+
+
+def _diff(options: Any) -> int:
+    other = _what(options, "another ledger")
+    emit(options, ip.diff(open_ledger(options.ledger), open_ledger(other)))
+    return OK
+
+
+ANSWERS: dict[str, Callable[[Any], int]] = {
+    "show": _show,
+    "verify": _verify,
+    "at": _at,
+    "reads": _reads,
+    "account": _account,
+    "diff": _diff,
+}

@@ -1,0 +1,156 @@
+"""`indexplan ledger` and `indexplan replay`: a run's ledger, asked from a shell."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import indexplan as ip
+from indexplan.cli import main
+from tests.cli.test_cli import fails, run
+
+PLAN = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
+SMALLER = PLAN.replace(world_size=2)
+
+
+@pytest.fixture(autouse=True)
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ip.Ledger:
+    """The ledger of a run on 4 ranks and then on 2, which has returned to a checkpoint once."""
+    monkeypatch.chdir(tmp_path)
+    made = ip.Ledger("run.ledger")
+    made.record(PLAN, PLAN.cursor(epoch=1, step=5), {"global_step": 30})
+    smaller = SMALLER.resume(made.cursor)
+    made.record(smaller, smaller.cursor(epoch=2, step=0))
+    made.discard(40)
+    return made
+
+
+def test_show(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run in words and as JSON, which is the answer unless another question is asked."""
+    assert f"{ledger}\n" == run(capsys, "ledger", "run.ledger")
+    assert f"{ledger}\n" == run(capsys, "ledger", "run.ledger", "show")
+    assert ledger.to_dict() == json.loads(run(capsys, "ledger", "run.ledger", "--json"))
+
+
+def test_at(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step's plan and place, or what one of its ranks read."""
+    said = run(capsys, "ledger", "run.ledger", "at", "27")
+    assert "step 27: epoch 1, step 2, on 4 ranks; position 80; line 2\n" == said
+    data = json.loads(run(capsys, "ledger", "run.ledger", "at", "2.7e1", "--json"))
+    assert ledger.at(27).to_dict() == data
+    batch = ledger.batch(27, rank=3).tolist()
+    words = ["ledger", "run.ledger", "at", "27", "--rank", "3"]
+    assert f"{' '.join(map(str, batch))}\n" == run(capsys, *words)
+    assert batch == json.loads(run(capsys, *words, "--json"))["indices"]
+
+
+def test_reads(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which steps read a sample, void ones on request, and that none did."""
+    assert "step 18, rank 0, epoch 0\nstep 37, rank 1, epoch 1\n" == (
+        run(capsys, "ledger", "run.ledger", "reads", "123")
+    )
+    sample = next(each for each in range(1000) if ledger.seen().count([each]) == 1)
+    words = ["ledger", "run.ledger", "reads", str(sample)]
+    assert 1 == run(capsys, *words).count("\n")
+    *_, last = run(capsys, *words, "--void").splitlines()
+    assert last.endswith(", epoch 1, void")
+    data = json.loads(run(capsys, *words, "--void", "--json"))
+    assert {
+        "sample": sample,
+        "reads": [r._asdict() for r in ledger.reads(sample, void=True)],
+    } == data
+    ledger.discard(1)
+    assert f"no step read sample {sample}\n" == run(capsys, *words)
+
+
+def test_account(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """What became of all epochs, or of one."""
+    assert f"{ledger.account()}\n" == run(capsys, "ledger", "run.ledger", "account")
+    words = ["ledger", "run.ledger", "account", "--epoch", "0"]
+    assert f"{ledger.account(0)}\n" == run(capsys, *words)
+    assert ledger.account(0).to_dict() == json.loads(run(capsys, *words, "--json"))
+
+
+def test_verify(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """A ledger that holds together exits with 0; a lost line or another's hash with 1."""
+    words = ["ledger", "run.ledger", "verify"]
+    assert f"{ledger.verify()}\n" == run(capsys, *words)
+    run(capsys, *words, "--checkpoint", ledger.hash)
+    text = Path("run.ledger").read_bytes()
+    Path("run.ledger").write_bytes(b"".join(text.splitlines(keepends=True)[:-1]))
+    run(capsys, *words)  # without the hash nobody can tell
+    assert 1 == main([*words, "--checkpoint", ledger.hash, "--json"])
+    assert not json.loads(capsys.readouterr().out)["ok"]
+    Path("run.ledger").write_bytes(text.replace(b'"steps":30', b'"steps":31', 1))
+    assert "run.ledger, line 2: its checksum must be " in fails(capsys, 1, *words)
+
+
+def test_verify_the_dataset(capsys: pytest.CaptureFixture[str]) -> None:
+    """The dataset that the run named is compared with the one that is there."""
+    Path("data").mkdir()
+    for number in range(4):
+        Path(f"data/{number}.txt").write_text("x" * number)
+    plan = ip.Plan(ip.Shuffle(4), world_size=1, batch_size=2)
+    named = ip.Ledger("named.ledger", ip.Dataset.scan("data"))
+    named.record(plan, plan.cursor(1, step=0))
+    words = ["ledger", "named.ledger", "verify", "--dataset", "data"]
+    run(capsys, *words)
+    Path("data/0.txt").write_text("changed")
+    assert "named.ledger, line 1: " in fails(capsys, 1, *words)
+
+
+def test_diff(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where two runs part is an answer, not a failure."""
+    other = ip.Ledger("other.ledger")
+    other.record(PLAN, PLAN.cursor(epoch=2, step=3))
+    words = ["ledger", "run.ledger", "diff", "other.ledger"]
+    found = ip.diff(ledger, other)
+    assert 30 == found.steps_from
+    assert f"{found}\n" == run(capsys, *words)
+    assert found.to_dict() == json.loads(run(capsys, *words, "--json"))
+
+
+def test_replay(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step is read again by one rank, whose plan another machine can load."""
+    words = ["replay", "run.ledger", "--step", "27", "--output", "plan.json"]
+    batch = [sample for rank in range(4) for sample in ledger.batch(27, rank).tolist()]
+    assert f"{ledger.at(27)}\n{' '.join(map(str, batch))}\n" == run(capsys, *words)
+    plan = ip.Plan.from_json(Path("plan.json").read_text())
+    assert ledger.replay(27) == plan
+    assert batch == plan.batch(1, step=2, rank=0).tolist()
+    data = json.loads(run(capsys, *words, "--json"))
+    assert (batch, plan.to_dict(), "plan.json") == (
+        data["batch"]["indices"],
+        data["plan"],
+        data["output"],
+    )
+
+
+def test_replay_a_plan_with_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """The columns of its order are found in the folder beside the ledger."""
+    plan = ip.Plan(ip.Weighted([1, 2, 3] * 10), world_size=2, batch_size=3)
+    weighted = ip.Ledger("weighted.ledger")
+    weighted.record(plan, plan.cursor(1, step=0))
+    run(capsys, "replay", "weighted.ledger", "--step", "2", "--output", "plan.json")
+    where = ["--epoch", "0", "--step", "2", "--rank", "0"]
+    said = run(capsys, "show", "plan.json", "--column", "columns", *where)
+    batch = [sample for rank in range(2) for sample in weighted.batch(2, rank).tolist()]
+    assert f"{' '.join(map(str, batch))}\n" == said
+
+
+def test_no_ledger(capsys: pytest.CaptureFixture[str]) -> None:
+    """A path without a ledger is an error, and nothing is written there."""
+    Path("empty.ledger").touch()
+    for name, got in (("nowhere", "no file"), ("empty.ledger", "an empty file")):
+        for words in (["ledger", name], ["replay", name, "--step", "0"]):
+            expected = f"{name} must be a ledger that a run has written; got {got}; check the path"
+            assert expected == fails(capsys, 1, *words)
+    assert not Path("nowhere").exists()
+
+
+def test_options_belong_to_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    """An option of another question is not ignored, nor is a word too many."""
+    said = fails(capsys, 2, "ledger", "run.ledger", "reads", "1", "--rank", "0")
+    assert "--rank needs the question at; got reads; ask that, or leave --rank out" == said
+    said = fails(capsys, 2, "ledger", "run.ledger", "account", "7")
+    assert "WHAT must be left out of account; got 7; leave it out" == said
