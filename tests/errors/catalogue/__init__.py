@@ -15,6 +15,7 @@ from tests.errors.catalogue import (
     finishes,
     grains,
     layers,
+    ledgers,
     left_out,
     lengths,
     live,
@@ -81,6 +82,7 @@ _MODULES = (
     documents,
     traffic,
     balance,
+    ledgers,
 )
 
 CASES: dict[str, Provoke] = {
@@ -94,6 +96,7 @@ COMMANDS: list[Command] = [
     *commands_about_plans.COMMANDS,
     *commands_about_files.COMMANDS,
     *balance.COMMANDS,
+    *ledgers.COMMANDS,
 ]
 
 _OF_MEGATRON = "takes Megatron: tests/through/megatron_checks.py"
@@ -238,6 +241,11 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "Remote._size",
         "raise PlanFileError(f'{self.path}/{name}', 'must be served w",
     ): "takes a web server that does not tell how long its files are",
+    (
+        "indexplan/ledger/file.py",
+        "LedgerFile._check_same",
+        "explained('readable', self.path)",
+    ): "opening the file comes first, and fails; takes a disk that breaks",
     (
         "indexplan/stores/folder.py",
         "Folder.kind",

@@ -1,0 +1,229 @@
+"""Errors of a run's ledger: its lines, its file, and what is asked of it."""
+
+from __future__ import annotations
+
+import fcntl
+import resource
+import zlib
+from pathlib import Path
+from typing import Any
+
+import indexplan as ip
+from indexplan.canonical import canonical_json
+from indexplan.ledger.lines import FIRST, sha256_of
+from tests.errors.catalogue.made import OPEN, Case, Command, locked, nobody, saved, written
+
+PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+OTHER = PLAN.replace(order=ip.Shuffle(10))
+NAMED = {"kind": "plan", "plan": PLAN.to_dict(), "data": None}
+RUN = {"kind": "run", "plan": 1, "step": 0, "steps": 2, "from": [0, 0, 0, 0], "to": [0, 0, 2, 7]}
+
+
+def ledger(path: str = "run.ledger", epoch: int = 1) -> ip.Ledger:
+    """Write the ledger of a run, which has 3 steps in an epoch."""
+    made = ip.Ledger(path)
+    made.record(PLAN, PLAN.cursor(epoch, step=0))
+    return made
+
+
+def holding(*lines: dict[str, Any]) -> ip.Ledger:
+    """Open a ledger of any lines, each with the checksum and hash that it needs."""
+    previous, texts = FIRST, []
+    for line in lines:
+        rest = canonical_json({"previous": previous, **line})[1:].encode()
+        texts.append(b'{"check":"%08x",%s' % (zlib.crc32(rest), rest))
+        previous = sha256_of(texts[-1])
+    written("run.ledger", b"".join(text + b"\n" for text in texts))
+    return ip.Ledger("run.ledger")
+
+
+def changed(**fields: Any) -> ip.Ledger:
+    """Open a ledger whose second line, of two steps, has other fields."""
+    return holding(NAMED, {**RUN, **fields})
+
+
+def after(**line: Any) -> ip.Ledger:
+    """Open a ledger with one more line after two steps."""
+    return holding(NAMED, RUN, line)
+
+
+def flipped() -> None:
+    """Open a ledger of which one byte was changed."""
+    ledger()
+    path = Path("run.ledger")
+    path.write_bytes(path.read_bytes().replace(b'"steps":3', b'"steps":4'))
+    ip.Ledger("run.ledger")
+
+
+def two_writers() -> None:
+    """Write a ledger that another process has written since."""
+    one, other = ledger(), ip.Ledger("run.ledger")
+    one.discard(2)
+    other.discard(1)
+
+
+def at_once() -> None:
+    """Write a ledger while another process holds its lock."""
+    made = ledger()
+    with open("run.ledger", "rb") as stream:  # noqa: PTH123 (as another process has it open)
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        made.discard(1)
+
+
+def read_only(made: ip.Ledger) -> None:
+    """Write a ledger whose file may not be written."""
+    with nobody({".": 0o755, "run.ledger": 0o444}):
+        made.discard(1)
+
+
+def too_long() -> None:
+    """Write a ledger where no file may grow."""
+    made, before = ledger(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (Path("run.ledger").stat().st_size, before[1]))
+    try:
+        made.discard(1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def far() -> None:
+    """Read more sub-epochs without a break than are added up."""
+    plan = PLAN.replace(sub_epochs=5)
+    ip.Ledger("run.ledger").record(plan, plan.cursor(2**19, 0, step=0))
+
+
+def of_data(text: str) -> ip.Dataset:
+    """Write a dataset of one file."""
+    written("data/a.txt", text)
+    return ip.Dataset.scan("data")
+
+
+def other_data() -> None:
+    """Open a ledger for another dataset than it was written for."""
+    plan = ip.Plan(ip.Sequential(1), world_size=1, batch_size=1)
+    ip.Ledger("run.ledger", of_data("a")).record(plan, plan.cursor(1, step=0))
+    ip.Ledger("run.ledger", of_data("abc"))
+
+
+def without_columns() -> None:
+    """Ask a ledger whose columns are gone."""
+    plan = ip.Plan(ip.Weighted([1, 2, 3]), world_size=1, batch_size=1)
+    ip.Ledger("run.ledger").record(plan, plan.cursor(1, step=0))
+    for path in Path("columns").iterdir():
+        path.unlink()
+    ip.Ledger("run.ledger").batch(0, 0)
+
+
+def begun_elsewhere(epoch: int, step: int) -> None:
+    """Begin with a plan where the run never stood."""
+    ledger().begin(
+        PLAN.replace(batch_size=1).resume(PLAN.replace(batch_size=1).cursor(epoch, step=step))
+    )
+
+
+CASES: list[Case] = [
+    # the file
+    ("a path that is none", lambda: ip.Ledger(7)),  # type: ignore[arg-type]
+    ("data that is no dataset", lambda: ip.Ledger("run.ledger", [1, 2])),
+    ("a folder", lambda: (Path("run.ledger").mkdir(), ip.Ledger("run.ledger"))),
+    (
+        "a file that may not be read",
+        lambda: (ledger(), locked({"run.ledger": 0o000}, lambda: ip.Ledger("run.ledger"))),
+    ),
+    ("a file that may not be written", lambda: read_only(ledger())),
+    ("a file that may not grow", too_long),
+    ("a folder that is not there", lambda: ledger("no/run.ledger")),
+    ("two writers, one after the other", two_writers),
+    ("two writers at once", at_once),
+    ("another dataset", other_data),
+    ("columns that are gone", without_columns),
+    # its lines
+    ("no ledger", lambda: (written("run.ledger", "a\n"), ip.Ledger("run.ledger"))),
+    ("a byte that was changed", flipped),
+    ("a line that was dropped", lambda: holding(NAMED, {**RUN, "previous": FIRST})),
+    ("a kind of line that is none", lambda: holding({"kind": "sum"})),
+    ("a line without a field", lambda: holding({"kind": "plan", "plan": {}})),
+    ("a plan that is no object", lambda: holding({**NAMED, "plan": 7})),
+    ("data that is no object", lambda: holding({**NAMED, "data": 7})),
+    ("a note that is no object", lambda: changed(note=7)),
+    ("a reason that is none", lambda: after(kind="change", why=["x"], **{"from": 1, "to": 1})),
+    ("steps that are no number", lambda: changed(steps="2")),
+    ("a place of three numbers", lambda: changed(to=[0, 0, 2])),
+    ("a place in no epoch", lambda: changed(to=[-1, 0, 2, 7])),
+    ("a place below 0", lambda: changed(to=[0, 0, -1, 7])),
+    ("a place before the other", lambda: changed(to=[0, 0, 0, 0])),
+    ("a plan of no line", lambda: changed(plan=2)),
+    ("a step that does not follow", lambda: changed(step=1)),
+    ("a place that does not follow", lambda: after(**{**RUN, "step": 2, "to": [0, 0, 3, 10]})),
+    ("a return to a later step", lambda: after(kind="discard", step=2)),
+    (
+        "a change from a plan of no line",
+        lambda: after(kind="change", why=["world"], **{"from": 7, "to": 1}),
+    ),
+    (
+        "a change from another plan than the last",
+        lambda: holding(
+            NAMED,
+            {**NAMED, "plan": OTHER.to_dict()},
+            {**RUN, "plan": 1},
+            {"kind": "change", "why": ["order"], "from": 2, "to": 1},
+        ),
+    ),
+    (
+        "a plan that is open",
+        lambda: holding({**NAMED, "plan": OPEN.to_dict()}, RUN).plan,
+    ),
+    # what a run writes
+    ("an open plan", lambda: ip.Ledger("run.ledger").record(OPEN, PLAN.cursor(1, step=0))),
+    ("no plan", lambda: ip.Ledger("run.ledger").record(7, PLAN.cursor(1, step=0))),  # type: ignore[arg-type]
+    ("no cursor", lambda: ip.Ledger("run.ledger").record(PLAN, 7)),  # type: ignore[arg-type]
+    ("a cursor that lies back", lambda: ledger().record(PLAN, PLAN.cursor(0, step=1))),
+    ("a plan that does not continue", lambda: ledger().record(OTHER, OTHER.cursor(2, step=0))),
+    ("steps of too many sub-epochs", far),
+    (
+        "a note that is not JSON",
+        lambda: ip.Ledger("run.ledger").record(PLAN, PLAN.cursor(1, step=0), {"a": {1}}),
+    ),
+    ("a start that is no step's", lambda: begun_elsewhere(0, 3)),
+    ("a return to no step", lambda: ledger().discard(9)),
+    ("a checkpoint of another run", lambda: ledger().return_to("0" * 64)),
+    # what is asked
+    ("a plan of an empty ledger", lambda: ip.Ledger("run.ledger").plan),
+    ("reads of an empty ledger", lambda: ip.Ledger("run.ledger").reads(0)),
+    ("a step of an empty ledger", lambda: ip.Ledger("run.ledger").at(0)),
+    ("a step that does not count", lambda: ledger().batch(3, 0)),
+    ("a rank that there was not", lambda: ledger().batch(0, 2)),
+    ("a sample that is none", lambda: ledger().reads(10)),
+    ("samples that are none", lambda: ledger().seen().count([10])),
+    ("a step that was not reached", lambda: ledger().seen(4)),
+    ("an epoch that was not begun", lambda: ledger().account(2)),
+    ("epochs of runs", lambda: ip.diff(ledger("a"), ledger("b"), [0])),  # type: ignore[call-overload]
+    ("a picture of no ledger", lambda: ip.plot.life(PLAN)),  # type: ignore[arg-type]
+    ("a picture of no step", lambda: ip.plot.life(ip.Ledger("run.ledger"))),
+    ("a run and a plan", lambda: ip.diff(ledger(), PLAN)),  # type: ignore[call-overload]
+]
+
+COMMANDS: list[Command] = [
+    ("ledger", ledger),
+    ("ledger nowhere", ledger),
+    ("ledger run.ledger", lambda: written("run.ledger")),
+    ("ledger a.plan", saved),
+    ("ledger run.ledger sum", ledger),
+    ("ledger run.ledger at", ledger),
+    ("ledger run.ledger at x", ledger),
+    ("ledger run.ledger at 3", ledger),
+    ("ledger run.ledger at 0 --rank 2", ledger),
+    ("ledger run.ledger reads 10", ledger),
+    ("ledger run.ledger reads 1 --rank 0", ledger),
+    ("ledger run.ledger account 1", ledger),
+    ("ledger run.ledger account --epoch 2", ledger),
+    ("ledger run.ledger diff", ledger),
+    ("ledger run.ledger diff nowhere", ledger),
+    ("ledger run.ledger show --void", ledger),
+    ("plot run.ledger -o a.png --kind life --world-size 3", ledger),
+    ("plot nowhere -o a.png --kind life", ledger),
+    ("replay run.ledger", ledger),
+    ("replay run.ledger --step 3", ledger),
+    ("replay run.ledger --step 0 --output plan.txt", ledger),
+    ("replay run.ledger --step 0 --output no/plan.json", ledger),
+]
