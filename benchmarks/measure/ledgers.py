@@ -1,6 +1,6 @@
 """Measure ledgers: bytes of a long run, and how long its questions take.
 
-    python -m benchmarks.measure.ledgers [--lines 100000] [--segments 1000000]
+    python -m benchmarks.measure.ledgers [--lines 100000] [--epochs 15]
 
 The first table is of a run of 1,000 resumes over 24 plans with 100 returns to a checkpoint; the
 second of a ledger of as many lines as are asked for, which is opened, asked and verified.
@@ -103,6 +103,14 @@ def of_many_lines(folder: Path, num: int) -> None:
     _say("reads, the first", _time(lambda: ledger.reads(7), 1))
     _say("reads", _time(lambda: ledger.reads(8), 3))
     _say("at", _time(lambda: ledger.at(num // 2), 5))
+    drawn = random.Random(2)  # noqa: S311 (not for secrets)
+    for asked in (drawn.randrange(ledger.step) for _ in range(100)):  # what was timed is right
+        epoch, step = divmod(asked, last)
+        batch = plan.batch(epoch, step=step, rank=asked % 64)
+        if batch.tolist() != ledger.batch(asked, asked % 64).tolist():
+            sys.exit(f"step {asked} is another")
+        if (asked, asked % 64) not in [read[:2] for read in ledger.reads(int(batch[5]))]:
+            sys.exit(f"a read of sample {batch[5]} is not found")
 
 
 def _time(call: Callable[[], Any], times: int, calls: int = 1) -> str:
