@@ -15,8 +15,8 @@ from indexplan.ledger.history import History, Segment, Stretch
 from indexplan.ledger.walking import parts
 from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64
-from indexplan.partition.locate import find_place
-from indexplan.partition.steps import steps_in
+from indexplan.partition.ranks import share
+from indexplan.partition.steps import Steps, steps_in
 from indexplan.plan.layout import Layout
 
 AT_ONCE = 2**20  # samples that are looked for at a time
@@ -59,24 +59,14 @@ def reads_in(history: History, found: list[Stretch], sample: int) -> Iterator[Re
     for epoch, order, group, starts in found:
         if sample >= order.num_samples:  # of a source that joined later
             continue
+        layouts = [history.plans[line].layout for line in {segment.plan for segment in group}]
+        repeats = any(layout.partition.policy.repeats for layout in layouts)
         for position in order.locate_all(epoch, sample)[0].tolist():
             segment = group[max(0, bisect_right(starts, (epoch, position)) - 1)]
-            yield from _read_at(history, segment, epoch, position)
-            if history.plans[segment.plan].layout.partition.policy.repeats:
+            if segment.start[::3] <= (epoch, position) < segment.stop[::3]:
+                yield from _read_at(history, segment, epoch, position, (position,))
+            if repeats:
                 yield from _repeats_of(history, group, starts, epoch, position)
-
-
-def _read_at(history: History, segment: Segment, epoch: int, position: int) -> Iterator[Read]:
-    if not segment.start[::3] <= (epoch, position) < segment.stop[::3]:
-        return
-    layout = _continued(history, segment)
-    where = layout.found(epoch, np.array([position]))
-    owner, sub_epoch, step, rank = (int(part[0]) for part in where[:4])
-    if step < 0:  # dropped
-        return
-    number = _step_of_run(layout, segment, (owner, sub_epoch), step)
-    if number is not None:
-        yield Read(number, rank, epoch)
 
 
 def _repeats_of(
@@ -90,34 +80,55 @@ def _repeats_of(
     layout = history.plans[group[0].plan].layout
     num_units = layout.order.num_units(epoch)
     sub_epoch = layout.partition.sub_epoch_of(num_units, epoch, position)
-    _, stop = layout.partition.sub_epoch(num_units, epoch, sub_epoch)
+    first, stop = layout.partition.sub_epoch(num_units, epoch, sub_epoch)
     segment = group[max(0, bisect_right(starts, (epoch, stop - 1)) - 1)]
-    layout = _continued(history, segment)
-    if not layout.partition.policy.repeats or (epoch, stop - 1) < segment.start[::3]:
-        return
-    steps = steps_in(layout.partition, num_units, epoch, sub_epoch)
-    period = steps.stop - steps.first
-    for place in range(position + period, steps.end, period):
-        step, rank, _ = find_place(steps, layout.world_size, place)
-        number = _step_of_run(layout, segment, (epoch, sub_epoch), step)
-        if number is not None:
-            yield Read(number, rank, epoch)
+    partition = replace(history.plans[segment.plan].layout.partition, resume=segment.start)
+    if partition.policy.repeats and segment.start[::3] <= (epoch, stop - 1):
+        steps = steps_in(partition, num_units, epoch, sub_epoch)
+        places = range(position + stop - first, steps.end, stop - first)
+        yield from _read_at(history, segment, epoch, position, places)
 
 
-def _continued(history: History, segment: Segment) -> Layout:
-    """Return the layout of a segment's plan, as it continues where the segment starts."""
+def _read_at(
+    history: History, segment: Segment, epoch: int, position: int, places: Sequence[int]
+) -> Iterator[Read]:
+    """Yield the reads of a position by a segment, at some places that count from its epoch."""
     layout = history.plans[segment.plan].layout
-    return replace(layout, partition=replace(layout.partition, resume=segment.start))
-
-
-def _step_of_run(layout: Layout, segment: Segment, where: tuple[int, int], step: int) -> int | None:
-    """Return the run's step of a step of a segment's plan; None if the segment has it not."""
-    before = segment.step
+    partition, before = layout.partition, segment.step
     for part in parts(layout, segment.start, segment.steps):
-        if part.where == where:
-            return before + step - part.first if part.first <= step < part.stop else None
+        steps = part.steps
+        if steps.epoch > epoch:
+            return
+        shift = 0
+        if partition.policy.crosses:
+            ends = (partition.before(steps.num_units, each) for each in (epoch, steps.epoch))
+            shift = next(ends) - next(ends)
+        elif steps.epoch < epoch or not steps.first <= position < steps.stop:
+            before += part.num
+            continue
+        low, high = steps.interval(part.first)[0], steps.interval(part.stop - 1)[1]
+        for place in places:
+            if low <= place + shift < high:
+                step = steps.after(place + shift + 1) - 1
+                rank = _rank_of(layout.world_size, steps, step, place + shift)
+                if layout.balance is not None and place == position:
+                    rank = int(_continued(layout, segment).found(epoch, np.array([place])).rank[0])
+                yield Read(before + step - part.first, rank, epoch)
         before += part.num
-    return None
+
+
+def _rank_of(world_size: int, steps: Steps, step: int, place: int) -> int:
+    """Return the rank whose share of a step holds a place, without balance."""
+
+    def start(rank: int) -> int:
+        return share(steps, world_size, rank, step)[0]
+
+    return bisect_right(range(world_size), place, key=start) - 1
+
+
+def _continued(layout: Layout, segment: Segment) -> Layout:
+    """Return the layout of a segment's plan, as it continues where the segment starts."""
+    return replace(layout, partition=replace(layout.partition, resume=segment.start))
 
 
 def intervals(history: History, segment: Segment, epoch: int) -> Iterator[Interval]:

@@ -58,7 +58,7 @@ class Run:
         self.steps: list[Step] = []
         self.void: list[Step] = []
         self.inner = order
-        self.cursor = self.plan.start
+        self.cursor, self.remainders = self.plan.start, {self.plan.remainder}
         self.saved = [Checkpoint(self.ledger.hash, self.cursor, self.plan, [])]
 
     def _balance(self, order: ip.Order) -> ip.Balance | None:
@@ -100,6 +100,10 @@ class Run:
         if self.drawn.random() < 0.2:
             size = self.drawn.choice([(2, 3), self.drawn.randrange(4, 30)])
             self.plan = self.plan.replace(global_batch_size=size)
+        if self.drawn.random() < 0.3:
+            rest: Any = self.drawn.choice(["spread", "drop", "pad", "carry"])
+            self._change(lambda: self.plan.replace(remainder=rest))
+            self.remainders.add(self.plan.remainder)
         self.ledger.begin(self.plan.resume(self.cursor))
 
     def back(self) -> None:
@@ -217,8 +221,8 @@ def _check_account(run: Run, ledger: ip.Ledger) -> None:
             assert min(one.num_read, one.num_dropped, one.num_left) >= 0
             epochs.add(epoch)
             total += one.num_read
-        if run.plan.remainder in ("spread", "carry") and not one.num_skipped:
-            assert one.num_dropped == 0 or run.plan.remainder != ledger.plan.remainder
+        if not run.remainders & {"drop", "pad"}:
+            assert 0 == one.num_dropped
     assert total == account.num_read
 
 
