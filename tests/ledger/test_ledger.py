@@ -24,13 +24,20 @@ def test_it_answers_as_a_list_of_all_batches(seed: int) -> None:
 
 def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
     """Among them are void steps, steps read again, other plans, and samples that left bins."""
-    runs = [live(seed, 8, tmp_path) for seed in (5, 10, 17, 24)]
+    runs = [live(seed, 8, tmp_path) for seed in (0, 17, 64)]
     assert any(run.void for run in runs)
     lines = [json.loads(line) for run in runs for line in run.path.read_text().splitlines()]
     words = {word for line in lines for word in line.get("why", ())}
     assert {"world", "batch", "exclude", "skip"} == words
     accounts = [ip.Ledger(run.path).account() for run in runs]
-    for name in ("num_skipped", "num_excluded", "num_left_out", "num_dropped", "num_padded"):
+    for name in (
+        "num_skipped",
+        "num_excluded",
+        "num_left_out",
+        "num_dropped",
+        "num_padded",
+        "num_void",
+    ):
         assert any(getattr(account, name) for account in accounts), name
 
 
