@@ -13,6 +13,7 @@ import indexplan_fetch
 import indexplan_jax
 import indexplan_jax.grain
 import indexplan_torch
+import indexplan_torch.live
 
 WRITTEN = """
     Balance BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset DocumentWindows Epochs
@@ -38,6 +39,7 @@ OF_TORCH = """
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
+OF_LIVE = "begin commit cursor epoch settled world"
 OF_A_STANDING = "commit cursor deal epoch load_json max_world to_json"
 DRAWN = "batch_sizes coverage draws life mixing padding reading save schedule traffic work"
 
@@ -71,6 +73,8 @@ def test_pictures_and_tests() -> None:
 def test_worlds_that_change() -> None:
     """What a loop needs whose world changes; the adapter for torchft is made of it."""
     assert ["Standing"] == ip.live.__all__
+    assert OF_LIVE.split() == [n for n in dir(indexplan_torch.live.Live) if n[0] != "_"]
+    assert ["cursor", "epoch"] == [n for n in dir(indexplan_torch.live.LiveLoader) if n[0] != "_"]
     assert OF_A_STANDING.split() == [n for n in dir(ip.live.Standing) if n[0] != "_"]
 
 

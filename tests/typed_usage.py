@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan_torch import OnDevice, PlanLoader
+from indexplan_torch.live import Live, LiveLoader
 
 plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_epochs=4)
 scheduled = ip.Plan(
@@ -90,3 +91,5 @@ loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persis
 rows_on_device: PlanLoader = OnDevice(plan, {"x": torch.zeros(1000)}, compiled=True)
 pair_on_device: OnDevice = OnDevice(plan, (torch.zeros(1000), torch.zeros(1000)), rank=0)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)
+live_loader: LiveLoader = LiveLoader(range(1000), plan, object(), num_epochs=3, num_workers=2)
+begun: object = Live(plan, object(), inner_rank=1, inner_size=4).begin()

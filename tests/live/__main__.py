@@ -1,15 +1,19 @@
-"""Runs whose world changes: `python -m tests.live --steps 1000000` simulates quorums.
+"""Runs whose world changes: `python -m tests.live --steps 1000000`, or `--kills 50`.
 
-Each step of each run is compared with lists. Exits with 1 where something differs.
+The first simulates quorums, and compares each step of each run with lists. The second kills groups
+of real torchft runs, with the sync quorum and with the async one, and counts what was read; it
+needs torchft==0.2.0. Exits with 1 where a sample was lost or read twice, or anything else differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 
 import indexplan as ip
@@ -21,10 +25,25 @@ A_RUN = 5000  # steps of each simulated run
 def main(arguments: Sequence[str]) -> int:
     """Run as a script."""
     parser = argparse.ArgumentParser(prog="python -m tests.live", description=__doc__)
-    parser.add_argument("--steps", type=int, default=1_000_000, help="committed steps, simulated")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--steps", type=int, help="committed steps, simulated")
+    what.add_argument("--kills", type=int, help="groups to kill under each quorum of torchft")
     parser.add_argument("--seed", type=int, default=0, help="of the first run; 0 if left out")
     given = parser.parse_args(arguments)
+    if given.kills is not None:
+        return max([storm(given.kills, quorum, given.seed) for quorum in ("sync", "async")])
     return simulate(given.steps, given.seed)
+
+
+def storm(kills: int, quorum: str, seed: int) -> int:
+    """Kill so many groups of a torchft run; print what was counted."""
+    from tests.live.storm import Storm
+
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        counted = Storm(Path(folder), quorum, seed).run(kills, steps_after=50)
+    say(f"{quorum} quorum: {counted}; {time.perf_counter() - start:.0f} s")
+    return not counted.right
 
 
 def simulate(num_steps: int, seed: int) -> int:

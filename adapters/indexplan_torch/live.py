@@ -1,0 +1,288 @@
+"""Plans under torchft, whose groups of ranks come and go: a step is dealt to those in its quorum.
+
+torchft is not imported: a manager brings all that is needed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from indexplan import Cursor, IndexPlanError, Plan
+from indexplan.errors import integer
+from indexplan.live import Standing
+from indexplan_torch.loader import PlanLoader
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from indexplan_torch.loader import Options
+
+KEY = "indexplan"  # of the state that a manager sends to a group that joins
+
+
+class World(NamedTuple):
+    """How many ranks take part in a step, and which of them this one is, or stands in for."""
+
+    world_size: int
+    rank: int
+
+
+class Live:
+    """What a rank reads in each step of a torchft run, for training loops of your own.
+
+    `LiveLoader` does all of it for loops over a loader. The state is registered with the manager,
+    which sends it to groups that join. In each step, in this order:
+
+    1. `manager.start_quorum()`
+    2. `begin()`: the samples for the groups of the step before, as the quorum may not be known yet
+    3. `settled()`: None if they are right, else the samples to read instead
+    4. `commit(manager.should_commit())`
+
+    torchft's first step is run by the first `begin` without data: in it only one group's gradients
+    would count, as it sends its weights to all others.
+
+    Parameters
+    ----------
+    plan : Plan
+        With `global_batch_size`, and without a world_size; `plan.resume(cursor)` to go on.
+    manager : torchft.Manager
+    inner_rank, inner_size : int, default 0, 1
+        This rank in its group, and how many ranks of the group read different samples.
+    max_world : int, optional
+        As for `indexplan.live.Standing`: the most groups, times inner_size.
+
+    Raises
+    ------
+    IndexPlanError
+        If the plan is not as described above, or a step of it has fewer units than `max_world`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        manager: Any,
+        *,
+        inner_rank: int = 0,
+        inner_size: int = 1,
+        max_world: int | None = None,
+    ) -> None:
+        cure = "pass how many ranks of a group read different samples, and which one this is"
+        self._inner_size = integer("inner_size", inner_size, 1, 2**31, cure)
+        self._inner_rank = integer("inner_rank", inner_rank, 0, self._inner_size, cure)
+        self.standing = Standing(plan, max_world=max_world)
+        self._manager = manager
+        self._start, self._should_commit = manager.start_quorum, manager.should_commit
+        self._known: World | None = None  # of the last quorum that this rank has heard of
+        self._drawn: tuple[World, int] | None = None  # what the samples in hand are for
+        self._settled = False
+        self.num_loads = 0  # how often this rank was given its state
+        manager.register_state_dict_fn(KEY, self._load, self.standing.to_json)
+
+    def _load(self, text: str) -> None:
+        self.standing.load_json(text)
+        self.num_loads += 1
+
+    def begin(self, *, units: bool = False) -> Any:
+        """Return the samples to begin with, as `Standing.deal` does; after `start_quorum`."""
+        self._units, self._settled = units, False
+        if self._manager.current_step() == 0:
+            self._run_first_step()
+        return self._draw(self.world() if self._known is None else self._known)
+
+    def settled(self) -> Any:
+        """Return None if the samples of `begin` are those to read, else those to read instead.
+
+        It waits for the quorum. Run the forward pass again with what it returns.
+        """
+        world = self.world()
+        self._settled = True
+        return None if self._drawn == (world, self.num_loads) else self._draw(world)
+
+    def commit(self, committed: bool) -> None:
+        """Move on by one step if it counts: pass what `manager.should_commit()` returned.
+
+        Raises
+        ------
+        IndexPlanError
+            If the step counts, and its samples may be those for another quorum.
+        """
+        if committed and not self._settled:
+            raise IndexPlanError(
+                "commit",
+                "must come once for each step, after begin and settled",
+                "a step that counts without them",
+                "call live.settled(), and run the forward pass again with what it returns",
+            )
+        self._settled = False
+        if committed:
+            self.standing.commit()
+
+    def world(self) -> World:
+        """Wait for the quorum, and return for whom this rank reads.
+
+        A group without a share in the step, as it is a spare or still being given its state, reads
+        what the first group reads: torchft sets its gradients to zero.
+        """
+        manager = self._manager
+        manager.wait_quorum()
+        group = manager.participating_rank() if manager.is_participating() else 0
+        ranks = manager.num_participants() * self._inner_size
+        self._known = World(ranks, group * self._inner_size + self._inner_rank)
+        return self._known
+
+    def _draw(self, world: World) -> Any:
+        self._drawn = world, self.num_loads
+        if self._units:
+            return self.standing.deal(*world, units=True)
+        return self.standing.deal(*world)
+
+    def _run_first_step(self) -> None:
+        """Run torchft's step 0 without data, until it counts.
+
+        All groups of a quorum know of its most steps, so either all of them do, or none.
+        """
+        self._manager.wait_quorum()
+        while self._manager.current_step() == 0:
+            self._should_commit()
+            self._start()
+            self._manager.wait_quorum()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the step that comes next."""
+        return self.standing.epoch
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the run stands, for a checkpoint; it goes on with `plan.resume(cursor)`."""
+        return self.standing.cursor
+
+
+class LiveLoader:
+    """A loader for torchft's training loop that loses no sample when groups come and go.
+
+    Each batch is one step: the loader starts its quorum, waits for it, and yields what this rank
+    reads in it, so `start_quorum`, which `zero_grad` of torchft's optimizer calls, finds it
+    started. `should_commit`, which `step` calls, tells the loader whether the step counts; if not,
+    the same samples are dealt again. Workers fetch ahead for the groups of the last step, and what
+    they have fetched is thrown away at a change.
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+        Map-style, with as many samples as the plan's order.
+    plan, manager, inner_rank, inner_size, max_world
+        As for `Live`.
+    num_epochs : int, optional
+        Stop before this epoch of the run, counted over all groups and restarts. By default the
+        loader never ends, and the loop looks at `manager.current_step()`.
+    **options
+        Those of `PlanLoader` and DataLoader: num_workers, collate_fn, item, nested and so on.
+
+    Raises
+    ------
+    IndexPlanError
+        If an argument is not as described above.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        plan: Plan,
+        manager: Any,
+        *,
+        num_epochs: int | None = None,
+        inner_rank: int = 0,
+        inner_size: int = 1,
+        max_world: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        if num_epochs is not None:
+            cure = "count from the start of the run, or leave it out to read without end"
+            num_epochs = integer("num_epochs", num_epochs, 1, 2**32 + 1, cure)
+        self.num_epochs = num_epochs
+        self._dataset, self._options = dataset, options
+        self._live = Live(
+            plan, manager, inner_rank=inner_rank, inner_size=inner_size, max_world=max_world
+        )
+        self._plan = plan
+        self._loader(World(1, 0))  # refuses at once what it would refuse in the first step
+        self._start, self._should_commit = manager.start_quorum, manager.should_commit
+        self._running = self._decided = False
+        self._batches: Iterator[Any] | None = None
+        self._for: tuple[World, int] | None = None  # what workers fetch ahead for
+        manager.start_quorum, manager.should_commit = self._quorum_started, self._deciding
+
+    def _loader(self, world: World) -> PlanLoader:
+        plan = self._plan.replace(world_size=None).resume(self.cursor)
+        size, rank = world
+        return PlanLoader(
+            self._dataset, plan, rank=rank, world_size=size, compare=False, **self._options
+        )
+
+    def _quorum_started(self, *arguments: Any, **options: Any) -> None:
+        """Start a quorum, unless the loader has: what the manager's `start_quorum` is now."""
+        if not self._running:
+            self._start(*arguments, **options)
+
+    def _deciding(self, *arguments: Any, **options: Any) -> bool:
+        """Hear whether the step counts: what the manager's `should_commit` is now."""
+        committed: bool = self._should_commit(*arguments, **options)
+        if self._running and not self._decided:
+            self._decided = True
+            if not committed:
+                self._drop()  # the same samples come next, and not those that workers fetch
+            self._live.commit(committed)
+        return committed
+
+    def _drop(self) -> None:
+        """Throw away what workers have fetched ahead."""
+        self._batches = self._for = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield a batch for each step, whether it will count or not, until the last epoch is read.
+
+        Raises
+        ------
+        IndexPlanError
+            If the loop asks for the next batch without `should_commit`.
+        """
+        live, self._running = self._live, True
+        try:
+            while self.num_epochs is None or live.epoch < self.num_epochs:
+                self._decided = False
+                self._start()
+                live.begin()
+                live.settled()
+                world = live.world()
+                if self._batches is None or self._for != (world, live.num_loads):
+                    self._batches = _endless(self._loader(world))
+                    self._for = world, live.num_loads
+                yield next(self._batches)
+                if not self._decided:
+                    raise IndexPlanError(
+                        "a batch of a LiveLoader",
+                        "must be followed by manager.should_commit(), or optimizer.step()",
+                        "none before the next batch",
+                        "wrap the optimizer in torchft.Optimizer, and step after each batch",
+                    )
+        finally:
+            self._running = False
+            self._drop()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the step that comes next."""
+        return self._live.epoch
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the run stands, for a checkpoint; it goes on with `plan.resume(cursor)`."""
+        return self._live.cursor
+
+
+def _endless(loader: PlanLoader) -> Iterator[Any]:
+    """Yield the batches of a loader, sub-epoch after sub-epoch."""
+    while True:
+        yield from loader

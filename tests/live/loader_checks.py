@@ -1,0 +1,150 @@
+"""LiveLoader and Live with a real manager of torchft, alone in its quorum."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed import TCPStore
+from torchft import Manager, Optimizer, ProcessGroupGloo
+from torchft.coordination import LighthouseServer
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from indexplan_torch.live import Live, LiveLoader
+
+# torchft logs by a deprecated method, and an error there makes every step fail
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+
+PLAN = ip.Plan(ip.Shuffle(101, seed=3), global_batch_size=12)
+DATASET = torch.arange(101)
+
+
+@contextmanager
+def alone(*, use_async_quorum: bool = True) -> Iterator[Any]:
+    """Yield a manager that is alone in its quorum."""
+    server = LighthouseServer(bind="127.0.0.1:0", min_replicas=1, join_timeout_ms=100)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    port = server.address().rsplit(":", 1)[1]
+    manager = Manager(
+        pg=ProcessGroupGloo(timeout=timedelta(seconds=5)),
+        load_state_dict=print,  # which nobody calls in a quorum of one
+        state_dict=dict,
+        min_replica_size=1,
+        use_async_quorum=use_async_quorum,
+        replica_id="alone",
+        rank=0,
+        world_size=1,
+        store_addr="127.0.0.1",
+        store_port=store.port,
+        lighthouse_addr=f"http://127.0.0.1:{port}",
+        timeout=timedelta(seconds=20),
+        quorum_timeout=timedelta(seconds=20),
+        connect_timeout=timedelta(seconds=20),
+        hostname="127.0.0.1",
+    )
+    try:
+        yield manager
+    finally:
+        manager.shutdown()
+        server.shutdown()
+        del manager, server, store
+        gc.collect()  # else a worker that is forked later collects them, and torchft crashes it
+
+
+def optimizer_of(manager: Any) -> Any:
+    """Return torchft's optimizer of a model."""
+    return Optimizer(manager, torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1))
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_world_that_stays_reads_as_a_loader_does(num_workers: int) -> None:
+    """L5: to the bit, in two epochs, through torchft's optimizer; and from a cursor."""
+    fixed = PlanLoader(DATASET, PLAN)
+    expected = [batch.tolist() for _ in range(2) for batch in fixed]
+    got, cursor = [], None
+    for stop in (7, 100):
+        with alone() as manager:
+            plan = PLAN if cursor is None else PLAN.resume(cursor)
+            loader = LiveLoader(DATASET, plan, manager, num_epochs=2, num_workers=num_workers)
+            optimizer = optimizer_of(manager)
+            for number, batch in enumerate(loader, 1):
+                optimizer.zero_grad()
+                optimizer.step()
+                got.append(batch.tolist())
+                if number == stop:
+                    break
+            cursor = loader.cursor
+    assert expected == got
+    assert 2 == loader.epoch
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_step_that_fails_is_read_again(num_workers: int) -> None:
+    """L4, and no step more than those that failed: the same samples are dealt again."""
+    expected = [batch.tolist() for batch in PlanLoader(DATASET, PLAN)]
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager, num_epochs=1, num_workers=num_workers)
+        optimizer = optimizer_of(manager)
+        got = []
+        for number, batch in enumerate(loader, 1):
+            optimizer.zero_grad()
+            if number % 3 == 0:
+                manager.report_error(RuntimeError("a peer was lost"))
+            optimizer.step()
+            got.append(batch.tolist())
+    fails = range(2, len(got), 3)
+    assert [got[i] for i in fails] == [got[i + 1] for i in fails]
+    assert expected == [batch for i, batch in enumerate(got) if i not in fails]
+
+
+@pytest.mark.parametrize("use_async_quorum", [False, True])
+def test_a_loop_of_its_own(use_async_quorum: bool) -> None:
+    """Live draws each step once while nothing changes (L6), bins as well, and groups of ranks."""
+    plan = ip.Plan(ip.LengthGrouped([3, 5, 2, 8] * 9, batch_size=2), global_batch_size=6)
+    alone_plan = plan.replace(world_size=2)
+    with alone(use_async_quorum=use_async_quorum) as manager:
+        live = Live(plan, manager, inner_rank=1, inner_size=2)
+        for step in alone_plan.steps(0):
+            manager.start_quorum()
+            batch = live.begin(units=True)
+            assert live.settled() is None
+            want = alone_plan.units(0, step=step, rank=1)
+            assert [each.tolist() for each in want.bins] == [each.tolist() for each in batch.bins]
+            live.commit(manager.should_commit())
+        assert 1 == live.epoch
+        assert 1 + len(alone_plan.steps(0)) == manager.current_step()
+
+
+def test_what_would_go_wrong_is_refused() -> None:
+    """A step that counts unseen, a loop that never steps, and what cannot be right at the start."""
+    with alone() as manager:
+        live = Live(PLAN, manager)
+        manager.start_quorum()
+        live.begin()
+        with pytest.raises(ip.IndexPlanError, match="commit must come once for each step, after"):
+            live.commit(True)
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager)
+        batches = iter(loader)
+        next(batches)
+        with pytest.raises(ip.IndexPlanError, match=re.escape("by manager.should_commit(), or")):
+            next(batches)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"inner_size": 0}, "inner_size must be an integer from 1"),
+        ({"inner_rank": 1}, "inner_rank must be the integer 0"),
+        ({"max_world": 12}, "max_world must be a number of ranks"),
+        ({"num_epochs": 0}, "num_epochs must be an integer from 1"),
+        ({"shuffle": True}, "shuffle must be left out"),
+    ]
+    for options, said in wrong:
+        with alone() as manager, pytest.raises(ip.IndexPlanError, match=said):
+            LiveLoader(DATASET, PLAN, manager, **options)
+    with alone() as manager, pytest.raises(ip.IndexPlanError, match="dataset must hold 101"):
+        LiveLoader(DATASET[:9], PLAN, manager)
