@@ -87,6 +87,15 @@ drawn: ip.types.Draws = ip.draws(ip.Plan(ip.Epochs(mixed, 5), batch_size=2))
 cursor_of_sgd: ip.Cursor = plan.cursor(0, step=1)
 rest: ip.Without = ip.Without(plan.order, [3, 5], since=cursor_of_sgd, cut="unit")
 quieter: ip.Plan = plan.replace(order=rest).skip(cursor_of_sgd, plan.cursor(0, step=2), "later")
+ledger: ip.Ledger = ip.Ledger("run.ledger", data=ip.Dataset.scan("data"))
+ledger.record(plan, cursor_of_sgd, {"global_step": 1})
+step_of_run: ip.types.At = ledger.at(0)
+replayed: ip.Plan = ledger.replay(step_of_run.global_step)
+reads_of_one: list[tuple[int, int]] = [(read.step, read.rank) for read in ledger.reads(7)]
+was_read: NDArray[np.bool_] = ledger.seen(1).contains([1, 2])
+num_void: int = ledger.account().num_void
+parted: int | None = ip.diff(ledger, ip.Ledger("other.ledger")).steps_from
+resumable: bool = ip.diff(plan, even).resumable
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
 rows_on_device: PlanLoader = OnDevice(plan, {"x": torch.zeros(1000)}, compiled=True)
 pair_on_device: OnDevice = OnDevice(plan, (torch.zeros(1000), torch.zeros(1000)), rank=0)

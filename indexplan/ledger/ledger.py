@@ -25,6 +25,7 @@ from indexplan.ledger.by_sample import Read, Seen, reads_in
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History, Segment, history_of, resumed
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
+from indexplan.ledger.shown import stretches_shown
 from indexplan.ledger.tail import Tail, check_continued
 from indexplan.ledger.verifying import verified
 from indexplan.ledger.walking import parts
@@ -550,7 +551,8 @@ class Ledger(Answer):
         ]
         if returns:
             said.append(f"{counted(returns, 'return')} to a checkpoint, {void:,} void")
-        return f"{self.path}: {', '.join(said)}"
+        lines = [f"{self.path}: {', '.join(said)}"]
+        return "\n".join(lines + (stretches_shown(self._history) if self._history.plans else []))
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, step={self.step})"

@@ -14,6 +14,7 @@ PAGES = (
     "idea",
     "remainders",
     "resume",
+    "ledger",
     "live",
     "sub-epochs",
     "schedules",
