@@ -53,9 +53,15 @@ def alone(*, use_async_quorum: bool = True) -> Iterator[Any]:
         yield manager
     finally:
         manager.shutdown()
+        manager._checkpoint_transport._server.server_close()  # which torchft leaves open
         server.shutdown()
-        del manager, server, store
-        gc.collect()  # else a worker that is forked later collects them, and torchft crashes it
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Collect managers now: collected by a worker that is forked later, they crash it."""
+    yield
+    gc.collect()
 
 
 def optimizer_of(manager: Any) -> Any:

@@ -20,6 +20,7 @@ from random import Random
 
 from torchft.coordination import LighthouseServer
 
+ROOT = Path(__file__).parents[2]
 SAMPLES = 997
 PATIENCE = 240  # seconds without anything new after which a storm is given up
 
@@ -65,7 +66,13 @@ class Storm:
         )
         port = self.server.address().rsplit(":", 1)[1]
         self.address = f"http://127.0.0.1:{port}"
-        environment = {**os.environ, "OTEL_SDK_DISABLED": "true", "OMP_NUM_THREADS": "1"}
+        path = [ROOT, ROOT / "adapters", os.environ.get("PYTHONPATH", "")]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            "OTEL_SDK_DISABLED": "true",
+            "OMP_NUM_THREADS": "1",
+        }
         with (folder / "errors").open("w") as errors:
             self.forking = subprocess.Popen(
                 [sys.executable, "-m", "tests.live.replica"],
