@@ -109,6 +109,8 @@ class Run:
     def back(self) -> None:
         """Load a checkpoint, perhaps one whose steps were void since, in another process."""
         found = self.drawn.choice(self.saved)
+        if not found.steps:  # it starts over, with the order that it started with
+            found = self.saved[0] if self._starts_alike() else self.saved[-1]
         self.ledger = ip.Ledger(self.path)
         self.ledger.return_to(found.hash)
         same = 0
@@ -118,6 +120,11 @@ class Run:
             same += 1
         self.void += self.steps[same:]
         self.steps, self.plan, self.cursor = found.steps.copy(), found.plan, found.cursor
+
+    def _starts_alike(self) -> bool:
+        """Return whether the first steps of all were read in the order of the first plan."""
+        first = next((each for each in self.saved if each.steps), self.saved[0])
+        return first.plan.order == self.saved[0].plan.order
 
     def exclude(self) -> None:
         """Take samples out."""
