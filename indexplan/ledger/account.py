@@ -8,6 +8,7 @@ from indexplan.answers import Answer
 from indexplan.errors import counted
 from indexplan.ledger.by_sample import intervals, merged
 from indexplan.ledger.history import History, Segment
+from indexplan.ledger.walking import parts
 from indexplan.orders.base import Order
 from indexplan.orders.gaps import missing, num_taken_out
 
@@ -34,7 +35,7 @@ class LedgerAccount(Answer):
     num_padded : int
         Padded slots, which read a unit once more.
     num_steps : int
-        Steps that count.
+        Steps that count; of one epoch, those that start in it.
     num_void, num_void_steps : int
         Units that were read, and steps, that a return to a checkpoint has undone.
 
@@ -81,17 +82,15 @@ def account_of(history: History, epoch: int | None) -> LedgerAccount:
     for each, order, segments, _ in history.live_stretches:
         if epoch in (None, each):
             groups.setdefault(each, []).append((order, segments))
-    parts = [_of_epoch(history, each, found) for each, found in groups.items()]
+    counts = [_of_epoch(history, each, found) for each, found in groups.items()]
     for gone in history.void:
         for each, _, segments, _ in history.stretches(gone):
             if epoch in (None, each):
-                parts.append(LedgerAccount(num_void=_read(history, segments, each)[0]))
-        if epoch is None:
-            parts.append(LedgerAccount(num_void_steps=sum(each.steps for each in gone)))
-    if epoch is None:
-        parts.append(LedgerAccount(num_steps=history.step))
+                counts.append(LedgerAccount(num_void=_read(history, segments, each)[0]))
+        counts.append(LedgerAccount(num_void_steps=_num_steps(history, gone, epoch)))
+    counts.append(LedgerAccount(num_steps=_num_steps(history, history.live, epoch)))
     names = [field.name for field in fields(LedgerAccount)]
-    return LedgerAccount(**{name: sum(getattr(part, name) for part in parts) for name in names})
+    return LedgerAccount(**{name: sum(getattr(count, name) for count in counts) for name in names})
 
 
 def _of_epoch(
@@ -100,12 +99,12 @@ def _of_epoch(
     order, segments = groups[-1]
     place = history.place
     assert place is not None  # noqa: S101 (as segments count)
-    parts = history.plans[segments[-1].plan].layout.partition.sub_epochs
+    sub_epochs = history.plans[segments[-1].plan].layout.partition.sub_epochs
     num_units = order.num_units(epoch)
     reached = num_units if place.epoch > epoch else place.position
     counts = [_read(history, segments, epoch) for _, segments in groups]
     read = sum(count[0] for count in counts)
-    skipped, excluded = missing(order, epoch, parts, 0, parts)
+    skipped, excluded = missing(order, epoch, sub_epochs, 0, sub_epochs)
     return LedgerAccount(
         num_units=num_units + skipped + excluded,
         num_read=read,
@@ -115,6 +114,19 @@ def _of_epoch(
         num_excluded=excluded,
         num_left_out=num_taken_out(order, epoch),
         num_padded=sum(count[1] for count in counts),
+    )
+
+
+def _num_steps(history: History, segments: list[Segment], epoch: int | None) -> int:
+    """Return how many steps of some segments start in an epoch, or in any."""
+    if epoch is None:
+        return sum(each.steps for each in segments)
+    return sum(
+        part.num
+        for each in segments
+        if each.start.epoch <= epoch <= each.stop.epoch
+        for part in parts(history.plans[each.plan].layout, each.start, each.steps)
+        if part.steps.epoch == epoch
     )
 
 

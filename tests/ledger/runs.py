@@ -228,6 +228,8 @@ def _check_account(run: Run, ledger: ip.Ledger) -> None:
             assert min(one.num_read, one.num_dropped, one.num_left) >= 0
             epochs.add(epoch)
             total += one.num_read
+        for count, steps in ((one.num_steps, run.steps), (one.num_void_steps, run.void)):
+            assert sum(step.named[1] == epoch for step in steps) == count
         if not run.remainders & {"drop", "pad"}:
             assert 0 == one.num_dropped
     assert total == account.num_read
