@@ -28,6 +28,9 @@ lunr.TokenSet.prototype.toString = function () {
   return this._str || (this.final ? "1" : "0") + edges.join("")
 }
 """
+# The scripts of see-it.md, what is imported first. Browsers load no module from a file, so the page
+# has them as one plain script.
+MODULES = ("shuffle_v1", "partition_v1", "see_it")
 ALWAYS = ("CHANGELOG.md",)  # has a place in the navigation
 
 
@@ -135,7 +138,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(led, markdown)
 
 
+def plain_script() -> str:
+    """Return the modules as one script, whose names are its own."""
+    texts = [(ROOT / "docs" / "site" / f"{name}.mjs").read_text() for name in MODULES]
+    joined = re.sub(r"^export |^import .*\n", "", "\n".join(texts), flags=re.MULTILINE)
+    return f'(() => {{\n"use strict"\n{joined}}})()\n'
+
+
 def on_post_build(config: MkDocsConfig) -> None:
-    """Mend the script that searches."""
+    """Mend the script that searches, and write that of see-it.md."""
+    (Path(config.site_dir) / "site" / "see_it.js").write_text(plain_script())
     (script,) = Path(config.site_dir).glob("assets/javascripts/workers/search.*.js")
     script.write_text(script.read_text() + EDGES_APART)
