@@ -38,7 +38,9 @@ class Run:
                 plan = plan.resume(self.cursor)
 
     def go_astray(self, change: Change) -> None:
-        """Read a stretch, and return to where the run stood before."""
+        """Read a stretch, and return to where the run stood before, if it has begun."""
+        if not self.ledger.step:  # as a run starts over only with the order that it began with
+            return
         step, order, cursor = self.ledger.step, self.order, self.cursor
         self.read(change, [])
         if self.ledger.step > step:
