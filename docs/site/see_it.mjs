@@ -157,7 +157,7 @@ const several = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`
 function draw(controls, table, said) {
   const value = Object.fromEntries(controls.map(each => [each.name, each.value]))
   const { n, epoch, subEpochs, batch } = value
-  const remainder = document.querySelector("#see-it select").value
+  const remainder = document.querySelector("#seen select").value
   const first = { n, ranks: value.ranks, batch, subEpochs, remainder, resume: null }
   const parts = Array.from({ length: subEpochs }, (_, part) => stepsOf(first, epoch, part))
   const total = parts.reduce((sum, each) => sum + each.numSteps, 0)
@@ -209,7 +209,7 @@ function draw(controls, table, said) {
     `${several(size, "sample")} on ${several(first.ranks, "rank")}${goes}.`
 }
 
-const place = document.getElementById("see-it")
+const place = document.getElementById("seen")
 const table = made("table", { className: "seen" })
 const said = made("p", {})
 said.setAttribute("aria-live", "polite")

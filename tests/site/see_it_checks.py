@@ -55,11 +55,11 @@ def test_known_answers_under_node() -> None:
 # sets controls one after another, and returns the rows of the table: name, and (columns, text)
 SET = """states => states.map(state => {
     for (const [name, value] of Object.entries(state)) {
-        const at = document.querySelector(`#see-it [name=${name}], #see-it select.${name}`)
+        const at = document.querySelector(`#seen [name=${name}], #seen select.${name}`)
         at.value = value
         at.dispatchEvent(new Event("change"))
     }
-    return [...document.querySelectorAll("#see-it tr")].map(row => [...row.children].map(
+    return [...document.querySelectorAll("#seen tr")].map(row => [...row.children].map(
         cell => [cell.colSpan || 1, cell.textContent]))
 })"""
 
@@ -163,9 +163,10 @@ def test_the_packages_numbers(by: str, browser: Browser, served: str, site: Path
 def test_the_table_of_the_readme(look: Page, served: str) -> None:
     """It begins with README's numbers, fits the window, and hears the keyboard."""
     look.goto(f"{served}see-it.html")
+    expect(look.locator("h1")).to_contain_text("See it")
     readme = (ROOT / "README.md").read_text()
     (samples,) = re.findall(r"^ sample   \|(.*)\|   shuffled", readme, re.MULTILINE)
-    row = look.locator("#see-it tr").nth(1).locator("td")
+    row = look.locator("#seen tr").nth(1).locator("td")
     expect(row).to_have_text([each.strip() for each in samples.split("|")])
     assert look.evaluate("innerWidth") == look.evaluate("document.documentElement.scrollWidth")
     look.locator("[data-control=n] input[type=range]").focus()
