@@ -178,3 +178,49 @@ def test_the_table_of_the_readme(look: Page, served: str) -> None:
     expect(row).to_have_count(48)
     order = ip.Shuffle(9 * 10**15, seed=1)
     expect(row).to_have_text([str(each) for each in order.take(0, 0, 48)])
+
+
+SHARES_UNDER_NODE = """
+import { readFileSync } from "node:fs"
+import { cursorAfter, shareOf, stepsOf, unitAt } from "./docs/site/partition_v1.mjs"
+const found = JSON.parse(readFileSync(0)).map(([run, epoch, part, step, rank]) => {
+  const steps = stepsOf(run, epoch, part)
+  const after = cursorAfter(steps, step)
+  const [low, high] = shareOf(steps, step, rank)
+  const positions = Array.from({ length: high - low }, (_, i) => unitAt(steps, low + i).position)
+  const there = [after.epoch, after.subEpoch, after.step, after.position]
+  return [steps.numSteps, positions, there]
+})
+console.log(JSON.stringify(found))
+"""
+
+
+def test_large_partitions_under_node() -> None:
+    """Shares and cursors of runs of up to 9e15 samples are the package's."""
+    random_ = random.Random(30)  # noqa: S311 (only for states)
+    asked, right = [], []
+    while len(asked) < STATES:
+        n, ranks = int(2 ** random_.uniform(4, 52.9)), random_.randint(1, 64)
+        parts, batch = random_.randint(1, 12), random_.randint(1, 64)
+        kinds: Any = {"remainder": random_.choice(REMAINDERS), "sub_epochs": parts}
+        epoch, part = random_.randint(0, 2**32 - 9), random_.randint(0, parts - 1)
+        plan = ip.Plan(ip.Sequential(n), world_size=ranks, batch_size=batch, **kinds)
+        steps = plan.steps(epoch, part)
+        if not steps:
+            continue
+        step, rank = (
+            random_.choice([steps[-1], random_.choice(steps)]),
+            random_.randint(0, ranks - 1),
+        )
+        run = {"n": n, "ranks": ranks, "batch": batch, "subEpochs": parts, "resume": None}
+        asked.append([{**run, "remainder": plan.remainder}, epoch, part, step, rank])
+        read = plan.batch(epoch, part, step=step, rank=rank).tolist()
+        cursor = plan.cursor(epoch, part, step=step)
+        right.append([steps.stop, read, [cursor.epoch, cursor.sub_epoch, step, cursor.position]])
+    command = [str(Path(executable.ROOT_DIR) / "bin" / "node"), "--input-type=module", "--eval"]
+    done = subprocess.run(
+        [*command, SHARES_UNDER_NODE], cwd=ROOT, input=json.dumps(asked), capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (0, "") == (done.returncode, done.stderr)
+    assert right == json.loads(done.stdout)
