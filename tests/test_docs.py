@@ -21,6 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import indexplan as ip
 import indexplan_fetch
+import indexplan_jax
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
@@ -223,6 +224,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     public |= {f"indexplan.testing.{name}" for name in ip.testing.__all__}
     public |= {f"indexplan_fetch.{name}" for name in indexplan_fetch.__all__}
     public |= {f"indexplan_torch.{name}" for name in indexplan_torch.__all__}
+    public |= {f"indexplan_jax.{name}" for name in indexplan_jax.__all__}
     of_trainers = {name for name in entries if name.count(".") == 2} - public
     assert sorted(public | of_trainers) == sorted(entries)
 

@@ -38,6 +38,7 @@ OF_TORCH = """
     ShardedDataset join open_parquet seed_rank varlen
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"
+OF_JAX = "rank_indices shuffle step_indices unshuffle"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 OF_LIVE = "begin commit cursor epoch settled world"
 OF_A_STANDING = "commit cursor deal epoch load_json max_world to_json"
@@ -86,6 +87,11 @@ def test_the_adapter() -> None:
 def test_what_grain_reads() -> None:
     """What users of Grain write; it needs no torch."""
     assert OF_GRAIN.split() == indexplan_jax.grain.__all__
+
+
+def test_what_jax_computes() -> None:
+    """What users of JAX write, without Grain; tests/everywhere/jax_checks.py has it with JAX."""
+    assert OF_JAX.split() == dir(indexplan_jax) == indexplan_jax.__all__
 
 
 def test_what_fetches() -> None:

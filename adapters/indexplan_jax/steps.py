@@ -106,12 +106,11 @@ class Alike:
     def of(cls, plan: Plan) -> Alike | None:
         """Return them; None if epochs differ, or have no step."""
         size = plan.batch_size if plan.global_batch_size is None else plan.global_batch_size
-        nested = size if isinstance(size, tuple) else (size,)
-        numbers = [each for each in nested if isinstance(each, int)]
-        if len(numbers) < len(nested) or not plan.order.constant_num_units:
-            return None  # where there are phases, sizes are no numbers
+        units = product_of(size)
+        if units is None or not plan.order.constant_num_units:
+            return None
         ranks = (plan.world_size or 1) if plan.global_batch_size is None else 1
-        alike = cls(plan, math.prod(numbers) * ranks)
+        alike = cls(plan, units * ranks)
         return alike if alike._each or plan.remainder == "carry" else None
 
     def before(self, epoch: int) -> int:
@@ -148,13 +147,18 @@ class Alike:
         return kept
 
 
+def product_of(size: Any) -> int | None:
+    """Return how many units a batch size means; None where there are phases."""
+    nested = size if isinstance(size, tuple) else (size,)
+    numbers = [each for each in nested if isinstance(each, int)]
+    return math.prod(numbers) if len(numbers) == len(nested) else None  # phases are no numbers
+
+
 def units_of_each_batch(plan: Plan) -> int | None:
     """Return how many units every batch of every rank has; None if they differ."""
     of_all_ranks = plan.batch_size is None
-    size = plan.global_batch_size if of_all_ranks else plan.batch_size
-    nested = size if isinstance(size, tuple) else (size,)
-    numbers = [each for each in nested if isinstance(each, int)]
-    if plan.remainder not in {"drop", "pad", "carry"} or len(numbers) < len(nested):
-        return None  # where there are phases, sizes are no numbers
-    share, rest = divmod(math.prod(numbers), (plan.world_size or 1) if of_all_ranks else 1)
+    units = product_of(plan.global_batch_size if of_all_ranks else plan.batch_size)
+    if plan.remainder not in {"drop", "pad", "carry"} or units is None:
+        return None
+    share, rest = divmod(units, (plan.world_size or 1) if of_all_ranks else 1)
     return None if rest else share

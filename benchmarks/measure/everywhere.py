@@ -57,10 +57,10 @@ def compiled(folder: Path, processor: str, optimise: str) -> Callable[[int], Any
     return indices
 
 
-def best_of_turns(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def best_of_turns(calls: dict[str, Callable[[], Any]], turns: int = TURNS) -> dict[str, float]:
     """Return the best time of each, in ns an index; they take turns, as machines are shared."""
     best = dict.fromkeys(calls, float("inf"))
-    for _ in range(TURNS):
+    for _ in range(turns):
         for name, call in calls.items():
             start = time.perf_counter()
             call()
@@ -83,7 +83,7 @@ def time_c(processor: str) -> None:
 
 def report(what: str, times: dict[str, float], beside: str) -> None:
     """Print times, and how they compare with one of them."""
-    said = (f"{name} {ns:.2f} ns ({ns / times[beside]:.2f})" for name, ns in times.items())
+    said = (f"{name} {ns:.2f} ns ({ns / times[beside]:.3f})" for name, ns in times.items())
     print(f"{what}: {', '.join(said)}", flush=True)
 
 

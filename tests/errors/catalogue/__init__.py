@@ -38,6 +38,7 @@ from tests.errors.catalogue import (
     token_rows,
     torch_bins,
     torches,
+    traced,
     traffic,
     trainers,
     weights,
@@ -81,6 +82,7 @@ _MODULES = (
     sharded,
     documents,
     traffic,
+    traced,
     balance,
     ledgers,
 )
@@ -228,6 +230,11 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "",
         "raise ModuleNotFoundError('indexplan_jax.grain needs grain, ",
     ): "takes a process without Grain: tests/adapters/test_torch_bad_input.py",
+    (
+        "adapters/indexplan_jax/__init__.py",
+        "__getattr__",
+        "raise ModuleNotFoundError(message, name='jax') from error",
+    ): "takes a process without JAX: tests/adapters/test_without_jax.py",
     (
         "indexplan/plan/pulling.py",
         "Stream.draw",

@@ -1,0 +1,131 @@
+"""Plans of which a formula without branches tells each step: all steps are full, and of one size.
+
+Without JAX, so that what is refused can be looked at anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from indexplan import (
+    BlockShuffle,
+    IndexPlanError,
+    LocalShuffle,
+    Order,
+    Plan,
+    Sequential,
+    Shuffle,
+)
+from indexplan.errors import integer, wrong
+from indexplan_jax.steps import product_of
+
+KINDS: tuple[type[Order], ...] = (Shuffle, BlockShuffle, LocalShuffle, Sequential)
+STOP = 2**31  # sizes are below it, so that no sum of two passes 32 bits
+EPOCH_STOP, SEED_STOP = 2**32, 2**128
+ON_THE_HOST = "use plan.batch on the host"
+
+
+def size(name: str, value: Any) -> int:
+    """Return a number of samples, or raise `IndexPlanError`."""
+    cure = "use indexplan.Shuffle on the host, which has 64 bits"
+    return integer(name, value, 1, STOP, cure)
+
+
+def seed(value: Any) -> int:
+    """Return a seed, or raise `IndexPlanError`."""
+    return integer("seed", value, 0, SEED_STOP, "hash other seeds to such an integer first")
+
+
+def epoch(value: Any) -> int:
+    """Return an epoch that is not traced, or raise `IndexPlanError`."""
+    return integer("epoch", value, 0, EPOCH_STOP, "count from 0; a run ends with epoch 2**32 - 1")
+
+
+def rank(value: Any, ranks: int) -> int:
+    """Return a rank that is not traced, or raise `IndexPlanError`."""
+    cure = "use plan.replace(world_size=...) to change how many ranks there are"
+    return integer("rank", value, 0, ranks, cure)
+
+
+def step(value: Any, most_steps: int) -> int:
+    """Return a step that is not traced, of an epoch that is, or raise `IndexPlanError`."""
+    return integer("step", value, 0, most_steps, "pass one of plan.steps(...)")
+
+
+def check_dtype(name: str, dtype: Any) -> None:
+    """Raise `IndexPlanError` unless a dtype of NumPy is one of integers."""
+    if dtype.kind not in "iu":
+        raise wrong(name, "integers", f"dtype {dtype}", "pass jax.numpy.arange, or .astype(int)")
+
+
+class Steady(NamedTuple):
+    """The numbers of a plan all of whose steps have `global_batch` units."""
+
+    order: Order
+    num_units: int
+    global_batch: int
+    remainder: str
+
+    @property
+    def most_steps(self) -> int:
+        """The most steps that begin in an epoch."""
+        if self.remainder in {"pad", "carry"}:
+            return -(-self.num_units // self.global_batch)
+        return self.num_units // self.global_batch
+
+    @property
+    def most_epochs(self) -> int:
+        """The most epochs that a step reads from."""
+        if self.remainder != "carry":
+            return 1
+        return 1 + (self.num_units + self.global_batch - 2) // self.num_units
+
+
+def steady_of(plan: Any) -> Steady:
+    """Return the numbers of a plan, or raise `IndexPlanError` for one that is not steady."""
+    if not isinstance(plan, Plan):
+        raise wrong("plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)")
+    order = plan.order
+    if type(order) not in KINDS:
+        names = ", ".join(kind.__name__ for kind in KINDS)
+        raise wrong("plan.order", f"one of {names}", type(order).__name__, ON_THE_HOST)
+    cure = "use plan.replace(sub_epochs=1), or plan.batch on the host"
+    if plan.sub_epochs != 1:
+        raise wrong("plan.sub_epochs", "1", plan.sub_epochs, cure)
+    if plan.balance is not None:
+        cure = "use plan.replace(balance=None), or plan.batch on the host"
+        raise wrong("plan.balance", "None", plan.balance, cure)
+    if (plan.start.epoch, plan.start.position) != (0, 0):
+        cure = (
+            "use plan.replace(order=plan.order), which is not, and whose steps have the same "
+            "numbers if the global batch was the same"
+        )
+        raise wrong("plan", "one that was not resumed", plan.start, cure)
+    plan.steps(0)  # which refuses an open world_size where steps depend on it
+    ranks = 1 if plan.batch_size is None else plan.world_size or 1
+    units = product_of(plan.global_batch_size if plan.batch_size is None else plan.batch_size)
+    if units is None:
+        raise wrong("plan's batch size", "one number for the whole run", "phases", ON_THE_HOST)
+    batch = integer("a global batch", units * ranks, 1, STOP, "use a smaller batch size")
+    n = size("plan.order.num_samples", order.num_samples)
+    if plan.remainder == "spread" and n % batch:
+        rule = f'"drop", "pad" or "carry", as {batch} does not divide {n}'
+        raise wrong("plan.remainder", rule, plan.remainder, 'use plan.replace(remainder="drop")')
+    return Steady(order, n, batch, plan.remainder)
+
+
+def share_of(plan: Plan, steady: Steady) -> int:
+    """Return how many units each rank has in each step, or raise `IndexPlanError`."""
+    ranks = plan.world_size
+    if ranks is None:
+        raise IndexPlanError(
+            "plan.world_size",
+            "must be set for this",
+            "None",
+            "use plan.replace(world_size=...), with the number of ranks",
+        )
+    share, rest = divmod(steady.global_batch, ranks)
+    if rest:
+        rule = f"a multiple of the world_size, {ranks}"
+        raise wrong("a global batch", rule, steady.global_batch, "use step_indices, or batch_size=")
+    return share

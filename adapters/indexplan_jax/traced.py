@@ -1,0 +1,226 @@
+"""Indices computed by JAX: pure functions for jit, vmap, scan and shard_map, of 32-bit lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from indexplan import Plan
+from indexplan_jax import steady as checks
+from indexplan_jax.key_words import U32
+from indexplan_jax.steady import STOP, Steady, share_of, steady_of
+from indexplan_jax.taken import shuffled, taken
+
+NONE = STOP - 1  # what has no answer; JAX reads the last row there, unless mode="fill" is given
+
+
+def shuffle(n: int, seed: int, epoch: Any, positions: Any) -> jax.Array:
+    """Return the indices at positions of an epoch, those of `indexplan.Shuffle(n, seed)`.
+
+    Pure and of 32-bit lanes alone, so it runs on any device, under `jit`, `vmap`, `scan` and
+    `shard_map`, and no list of n numbers is ever made.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples, 1 <= n < 2**31.
+    seed : int
+        0 <= seed < 2**128.
+    epoch : int or scalar array
+        0 <= epoch < 2**32; may be traced.
+    positions : array of integers
+        In [0, n), of any shape; may be traced.
+
+    Returns
+    -------
+    jax.Array
+        int32, of the shape of positions; 2**31 - 1 for a position outside [0, n).
+
+    Raises
+    ------
+    IndexPlanError
+        If n, the seed or an epoch that is not traced is out of range, or positions are no integers.
+
+    Examples
+    --------
+    >>> import jax, indexplan as ip
+    >>> from indexplan_jax import shuffle
+    >>> shuffle(10, 7, 0, jax.numpy.arange(10)).tolist()
+    [3, 2, 0, 9, 1, 8, 5, 4, 6, 7]
+    >>> ip.Shuffle(10, seed=7).take(0, 0, 10).tolist()
+    [3, 2, 0, 9, 1, 8, 5, 4, 6, 7]
+    """
+    return _mapped(n, seed, epoch, "positions", positions, inverse=False)
+
+
+def unshuffle(n: int, seed: int, epoch: Any, indices: Any) -> jax.Array:
+    """Return the positions of indices in an epoch: the inverse of `shuffle`.
+
+    Parameters
+    ----------
+    n, seed, epoch
+        As for `shuffle`.
+    indices : array of integers
+        In [0, n), of any shape; may be traced.
+
+    Returns
+    -------
+    jax.Array
+        int32, of the shape of indices; 2**31 - 1 for an index outside [0, n).
+
+    Raises
+    ------
+    IndexPlanError
+        As for `shuffle`.
+
+    Examples
+    --------
+    >>> from indexplan_jax import shuffle, unshuffle
+    >>> unshuffle(10, 7, 0, shuffle(10, 7, 0, jax.numpy.arange(4))).tolist()
+    [0, 1, 2, 3]
+    """
+    return _mapped(n, seed, epoch, "indices", indices, inverse=True)
+
+
+def step_indices(plan: Plan, epoch: Any, step: Any) -> jax.Array:
+    """Return the indices that all ranks read in a step, one rank after another.
+
+    Parameters
+    ----------
+    plan : Plan
+        All of whose steps are full and of one size: remainder "drop", "pad" or "carry", or a
+        global batch that divides the samples; no phases, balance or sub-epochs. Its order is a
+        `Shuffle`, `BlockShuffle`, `LocalShuffle` or `Sequential` of fewer than 2**31 samples.
+    epoch, step : int or scalar array
+        May be traced.
+
+    Returns
+    -------
+    jax.Array
+        int32, shape (global batch,): `plan.batch` of rank 0, of rank 1, and so on. Under "pad" the
+        last step ends with repeats. For a traced step past the epoch's last, all are 2**31 - 1,
+        which JAX clamps to the last row unless you read by `x.at[indices].get(mode="fill")`.
+
+    Raises
+    ------
+    IndexPlanError
+        If the plan is another one, or a number that is not traced is out of range.
+
+    Examples
+    --------
+    >>> import jax, indexplan as ip
+    >>> from indexplan_jax import step_indices
+    >>> plan = ip.Plan(ip.Shuffle(100), global_batch_size=4, remainder="drop")
+    >>> of_a_step = jax.jit(lambda epoch, step: step_indices(plan, epoch, step))
+    >>> of_a_step(3, 17).tolist()
+    [37, 15, 76, 28]
+    >>> plan.replace(world_size=1).batch(epoch=3, step=17, rank=0).tolist()
+    [37, 15, 76, 28]
+    """
+    steady = steady_of(plan)
+    return _of_lanes(plan, steady, epoch, step, jnp.arange(steady.global_batch, dtype=U32))
+
+
+def rank_indices(plan: Plan, epoch: Any, step: Any, rank: Any) -> jax.Array:
+    """Return the indices that a rank reads in a step: those of `plan.batch`.
+
+    Parameters
+    ----------
+    plan : Plan
+        As for `step_indices`, with a world_size that divides the global batch.
+    epoch, step, rank : int or scalar array
+        May be traced, as `jax.lax.axis_index("data")` is inside shard_map.
+
+    Returns
+    -------
+    jax.Array
+        int32, shape (global batch / world_size,). For a traced step or rank past the last one, all
+        are 2**31 - 1.
+
+    Raises
+    ------
+    IndexPlanError
+        As for `step_indices`, or if the world_size is open or does not divide the global batch.
+
+    Examples
+    --------
+    >>> import jax, indexplan as ip
+    >>> from indexplan_jax import rank_indices
+    >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=4, remainder="drop")
+    >>> all_ranks = jax.vmap(lambda rank: rank_indices(plan, 0, 5, rank))(jax.numpy.arange(2))
+    >>> [plan.batch(0, step=5, rank=rank).tolist() for rank in range(2)] == all_ranks.tolist()
+    True
+    """
+    steady = steady_of(plan)
+    share, ranks = share_of(plan, steady), plan.world_size or 1
+    known = _known(rank)
+    if known is not None:
+        rank = checks.rank(known, ranks)
+    is_rank = (jnp.asarray(rank) >= 0) & (jnp.asarray(rank) < ranks)
+    first = jnp.where(is_rank, rank, 0).astype(U32) * U32(share)
+    indices = _of_lanes(plan, steady, epoch, step, first + jnp.arange(share, dtype=U32))
+    return jnp.where(is_rank, indices, NONE)
+
+
+def _known(number: Any) -> Any:
+    """Return a number that is not traced; None for one that is."""
+    if isinstance(number, jax.core.Tracer):
+        return None
+    return number.item() if isinstance(number, jax.Array) and number.ndim == 0 else number
+
+
+def _epoch(epoch: Any) -> Any:
+    known = _known(epoch)
+    return epoch.astype(U32) if known is None else U32(checks.epoch(known))
+
+
+def _mapped(n: int, seed: int, epoch: Any, name: str, numbers: Any, inverse: bool) -> jax.Array:
+    n, seed, epoch = checks.size("n", n), checks.seed(seed), _epoch(epoch)
+    numbers = jnp.asarray(numbers)
+    checks.check_dtype(name, np.dtype(numbers.dtype))
+    is_inside = (numbers >= 0) & (numbers.astype(jnp.promote_types(numbers.dtype, U32)) < n)
+    answers = shuffled(n, seed, epoch, jnp.where(is_inside, numbers, 0).astype(U32), inverse)
+    return jnp.where(is_inside, answers.astype(jnp.int32), NONE)
+
+
+def _of_lanes(plan: Plan, steady: Steady, epoch: Any, step: Any, lanes: Any) -> jax.Array:
+    """Return the indices at some of the places of a step, counted from its start."""
+    _check(plan, steady, epoch, step)
+    order, n, batch = steady.order, U32(steady.num_units), U32(steady.global_batch)
+    epoch, step = _epoch(epoch), jnp.asarray(step)
+    begin, num_steps = U32(0), U32(steady.most_steps)
+    if steady.remainder == "carry":  # the first step that starts in the epoch
+        begin = (batch - _product_modulo(epoch, steady.num_units, steady.global_batch)) % batch
+        num_steps = jnp.where(begin < n, (n - begin + batch - 1) // batch, 0)
+    is_step = (step >= 0) & (step < num_steps)
+    places = begin + jnp.where(is_step, step, 0).astype(U32) * batch + lanes
+    positions = places % n
+    if steady.most_epochs == 1:
+        indices = taken(order, epoch, positions)
+    else:
+        epochs = epoch + jnp.arange(steady.most_epochs, dtype=U32)
+        each = jax.vmap(lambda epoch: taken(order, epoch, positions))(epochs)
+        indices = jnp.take_along_axis(each, (places // n)[None].astype(jnp.int32), axis=0)[0]
+    return jnp.where(is_step, indices.astype(jnp.int32), NONE)
+
+
+def _check(plan: Plan, steady: Steady, epoch: Any, step: Any) -> None:
+    """Raise `IndexPlanError` if what is not traced of an epoch and a step is out of range."""
+    known_epoch, known_step = _known(epoch), _known(step)
+    if known_epoch is not None and known_step is not None:
+        plan.step_size(known_epoch, step=known_step)
+    elif known_step is not None:
+        checks.step(known_step, steady.most_steps)
+
+
+def _product_modulo(x: Any, y: int, modulus: int) -> Any:
+    """Return x * y modulo a number below 2**31, by doubling."""
+    x, total = x % U32(modulus), jnp.zeros_like(x)
+    for bit in f"{y % modulus:b}":
+        total = total * 2 % U32(modulus)
+        if bit == "1":
+            total = (total + x) % U32(modulus)
+    return total

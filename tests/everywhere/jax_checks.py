@@ -1,0 +1,182 @@
+"""Indices that JAX computes are the package's, under each transformation; with four devices.
+
+.ci/run has the command; `python -m tests.everywhere jax` compares more.
+"""
+
+from __future__ import annotations
+
+import doctest
+import random
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.sharding import Mesh, PartitionSpec
+
+import indexplan as ip
+import indexplan_jax
+from indexplan_jax import rank_indices, shuffle, step_indices, taken, traced, unshuffle
+from tests.everywhere import on_jax
+from tests.everywhere.drawn import drawn
+
+NONE = 2**31 - 1
+PLAN = ip.Plan(ip.Shuffle(1003, seed=5), world_size=4, batch_size=6, remainder="drop")
+
+
+def test_known_answers() -> None:
+    """Every twentieth of them that has 32 bits; `python -m tests.everywhere jax` compares all."""
+    cases = on_jax.KNOWN[::20]
+    assert len(cases) > 24
+    assert on_jax.known_differences(cases) == 0
+
+
+def test_drawn_runs() -> None:
+    """Both ways, of orders of all sizes."""
+    assert on_jax.differences(drawn(10**6, size_stop=2**31, most=2 * 10**5)) == 0
+
+
+def test_other_key_words_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As before the size was hashed, but for a word of it."""
+    ours = taken.key_words
+    monkeypatch.setattr(taken, "key_words", lambda *given: ours(*given[:3], 7, given[4]))
+    assert on_jax.differences(drawn(10**4, size_stop=2**31)[-1:]) > 0
+
+
+def drawn_plan(draw: random.Random) -> ip.Plan:
+    """A plan of any kind that has formulas here."""
+    n = draw.choice([1, 2, 3, 7, 50, 333, 5000, 9999, 10**6 + 3, 2**31 - 1])
+    window, block = draw.choice([1, 3, 100, 4097, 2**40]), draw.choice([1, 3, 7, 100, 5000, 2**40])
+    seed = draw.getrandbits(128)
+    orders: list[ip.Order] = [
+        ip.Shuffle(n, seed),
+        ip.Sequential(n),
+        ip.LocalShuffle(n, window, seed),
+    ]
+    orders += [ip.BlockShuffle(n, block, draw.choice([1, 2, 5, 2**40]), seed)]
+    remainder: Any = draw.choice(["drop", "pad", "carry"])
+    batch_size, world_size = draw.choice([1, 2, (5, 3), 40]), draw.choice([1, 2, 3])
+    order = draw.choice(orders)
+    return ip.Plan(order, world_size=world_size, batch_size=batch_size, remainder=remainder)
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_every_step_is_the_plans(number: int) -> None:
+    """The first steps of an epoch, the last ones, and none past them; epoch and step are traced."""
+    draw = random.Random(number)  # noqa: S311 (nothing secret)
+    plan = drawn_plan(draw)
+    of_a_step = jax.jit(partial(step_indices, plan))
+    of_a_rank = jax.jit(partial(rank_indices, plan))
+    for epoch in (0, draw.choice([1, 7, 2**32 - 10**5])):
+        steps = plan.steps(epoch)
+        for step in {0, len(steps) // 2, len(steps) - 1, len(steps), -1}:
+            found = of_a_step(np.uint32(epoch), step)
+            shares = [
+                of_a_rank(np.uint32(epoch), step, rank) for rank in range(plan.world_size or 1)
+            ]
+            assert np.concatenate(shares).tolist() == found.tolist()
+            if step in steps:
+                ranks = range(plan.world_size or 1)
+                read = [plan.batch(epoch, step=step, rank=rank) for rank in ranks]
+                assert np.concatenate(read).tolist() == found.tolist()
+                assert step_indices(plan, epoch, step).tolist() == found.tolist()
+            else:
+                assert {NONE} == {*found.tolist()}
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**31 - 1), st.integers(1, 2**31 - 1))
+def test_product_modulo(x: int, y: int, modulus: int) -> None:
+    """What 64 bits would say."""
+    assert x * y % modulus == int(traced._product_modulo(jnp.uint32(x), y, modulus))
+
+
+def test_scan_and_vmap() -> None:
+    """A loop over steps on the device, and all epochs and ranks at once."""
+    steps = PLAN.steps(0)
+
+    def walk(epoch: Any, step: Any) -> Any:
+        return epoch, step_indices(PLAN, epoch, step)
+
+    _, found = jax.jit(lambda epoch: jax.lax.scan(walk, epoch, jnp.arange(len(steps))))(3)
+    one = PLAN.replace(world_size=1, global_batch_size=24)
+    assert [*map(np.ndarray.tolist, one.batches(3, rank=0))] == found.tolist()
+
+    of_ranks = jax.vmap(partial(rank_indices, PLAN), in_axes=(None, None, 0))
+    of_epochs = jax.vmap(of_ranks, in_axes=(0, None, None))
+    found = of_epochs(jnp.arange(3), 2, jnp.arange(4))
+    for epoch in range(3):
+        for rank in range(4):
+            expected = PLAN.batch(epoch, step=2, rank=rank).tolist()
+            assert expected == found[epoch, rank].tolist()
+
+
+@pytest.mark.parametrize(
+    "order", [PLAN.order, ip.BlockShuffle(1003, 10, 3), ip.LocalShuffle(1003, 9)]
+)
+def test_each_device_computes_its_rank(order: ip.Order) -> None:
+    """shard_map over four devices; ranks are places along the mesh, epochs may be too."""
+    assert len(jax.devices()) == 4
+    plan, mesh = PLAN.replace(order=order), Mesh(np.array(jax.devices()), ("data",))
+
+    @jax.jit
+    @partial(jax.shard_map, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec("data"))
+    def of_devices(step: Any) -> Any:
+        return rank_indices(plan, 1, step, jax.lax.axis_index("data"))
+
+    expected = np.concatenate([plan.batch(1, step=9, rank=rank) for rank in range(4)])
+    assert expected.tolist() == of_devices(9).tolist()
+
+    @jax.jit
+    @partial(jax.shard_map, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec("data"))
+    def of_epochs(step: Any) -> Any:
+        return step_indices(plan, jax.lax.axis_index("data"), step)
+
+    one = plan.replace(world_size=1, global_batch_size=24)
+    expected = np.concatenate([one.batch(epoch, step=9, rank=0) for epoch in range(4)])
+    assert expected.tolist() == of_epochs(9).tolist()
+
+
+def test_numbers_outside() -> None:
+    """Of any type of integers, whatever its width; answers have the shape of the question."""
+    row = ip.Shuffle(100, 3).take(2, 0, 100)
+    for kind in (jnp.int8, jnp.uint8, jnp.int16, jnp.int32, jnp.uint32):
+        found = shuffle(100, 3, 2, jnp.array([[0, 99], [100, 127]], kind))
+        assert found.dtype == jnp.int32
+        assert [[row[0], row[99]], [NONE, NONE]] == found.tolist()
+    assert [NONE] == shuffle(100, 3, 2, jnp.array([-1])).tolist()
+    assert [NONE] == unshuffle(100, 3, 2, jnp.array([2**32 - 1], jnp.uint32)).tolist()
+    with jax.enable_x64(True):
+        assert [NONE, row[5]] == shuffle(100, 3, 2, jnp.array([2**32 + 5, 5], jnp.int64)).tolist()
+        assert {NONE} == {*jax.jit(partial(step_indices, PLAN))(0, jnp.int64(2**32)).tolist()}
+    assert [] == shuffle(100, 3, 2, jnp.arange(0)).tolist()
+    assert row[7] == shuffle(100, 3, 2, 7)
+    assert {NONE} == {
+        *jax.vmap(partial(rank_indices, PLAN, 0, 0))(jnp.array([4, -1])).ravel().tolist()
+    }
+
+
+def test_what_is_refused_where_it_is_not_traced() -> None:
+    """Numbers out of range, and positions that are no integers."""
+    for wrong in (
+        lambda: shuffle(2**31, 0, 0, jnp.arange(3)),
+        lambda: shuffle(10, -1, 0, jnp.arange(3)),
+        lambda: shuffle(10, 0, 2**32, jnp.arange(3)),
+        lambda: unshuffle(10, 0, 0, jnp.arange(3.0)),
+        lambda: step_indices(PLAN, 0, 41),
+        lambda: rank_indices(PLAN, 0, 0, 4),
+        lambda: jax.jit(lambda epoch: step_indices(PLAN, epoch, 41))(0),
+        lambda: step_indices(PLAN.replace(remainder="spread"), 0, 0),
+    ):
+        with pytest.raises(ip.IndexPlanError):
+            wrong()
+
+
+def test_examples() -> None:
+    """Those of the docstrings; every public name has one."""
+    assert 0 == doctest.testmod(traced).failed
+    for name in indexplan_jax.__all__:
+        assert ">>>" in getattr(indexplan_jax, name).__doc__
