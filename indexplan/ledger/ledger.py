@@ -552,7 +552,7 @@ class Ledger(Answer):
         if returns:
             said.append(f"{counted(returns, 'return')} to a checkpoint, {void:,} void")
         lines = [f"{self.path}: {', '.join(said)}"]
-        return "\n".join(lines + (stretches_shown(self._history) if self._history.plans else []))
+        return "\n".join(lines + stretches_shown(self._history))
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, step={self.step})"

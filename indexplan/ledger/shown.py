@@ -10,7 +10,7 @@ SHOWN = 12  # the last stretches that are listed
 
 
 def stretches_shown(history: History) -> list[str]:
-    """Return lines with the last stretches of steps, those that are void among them."""
+    """Return lines with the last stretches of steps, those that are void among them, if any."""
     segments = [(each, "void") for gone in history.void for each in gone]
     segments += [(each, "") for each in history.live]
     segments.sort(key=lambda pair: (pair[0].line, pair[0].step))
@@ -23,6 +23,8 @@ def stretches_shown(history: History) -> list[str]:
         named = history.plans[plan].line.plan
         numbers = (segment.step, segment.steps, named["world_size"], *segment.start[::3])
         rows.append([*(f"{each:,}" for each in numbers), ", ".join(words)])
+    if not rows:
+        return []
     heading = ["step", "steps", "ranks", "epoch", "position", ""]
     lines = [line.rstrip() for line in table([heading, *rows[-SHOWN:]], least=(9, 7, 5, 5, 12))]
     if len(rows) > SHOWN:

@@ -32,6 +32,31 @@ def test_show(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     assert ledger.to_dict() == json.loads(run(capsys, "ledger", "run.ledger", "--json"))
 
 
+def test_show_says_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table has the stretches in the order of the file, with what changed and what is void."""
+    assert run(capsys, "ledger", "run.ledger").splitlines() == [
+        "run.ledger: 40 steps in 2 segments, 2 plans, 1 return to a checkpoint, 30 void",
+        "step        steps ranks epoch     position",
+        "0              30     4     0            0",
+        "30             10     2     1          200 world",
+        "40             30     2     1          400  void",
+    ]
+
+
+def test_show_many(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of many stretches the last ones are listed; before the first there is no table."""
+    long = ip.Ledger("long.ledger")
+    long.begin(PLAN)
+    said = run(capsys, "ledger", "long.ledger")
+    assert "long.ledger: 0 steps in 0 segments, 1 plan\n" == said
+    for step in range(1, 16):
+        long.record(PLAN, PLAN.cursor(epoch=0, step=step))
+    lines = run(capsys, "ledger", "long.ledger").splitlines()
+    assert "... 3 before these" == lines[2]
+    assert ["3", "14"] == [lines[i].split()[0] for i in (3, -1)]
+    assert 15 == len(lines)
+
+
 def test_at(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """A step's plan and place, or what one of its ranks read."""
     said = run(capsys, "ledger", "run.ledger", "at", "27")
