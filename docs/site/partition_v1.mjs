@@ -6,7 +6,7 @@
 
 // All numbers up to n and a step together have to be below 2**53.
 
-// x / y rounded down, and up; the quotient alone may be rounded to another whole number
+// x / y rounded down, and up; exact below 2**53
 const down = (x, y) => (x - (x % y)) / y
 const up = (x, y) => down(x, y) + (x % y > 0)
 

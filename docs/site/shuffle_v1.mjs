@@ -5,7 +5,7 @@ const low = (x, y) => Math.imul(x, y) >>> 0
 const high = (x, y) =>
   Math.floor((x * (y >>> 16) + Math.floor((x * (y & 0xffff)) / 65536)) / 65536)
 
-// The whole part of x / y; a quotient past 2**26 may be rounded up to the next whole number
+// The whole part of x / y
 const whole = (x, y) => (x - (x % y)) / y
 
 // A number's words of 32 bits, the lowest first; 0 has one.
