@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ray.train.torch import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    prepare_data_loader,
-)
-
 from indexplan import IndexPlanError
 from indexplan_torch.loader import PlanLoader, handed_over
 
@@ -82,5 +78,9 @@ def prepare(loader: PlanLoader, **options: Any) -> Any:
             f"{type(loader).__name__}, which Ray would rebuild without its batch sampler",
             "use PlanLoader(dataset, plan)",
         )
+    from ray.train.torch import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        prepare_data_loader,
+    )
+
     wrapped = prepare_data_loader(loader, **options)
     return loader if wrapped is loader else PreparedLoader(loader, wrapped)

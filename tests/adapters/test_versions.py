@@ -17,8 +17,8 @@ from tests.adapters.small import ME, PLAN
 from tests.errors.catalogue.torches import without_names
 from tests.trainers.ranks import ROOT
 
-# tests/trainers/composer_checks.py, as it needs an older torch's pins, and tests/through
-ELSEWHERE = {"mosaicml", "trl"}
+# tests/trainers, where Composer's checks need an older torch's pins, and tests/through
+ELSEWHERE = {"mosaicml", "ray", "trl"}
 
 
 def test_the_table_is_that_of_the_code() -> None:
