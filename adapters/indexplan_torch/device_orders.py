@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from indexplan import BlockShuffle, IndexPlanError, LocalShuffle, Order, Sequential, Shuffle
+from indexplan.types import Stored
 from indexplan_torch.networks import (
     LOW,
     NUM_SIDES,
@@ -209,12 +210,20 @@ STRETCHES: dict[type[Order], Callable[..., Iterator[Stretch]]] = {
 }
 
 
-def check_order(order: Order) -> None:
-    """Refuse an order that is not computed on devices; a subclass may read something else."""
-    if type(order) not in STRETCHES:
+def computed(order: Order) -> Order:
+    """Return the order that is computed on a device: where it is stored, the one in its files.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is not one of these; a subclass of theirs may read something else.
+    """
+    source = (order.known[0] or order) if isinstance(order, Stored) else order
+    if type(source) not in STRETCHES:
         raise IndexPlanError(
             "a plan on a device",
             f"must be of one of the orders {', '.join(kind.__name__ for kind in STRETCHES)}",
-            type(order).__name__,
+            order.to_dict()["algorithm"],
             "use PlanLoader, or one of these orders",
         )
+    return source

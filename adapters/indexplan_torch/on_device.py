@@ -18,7 +18,7 @@ from torch.utils.data import Dataset
 from indexplan import IndexPlanError, Order, Plan, Sequential
 from indexplan.errors import counted, shown, wrong
 from indexplan_torch.arguments import flag
-from indexplan_torch.device_orders import STRETCHES, Arithmetic, Stretch, check_order
+from indexplan_torch.device_orders import STRETCHES, Arithmetic, Stretch, computed
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form
 from indexplan_torch.loader import PlanLoader
@@ -114,11 +114,11 @@ def _check_plan(plan: Any) -> None:
     if not isinstance(plan, Plan):
         cure = "use OnDevice(plan, tensors)"
         raise IndexPlanError("plan", "must be an indexplan.Plan", type(plan).__name__, cure)
-    check_order(plan.order)
+    computed(plan.order)
     if plan.balance is not None:
         rule = "must have no balance, which looks at lengths on the host"
         cure = "use PlanLoader, or plan.replace(balance=None)"
-        raise IndexPlanError("a plan on a device", rule, shown(plan.balance), cure)
+        raise IndexPlanError("a plan on a device", rule, "a Balance", cure)
 
 
 def _as_it_is(batch: Any) -> Any:
@@ -205,7 +205,7 @@ class Computed(Form):
             replace(plan, order=_EpochOf(n)),
         )
         at_once = max(1, AHEAD // (plan.account(epoch, sub_epoch).max_batch_size or 1))
-        epochs = _Epochs(plan.order, self.device, self.compiled)
+        epochs = _Epochs(computed(plan.order), self.device, self.compiled)
         for start in steps[::at_once]:
             stop = min(start + at_once, steps.stop)
             some: _Some = {"rank": rank, "start_step": start, "stop_step": stop}

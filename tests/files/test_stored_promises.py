@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import TextArea
 
@@ -106,6 +107,12 @@ def loaded(plan: ip.Plan) -> Any:
     return list(loader), len(loader), loader.state_dict()
 
 
+def on_device(plan: ip.Plan) -> Any:
+    """Return what a loader reads of tensors on a device."""
+    loader = indexplan_torch.OnDevice(plan, torch.arange(20), rank=1, world_size=2)
+    return [batch.tolist() for batch in loader], loader.state_dict()
+
+
 def seeds(plan: ip.Plan, worker: int = 0) -> Any:
     """Return what the process of a worker is seeded with for two passes of both ranks."""
     said = []
@@ -192,6 +199,7 @@ QUESTIONS: dict[str, Question] = {
     "plot.batch_sizes": ip.plot.batch_sizes,
     "plot.work": ip.plot.work,
     "plot.padding": lambda plan: ip.plot.padding(plan, lengths=range(1, 21)),
+    "torch.OnDevice": on_device,
     "torch.GlobalPlanBatchSampler": lambda plan: list(
         indexplan_torch.GlobalPlanBatchSampler(plan, world_size=2)
     ),

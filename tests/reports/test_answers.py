@@ -60,6 +60,7 @@ ANSWERS: list[Answer] = [
     ),
     LEDGER,
     LEDGER.at(2),
+    ip.diff(LEDGER, LEDGER),
     show_plan(PLAN, None, None, None, HOSTILE),
     Shown({"name": HOSTILE, "where": PLAN.locate(3, 0)}, HOSTILE),
 ]
