@@ -35,6 +35,7 @@ GOLDENS = {  # which tests compare what a file holds
     ],
     "document_windows_v1": ["tests/orders/test_document_windows.py::test_known_answers"],
     "local_shuffle_v1": ["tests/orders/test_local_shuffle.py::test_known_answers"],
+    "mixture_grown": ["tests/orders/test_joined.py::test_known_answers"],
     "mixture_v1": [
         "tests/orders/test_mixture_pattern.py::test_known_answers",
         "tests/orders/test_mixture_pattern.py::test_known_answers_in_phases",

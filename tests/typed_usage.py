@@ -77,6 +77,9 @@ packed: ip.Packed = ip.Packed(ip.pieces([900, 30], 512).lengths, 512, max_sample
 mixed: ip.Mixture = ip.Mixture(
     {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}
 ).with_phase(100, {"web": 1, "code": 1})
+larger: ip.Mixture = mixed.with_phase(
+    ip.Plan(mixed, batch_size=2).start, {"web": 1, "code": 1, "new": 2}, sources={"new": weighted}
+)
 ahead: ip.types.Reads = ip.reads(plan, [600, 400], 0, 1, ranks=range(2), most=1)
 found: ip.types.Traffic = ip.traffic(plan, [600, 400], ranks_per_node=1, cache=500, epochs=range(3))
 mixed_shards: float = found.different[0].mean

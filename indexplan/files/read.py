@@ -156,12 +156,15 @@ class Stored(Order):
         return source is not None and source._puts_off  # noqa: SLF001
 
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        source = self._leaves_out
+        source, _ = self.known
         return None if source is None else source._parts_from(saved)  # noqa: SLF001
 
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        source = self._leaves_out
+        source, _ = self.known
         return () if source is None else source._refused(saved, epoch, position)  # noqa: SLF001
+
+    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
+        return self.source._with_phase(where, weights, **options)  # noqa: SLF001 (of an order too)
 
     def _why_left_out(self, epoch: int, index: int) -> str:
         source = self._leaves_out

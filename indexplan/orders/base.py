@@ -292,12 +292,17 @@ class Order(HasFields, HasGroups, abc.ABC):
         epoch: int,
         position: int,
     ) -> tuple[str, ...]:
-        """Return in words the rule and the cure that `continues` could not tell, if there are."""
+        """Return in words what `continues` could not tell, if it is known: rule, got and cure."""
         return ()
 
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
         """Return the last place from which it continues a saved order that it is not; or None."""
         return None
+
+    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
+        """Return this order with other weights from an epoch and position on; only mixtures can."""
+        cure = "put a Mixture there: weights are those of its sources"
+        raise wrong("the order inside", "a Mixture", self.algorithm, cure)
 
     def _why_left_out(self, epoch: int, index: int) -> str:
         """Return why an epoch does not read a sample, if a layer left it out; else ""."""

@@ -62,6 +62,7 @@ class Epochs(Layer):
     epoch_size: int
 
     algorithm = "epochs-v1"
+    _keeps_numbers = True
 
     def __post_init__(self) -> None:
         self._look_inside()

@@ -73,6 +73,17 @@ def field_names(kind: type[HasFields]) -> list[str]:
     return [each.name for each in fields(made_of) if each.init]
 
 
+def different_fields(saved: Any, order: Any) -> str:
+    """Return in words which fields the dict forms of two orders have not in common."""
+    if not isinstance(saved, Mapping):
+        return str(saved)
+    return ", ".join(
+        f"{name} {saved.get(name, 'missing')}, not {order.get(name, 'missing')}"
+        for name in sorted({*saved, *order})
+        if saved.get(name) != order.get(name)
+    )
+
+
 def as_json(value: Any) -> Any:
     """Return a field's value as JSON types."""
     if isinstance(value, HasFields | Column):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from indexplan.once import once
 from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.cursors import Saved, place_of
+from indexplan.orders.fields import field_names
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.runs import expand
 from indexplan.parts import part_of, split
@@ -83,6 +86,8 @@ class Gaps(Layer):
     A class writes `_sections`, and how long epochs and sub-epochs then are. The partition asks for
     that by the methods below; sub-epochs are named as one of `parts`.
     """
+
+    _keeps_numbers = True
 
     @abc.abstractmethod
     def _sections_of(self, epoch: int) -> Sections | None:
@@ -164,22 +169,69 @@ class Gaps(Layer):
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
         for num, inside in self._before(saved) if saved != self.to_dict() else ():
             if isinstance(inside, Mapping):
-                places = [*self._since[num:], self.order._parts_from(inside)]  # noqa: SLF001
+                places = [*self._since[num:], self._around(self.order._parts_from(inside))]  # noqa: SLF001
                 at = min((place for place in places if place is not None), default=None)
                 if at is not None and self.continues(saved, *at):
                     return at
         return None
 
+    def _around(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
+        """Return the last place up to which nothing past a place inside was read."""
+        if place is None:
+            return None
+        epoch, positions = place[0], range(self.num_units(place[0]) + 1)
+        reached = bisect_right(positions, place, key=lambda position: self.reach(epoch, position))
+        return epoch, reached - 1
+
+    def with_phase(
+        self,
+        place: Saved,
+        weights: Mapping[str, Any],
+        *,
+        sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
+        period: int | None = None,
+    ) -> Gaps:
+        """Return this order around a mixture with other weights from a cursor on, and more sources.
+
+        Parameters
+        ----------
+        place : Cursor
+            Where the weights begin: a cursor of a plan with this order.
+        weights, sources, period
+            As for `Mixture.with_phase`.
+
+        Raises
+        ------
+        IndexPlanError
+            If the order inside is no mixture, or as `Mixture.with_phase` does.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> mixture = ip.Mixture({"web": ip.Shuffle(700, seed=1)}, {"web": 1})
+        >>> plan = ip.Plan(ip.Without(mixture, [8, 3]), world_size=2, batch_size=5)
+        >>> cursor, new = plan.cursor(epoch=0, step=4), {"books": ip.Shuffle(300, seed=3)}
+        >>> order = plan.order.with_phase(cursor, {"web": 2, "books": 1}, sources=new)
+        >>> order.num_samples, plan.replace(order=order).resume(cursor).steps(epoch=0)
+        (1000, range(4, 70))
+        """
+        where = place_of(self, place, "place")
+        return self._with_phase(where, weights, sources=sources, period=period)
+
+    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Gaps:
+        inside = self.reach(*where)
+        changed = self.order._with_phase(inside, weights, **options)  # noqa: SLF001 (of an order)
+        fields = {name: getattr(self, name) for name in field_names(type(self))}
+        return type(self)(**{**fields, "order": changed})
+
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
         place, rising = (epoch, position), sorted(self._since)
-        num = next(iter(self._before(saved)))[0]
+        num, inside = next(iter(self._before(saved)))
         if num < len(rising) and place > (at := min(self._since[num:])):
             rule = f"at or before epoch {at[0]}, position {at[1]}, since which units are left out"
-            return (
-                rule,
-                "use an earlier cursor, or one of this plan, or leave out only what follows it",
-            )
-        return ()
+            cure = "use an earlier cursor, or one of this plan, or leave out only what follows it"
+            return rule, f"epoch {epoch}, position {position}", cure
+        return self._refused_inside(inside, epoch, position)
 
     @property
     def _same_reads(self) -> bool:

@@ -11,6 +11,7 @@ from indexplan.errors import wrong
 from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import Column
+from indexplan.orders.grown import num_sources
 from indexplan.orders.nesting import nest
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
@@ -49,6 +50,8 @@ class Layer(Order):
     """
 
     order: Order
+
+    _keeps_numbers = False  # of samples, where the order inside gets more: a layer cannot know it
 
     def __post_init__(self) -> None:
         self._look_inside()
@@ -252,4 +255,17 @@ class Layer(Order):
         if self._moves and type(self).reach is Layer.reach:
             return False  # it may have read units that lie behind the given position inside
         same = {**saved, "order": None} == {**mine, "order": None}
-        return same and self.order.continues(inside, *self.reach(epoch, position))
+        if not same or not self.order.continues(inside, *self.reach(epoch, position)):
+            return False
+        return self._keeps_numbers or num_sources(inside) == num_sources(mine["order"])
+
+    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
+        if {**saved, "order": None} != {**self.to_dict(), "order": None}:
+            return ()
+        return self._refused_inside(saved["order"], epoch, position)
+
+    def _refused_inside(self, inside: Any, epoch: int, position: int) -> tuple[str, ...]:
+        """Return what the order inside says of the one that was inside."""
+        if not isinstance(inside, Mapping):
+            return ()
+        return self.order._refused(inside, *self.reach(epoch, position))  # noqa: SLF001

@@ -12,17 +12,19 @@ from numpy.typing import ArrayLike
 
 from indexplan import kernels
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, as_integer, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import NUM_SAMPLES_STOP, check_indices, check_saved
 from indexplan.orders.base import Draws, Float64, Int64, Order
-from indexplan.orders.fields import as_json
+from indexplan.orders.cursors import Saved, place_of
+from indexplan.orders.fields import as_json, different_fields
+from indexplan.orders.grown import Former, num_sources
 from indexplan.orders.mixed_bins import Sorted
 from indexplan.orders.nesting import nest
 from indexplan.orders.phases import PLACE_STOP, Phases
 from indexplan.orders.registry import register
 from indexplan.orders.runs import cut_pieces
-from indexplan.orders.shares import Phase, phases_of
+from indexplan.orders.shares import Phase, few, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, num_epochs, reads_between
@@ -245,27 +247,35 @@ class Mixture(Order):
         return cls(values["sources"], values["phases"], epoch_size=size, seed=seed)
 
     def with_phase(
-        self, place: int, weights: Mapping[str, Any], *, period: int | None = None
+        self,
+        place: int | Saved,
+        weights: Mapping[str, Any],
+        *,
+        sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
+        period: int | None = None,
     ) -> Mixture:
-        """Return this mixture with other weights from some unit of the run on.
+        """Return this mixture with other weights from some place of the run on, and more sources.
 
         Earlier reads do not change, so a run can stop and resume with it:
-        `plan.replace(order=...).resume(cursor)`, where the place is the cursor's or a later one.
+        `plan.replace(order=mixture.with_phase(cursor, ...)).resume(cursor)`.
 
         Parameters
         ----------
-        place : int
-            The unit of the whole run at which the weights begin: epoch * epoch_size + position.
-            Phases that began there or later are dropped.
+        place : int or Cursor
+            Where the weights begin: a cursor of a plan with this mixture, or the unit of the whole
+            run, epoch * epoch_size + position. Phases that began there or later are dropped.
         weights : mapping of str to number
-            As for `Mixture`.
+            As for `Mixture`, for all sources.
+        sources : mapping of str to Order, or sequence of (str, Order), optional
+            Sources that join there. They come last, so that all samples keep their numbers, and
+            epochs keep their size. Of a dataset that grew, pass the new rows as one more source.
         period : int, optional
             As for `Mixture`.
 
         Raises
         ------
         IndexPlanError
-            If an argument is not as described above.
+            If an argument is not as described above, or a source has the name of another.
 
         Examples
         --------
@@ -274,12 +284,34 @@ class Mixture(Order):
         >>> mixture = ip.Mixture(sources, weights={"web": 0.75, "code": 0.25})
         >>> mixture.with_phase(1000, {"web": 1, "code": 1}).weights
         ((0, (3, 1)), (1000, (1, 1)))
+        >>> new = {"books": ip.Shuffle(300, seed=3)}
+        >>> mixture.with_phase(1000, {"web": 2, "code": 1, "books": 1}, sources=new).weights
+        ((0, (3, 1, 0)), (1000, (2, 1, 1)))
         """
-        cure = "pass cursor.epoch * epoch_size + cursor.position, or a later place"
-        place = integer("place", place, 0, PLACE_STOP, cure)
-        ((_, shares),) = phases_of([(0, weights)], self.names, period)
-        phases = (*self._phases.before(place), (place, shares))
-        return Mixture(self.sources, phases, epoch_size=self.epoch_size, seed=self.seed)
+        cure = "pass a cursor, or epoch * epoch_size + position, of where the weights begin"
+        if as_integer(place) is None:
+            where = place_of(self, place, "place", cure)
+            return self._with_phase(where, weights, sources=sources, period=period)
+        begin = integer("place", place, 0, PLACE_STOP, cure)
+        joined = () if sources is None else self._new(sources)
+        every = (*self.sources, *joined)
+        ((_, shares),) = phases_of([(0, weights)], [name for name, _ in every], period)
+        none = (0,) * len(joined)
+        before = [(at, (*each, *none)) for at, each in self._phases.before(begin)]
+        phases = [*before, (begin, shares)]
+        return Mixture(every, phases, epoch_size=self.epoch_size, seed=self.seed)
+
+    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Mixture:
+        return self.with_phase(where[0] * self.epoch_size + where[1], weights, **options)
+
+    def _new(self, sources: Any) -> tuple[tuple[str, Order], ...]:
+        """Return sources that are to join, or raise if one has a name that is taken."""
+        joined = sources_of(sources)
+        for name, _ in joined:
+            if name in self.names:
+                cure = "name what is new otherwise; a source itself cannot grow"
+                raise wrong("the name of a new source", "one that no source has", name, cure)
+        return joined
 
     def split(self, indices: ArrayLike) -> tuple[Int64, Int64]:
         """Return which source each index belongs to, and which of that source's samples it is.
@@ -321,7 +353,8 @@ class Mixture(Order):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if sources, epoch size and seed are equal, and the weights up to the given position.
+        It may if its first sources are those of the saved order, epoch size and seed are equal, and
+        so are the weights up to the given position, where sources that joined since had none.
 
         Parameters
         ----------
@@ -337,26 +370,45 @@ class Mixture(Order):
         """
         check_saved(saved, epoch, position)
         mine = self.to_dict()
-        if saved == mine:
-            return True
-        later = {"sources": None, "phases": None}
-        try:
-            names = [name for name, _ in saved["sources"]]
-            phases = [[begin, shares] for begin, shares in saved["phases"]]
-            same = {**saved, **later} == {**mine, **later} and names == list(self.names)
-            place = epoch * self.epoch_size + position
-            was, now = ([p for p in each if p[0] < place] for each in (phases, mine["phases"]))
-        except (KeyError, TypeError, ValueError):  # the dict form of another order
-            return False
-        if not same or was != now or place >= PLACE_STOP:
-            return False
+        return saved == mine or self._apart(Former.of(saved, mine), epoch, position) is None
+
+    def _apart(self, former: Former | None, epoch: int, position: int) -> tuple[str, ...] | None:
+        """Return why a run cannot go on: rule, what it got and cure, () if that is all; or None."""
+        place = epoch * self.epoch_size + position
+        if former is None or place >= PLACE_STOP:
+            return ()
+        if former.names != self.names[: len(former.names)]:
+            rule = f"of a mixture whose sources are the first of {few(self.names)}"
+            return rule, few(former.names), "keep all sources, and add new ones behind them"
+        at = former.parts_at(self.weights)
+        if at is not None and at < place:
+            rule = f"at or before unit {at} of the run, since which the weights are others"
+            return rule, f"unit {place}", f"use an earlier cursor, or let them begin at {place}"
         read = self._phases.count(place).tolist()
-        return all(
-            source.continues(inside, *divmod(count, size))
-            for source, (_, inside), count, size in zip(
-                self._whose, saved["sources"], read, self._sizes.tolist(), strict=True
-            )
-        )
+        for (name, source), inside, count, size in zip(
+            self.sources, former.sources, read, self._sizes.tolist(), strict=False
+        ):
+            now = source.to_dict()
+            kept = isinstance(inside, Mapping) and source.continues(inside, *divmod(count, size))
+            if not kept or num_sources(inside) != num_sources(now):
+                cure = "leave it as it was, and let what is new join as one more source"
+                return (
+                    f"of a mixture with the same source {name!r}",
+                    different_fields(inside, now),
+                    cure,
+                )
+        return None
+
+    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
+        return self._apart(Former.of(saved, self.to_dict()), epoch, position) or ()
+
+    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+        former = Former.of(saved, self.to_dict())
+        at = None if former is None else former.parts_at(self.weights)
+        if at is None:
+            return None
+        where = divmod(at, self.epoch_size)
+        return where if where[0] < EPOCH_STOP and self.continues(saved, *where) else None
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""

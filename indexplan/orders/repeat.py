@@ -57,6 +57,7 @@ class Repeat(Layer):
     span: int | None = None
 
     algorithm = "repeat-v1"
+    _keeps_numbers = True
 
     def __post_init__(self) -> None:
         self._look_inside()

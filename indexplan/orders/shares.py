@@ -184,7 +184,7 @@ def _shares(weights: Any, names: Sequence[str], period: int | None) -> tuple[int
     if set(weights) != set(names):
         odd = sorted(map(str, set(weights) ^ set(names)))
         cure = "give each source a weight, which may be 0"
-        raise wrong("the names of weights", f"those of the sources, {_few(names)}", odd, cure)
+        raise wrong("the names of weights", f"those of the sources, {few(names)}", odd, cure)
     given = [weights[name] for name in names]
     each = four_decimals(given) or integers([*map(_weight, names, given)])
     num_positive = len(each) - each.count(0)
@@ -226,5 +226,6 @@ def _saved(shares: Any, k: int) -> tuple[int, ...]:
     return row
 
 
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+def few(names: Sequence[str]) -> str:
+    """Return names in words, the first ones of many."""
+    return ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
-from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
+from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.gaps import (
     Gaps,
     Sections,
@@ -30,23 +30,6 @@ from indexplan.orders.units import Units
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 CUTS = ("piece", "unit")
-SINCE = "pass plan.cursor(...) of a plan with that order"
-
-
-class Saved(Protocol):
-    """A cursor, as far as it is asked here."""
-
-    @property
-    def order(self) -> Mapping[str, Any]:
-        """The dict form of the order that the run was saved under."""
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the next step."""
-
-    @property
-    def position(self) -> int:
-        """The first unread position of that epoch."""
 
 
 @register
@@ -126,7 +109,8 @@ class Without(Gaps):
 
     def _add(self, samples: Column, since: Any) -> None:
         """Take one more group of samples over, and those of the order if it leaves some out."""
-        order, place = self.order, self._place(since)
+        order = self.order
+        place = (0, 0) if since is None else place_of(order, since, "since")
         array = np.sort(samples.array.astype(np.int64))
         samples.check_file()
         _check_samples(array, order.num_samples)
@@ -151,22 +135,6 @@ class Without(Gaps):
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "_depth", 1)
         self._look_inside()
-
-    def _place(self, since: Any) -> tuple[int, int]:
-        """Return the place of a cursor: epoch and position."""
-        if since is None:
-            return 0, 0
-        try:
-            saved, epoch, position = since.order, since.epoch, since.position
-        except Exception:  # AttributeError, or whatever a user's class raises
-            raise wrong("since", "a Cursor", since, SINCE) from None
-        epoch = check_epoch(epoch)
-        check_saved(saved, epoch, position)
-        if not self.order.continues(saved, epoch, position):
-            got = f"one of {saved.get('algorithm')} with other fields"
-            raise wrong("since", "a cursor of the order that is read", got, SINCE)
-        num_units = self.order.num_units(epoch)
-        return epoch, integer("since's position", position, 0, num_units + 1, SINCE)
 
     def _check_kept(self, samples: Column, since: Any) -> None:
         """Check the groups of samples that `since` counts: of (epoch, position, count) each."""

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Order
+from indexplan.orders.fields import different_fields
 from indexplan.partition.steps import Resume
 from indexplan.parts import split
 from indexplan.plan.extents import extent_of
@@ -113,19 +116,11 @@ class Cursor:
         """
         if not order.continues(self.order, self.epoch, self.position):
             if why := order._refused(self.order, self.epoch, self.position):  # noqa: SLF001
-                got = f"epoch {self.epoch}, position {self.position}"
-                raise wrong("a cursor", why[0], got, why[1])
-            described = order.to_dict()
-            names = sorted(set(self.order) | set(described))
-            said = ", ".join(
-                f"{name} {self.order.get(name, 'missing')}, not {described.get(name, 'missing')}"
-                for name in names
-                if self.order.get(name) != described.get(name)
-            )
+                raise IndexPlanError("a cursor", f"must be {why[0]}", *why[1:])
             raise IndexPlanError(
                 "a cursor",
                 "must belong to the plan's order",
-                f"one with {said}",
+                f"one with {different_fields(self.order, order.to_dict())}",
                 "resume it with the order it was saved under",
             )
         if self.sub_epochs != sub_epochs:
@@ -157,6 +152,11 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
     else:
         start, stop = (extent.edge(epoch, sub_epochs, part) for part in edges)
     inside = start <= position < stop or (position == start and step == 0)
+    if extent is not None and step == 0 and position < start:  # skipped, but with other samples
+        held = int(extent.parts_of(epoch, sub_epochs, np.array([position]))[0])
+        rule = f"{held}, which holds position {position} since the order changed"
+        again = "let the order change at a later place, from a cursor with a step above 0"
+        raise wrong("a cursor's sub_epoch", rule, sub_epoch, again)
     # all that was left of the sub-epoch may be left out since
     if not inside and (extent is None or position != stop):
         rule = f"from {start} to {stop - 1}, in its sub-epoch"

@@ -189,8 +189,8 @@ def _refusal(a: Plan, b: Plan) -> str:
     at = b.order._parts_from(a.order.to_dict())  # noqa: SLF001 (of an order, for this)
     if at is None or a.sub_epochs != b.sub_epochs:
         return "the second refuses the first's cursors: order and sub_epochs must be the same"
-    until = f"up to epoch {at[0]}, position {at[1]}, since which units are left out"
-    return f"the second goes on from the first's cursors {until}"
+    until = f"up to epoch {at[0]}, position {at[1]}"
+    return f"the second goes on from the first's cursors {until}, where its order changes"
 
 
 def _changing(a: Plan, b: Plan, started: int) -> list[int]:

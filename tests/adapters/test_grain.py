@@ -250,9 +250,9 @@ def test_a_mixture_may_change_after_the_place_of_a_state() -> None:
             assert 24 == carried.resume(loader.get_state()).plan.start.position
             new.set_state(iterator.get_state())
         else:
-            with pytest.raises(ip.IndexPlanError, match="must belong to the plan's order"):
+            with pytest.raises(ip.IndexPlanError, match="since which the weights are others"):
                 carried.resume(loader.get_state())
-            with pytest.raises(ip.IndexPlanError, match="must belong to the plan's order"):
+            with pytest.raises(ip.IndexPlanError, match="since which the weights are others"):
                 new.set_state(iterator.get_state())
 
 

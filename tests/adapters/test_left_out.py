@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from torch.utils.data import ConcatDataset
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
@@ -70,6 +72,39 @@ def test_a_state_of_the_run_before(kind: Any, change: Change) -> None:
     assert expected[: len(found)] == found
     assert len(found) >= len(expected) - plan.order.num_units(2)
     assert change is not excluded or not set(BAD) & set(found)
+
+
+@pytest.mark.parametrize("kind", [PlanLoader, PlanBatchSampler])
+def test_a_state_of_fewer_sources(kind: Any) -> None:
+    """Other ranks go on with a source that joins at the state's place, of a longer dataset."""
+    two = ip.Mixture({"a": ip.Shuffle(80), "b": ip.Shuffle(40, seed=1)}, {"a": 1, "b": 1})
+    plan = ip.Plan(two, world_size=4, batch_size=3, remainder="carry")
+    parts: list[Any] = [range(80), range(80, 120), range(120, 150)]
+    before = kind(
+        *((ConcatDataset(parts[:2]),) if kind is PlanLoader else ()), plan, rank=0, world_size=4
+    )
+    batches = iter(before)
+    for _ in range(4):
+        next(batches)
+    state = json.loads(json.dumps(before.state_dict()))
+    cursor = ip.Cursor.from_dict(state["cursor"])
+    assert plan.cursor(0, step=4) == cursor
+    weights = {"a": 1, "b": 1, "c": 2}
+    order = two.with_phase(cursor, weights, sources={"c": ip.Shuffle(30, seed=2)})
+    dataset = (ConcatDataset(parts),) if kind is PlanLoader else ()
+    new = plan.replace(order=order, world_size=3)
+    ranks = [kind(*dataset, new, rank=rank, world_size=3) for rank in range(3)]
+    for each in ranks:
+        each.load_state_dict(copy.deepcopy(state))
+    read = [int(sample) for some in zip(*ranks, strict=True) for batch in some for sample in batch]
+    assert [*order.take(0, 48, 120), *order.take(1, 0, 120)][: len(read)] == read
+    assert len(read) >= 72
+    assert max(read) >= 120
+    if kind is PlanLoader:
+        assert ("a", "b", "c") == tuple(ranks[0].shares)
+    early = plan.replace(order=two.with_phase(47, weights, sources={"c": ip.Shuffle(30, seed=2)}))
+    with pytest.raises(ip.IndexPlanError, match="at or before unit 47 of the run, since which"):
+        kind(*dataset, early, rank=0, world_size=4).load_state_dict(state)
 
 
 @pytest.mark.parametrize("change", CHANGES)

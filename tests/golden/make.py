@@ -16,6 +16,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "balance_v1.json": plans.balanced,
     "document_windows_v1.json": orders.document_windows,
     "local_shuffle_v1.json": orders.local_shuffle,
+    "mixture_grown.json": orders.grown,
     "mixture_v1.json": orders.mixture,
     "packed_v1.json": orders.packed,
     "plan_file.json": files.directories,

@@ -150,6 +150,29 @@ SKIPPED: list[tuple[int, int, left_out.Spans, list[int]]] = [  # n, seed, spans,
 ]
 
 
+Grown = tuple[str, list[tuple[int, int]], list[tuple[int, list[int]]], int, int, list[int]]
+GROWN: list[Grown] = [  # sources as (n, seed); phases, each with the sources of its time
+    ("one joins", [(100, 0), (50, 1), (30, 2)], [(0, [1, 1]), (70, [2, 1, 1])], 150, 0, [0, 1]),
+    ("at the end of an epoch", [(40, 3), (30, 4)], [(0, [1]), (80, [1, 3])], 40, 7, [1, 2, 3]),
+    (
+        "one after the other",
+        [(700, 1), (90, 2), (300, 3), (11, 4)],
+        [(0, [3, 1]), (500, [6, 2, 5]), (800, [0, 2, 5]), (1200, [7, 2, 0, 4])],
+        790,
+        2**128 - 1,
+        [0, 1, 2, 50],
+    ),
+    (
+        "after many phases",
+        [(64, 1), (65, 1), (66, 1)],
+        [*((100 * i, [i + 1, 10 - i]) for i in range(9)), (900, [2**14, 2**14, 2**14 + 1])],
+        1000,
+        5,
+        [0, 1, 70],
+    ),
+]
+
+
 def without() -> str:
     """Return the answers of without-v1."""
     cases = []
@@ -271,6 +294,17 @@ def mixture() -> str:
     for kind, answered in (("one_phase", _one_phase), ("phases", _phases), ("seeded", _one_phase)):
         known[kind] = [answered(case) for case in known[kind]]
     return json.dumps(known)
+
+
+def grown() -> str:
+    """Return the answers of mixtures that sources joined during the run."""
+    cases = []
+    for name, sources, phases, epoch_size, seed, epochs in GROWN:
+        for epoch in epochs:
+            row = mixing.shuffles_of(sources, phases, epoch_size, seed, epoch)
+            case = {"name": name, "sources": sources, "phases": phases, "epoch_size": epoch_size}
+            cases.append({**case, "seed": str(seed), "epoch": epoch, **_read(row)})
+    return lines({"algorithm": "mixture-v1", "sources": "shuffle-v1"}, "cases", cases)
 
 
 def _one_phase(case: dict[str, Any]) -> dict[str, Any]:

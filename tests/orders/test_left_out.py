@@ -230,11 +230,11 @@ def test_what_diff_says() -> None:
     plan = PLAN.replace(order=ip.Without(SHUFFLE, range(100), since=PLAN.cursor(1, step=7)))
     words = str(ip.diff(PLAN, plan, epochs=[2]))
     assert "29 steps instead of 32, 0 dropped, 100 excluded instead of 0, 0 padded" in words
-    until = "up to epoch 1, position 224, since which units are left out"
+    until = "up to epoch 1, position 224, where its order changes"
     assert f"the second goes on from the first's cursors {until}" in words
     later = plan.skip(plan.cursor(3, step=1), plan.cursor(3, step=3))
     assert f"the first's cursors {until}" in str(ip.diff(PLAN, later))
-    until = "up to epoch 3, position 32, since which units are left out"
+    until = "up to epoch 3, position 32, where its order changes"
     assert f"the first's cursors {until}" in str(ip.diff(plan, later))
     skipped = later.account(3).num_skipped
     assert f"{skipped} skipped instead of 0, 100 excluded" in str(ip.diff(plan, later, epochs=[3]))

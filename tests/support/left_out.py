@@ -1,22 +1,25 @@
-"""Drawn histories of a run that takes samples out and skips steps, held against lists of units.
+"""Drawn runs that take data out and in, and skip steps, held against lists of units.
 
-What a run reads is kept as lists: of each epoch the units, each with its sub-epoch. Taking out and
-skipping change what follows in these lists, and nothing else; a plan has to read just that, after
-any resumes, under any number of ranks.
+What a run reads is kept as lists: of each epoch the units, each with its sub-epoch and its position
+in the order inside. Taking out, skipping and sources that join change what follows in these lists,
+and nothing else; a plan has to read just that, after any resumes, under any number of ranks.
 """
 
 from __future__ import annotations
 
 import random
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import indexplan as ip
 
 EPOCHS = 4
-Unit = tuple[tuple[int, ...], int]  # its samples, and its sub-epoch
+Unit = tuple[tuple[int, ...], int, int]  # its samples, its sub-epoch, and its position inside
+Rows = list[list[Unit]]  # of each epoch
+Place = tuple[int, int]
 
 LENGTHS = [3, 9, 2, 7, 7, 1, 12, 5, 40, 8, 4, 6] * 3
 
@@ -32,12 +35,27 @@ def inner_orders(drawn: random.Random) -> ip.Order:
         lambda: ip.Subset(ip.Shuffle(num, seed=seed), range(num + 5)[5:], num + 5),
         lambda: ip.Packed(LENGTHS, 50, seed=seed),
         lambda: ip.DocumentWindows(LENGTHS, 20, seed=seed),
-        lambda: ip.Mixture(
-            {"a": ip.Shuffle(num, seed=seed), "b": ip.Sequential(7)}, {"a": 1, "b": 1}
-        ),
+        *3 * [lambda: mixed({"a": ip.Shuffle(num, seed=seed), "b": ip.Sequential(7)}, drawn)],
+        lambda: mixed({"a": ip.Packed(LENGTHS, 50, seed=seed)}, drawn),
     ]
     made: ip.Order = drawn.choice(kinds)()
     return made
+
+
+def mixed(sources: dict[str, ip.Order], drawn: random.Random) -> ip.Mixture:
+    """Draw a mixture, whose epochs are not always those of its sources."""
+    size = drawn.choice([None, None, drawn.randrange(2, 50)])
+    return ip.Mixture(sources, dict.fromkeys(sources, 1), epoch_size=size)
+
+
+def new_sources(mixture: ip.Mixture, drawn: random.Random) -> dict[str, ip.Order]:
+    """Draw sources that join a mixture, one or two, or none: then only its weights change."""
+    found: dict[str, ip.Order] = {}
+    for number in range(len(mixture.names), len(mixture.names) + drawn.choice([0, 1, 1, 1, 2])):
+        of_bins = ip.Packed(LENGTHS[: 20 + number], 40 + number, seed=number)
+        of_samples = ip.Shuffle(drawn.randrange(1, 40), seed=100 + number)
+        found[f"new {number}"] = of_bins if mixture.deals_bins else of_samples
+    return found
 
 
 def units_of(order: ip.Order, epoch: int) -> list[tuple[int, ...]]:
@@ -47,25 +65,121 @@ def units_of(order: ip.Order, epoch: int) -> list[tuple[int, ...]]:
     return [tuple(samples[a:b]) for a, b in pairwise(offsets)]
 
 
+def check_joined(old: ip.Mixture, new: ip.Mixture, joined: Any, place: int) -> None:
+    """Check a mixture that grew: what lies before, its weights, and that sources have no gap."""
+    none = (0,) * len(joined)
+    before = [(at, (*shares, *none)) for at, shares in old.weights if at < place]
+    assert new.weights[:-1] == tuple(before)
+    assert (new.weights[-1][0], new.names) == (place, (*old.names, *joined))
+    assert new.sources[: len(old.names)] == old.sources
+    assert (new.epoch_size, new.seed) == (old.epoch_size, old.seed)
+    was, now = (
+        [unit for epoch in range(EPOCHS + 1) for unit in units_of(each, epoch)]
+        for each in (old, new)
+    )
+    assert was[:place] == now[:place]
+    begins = np.cumsum([0, *(source.num_samples for _, source in new.sources)])
+    of = np.searchsorted(begins, [unit[0] for unit in now], "right") - 1
+    for number, (_, source) in enumerate(new.sources):
+        mine = [unit for unit, j in zip(now, of, strict=True) if j == number]
+        epochs = range(-(-len(mine) // source.num_units(0)))
+        stream = [unit for epoch in epochs for unit in units_of(source, epoch)]
+        begin = int(begins[number])
+        assert mine == [tuple(begin + each for each in unit) for unit in stream[: len(mine)]]
+
+
+class Out(NamedTuple):
+    """Samples that are taken out from a place on."""
+
+    samples: frozenset[int]
+    since: Place
+    cut: str
+
+    def changed(self, rows: Rows) -> tuple[Rows, list[Place]] | None:
+        """Return the rows without the samples, and how many units of each are (skipped, excluded).
+
+        None if an epoch has nothing left.
+        """
+        left: Rows = []
+        for epoch, row in enumerate(rows):
+            kept: list[Unit] = []
+            for position, (unit, part, at) in enumerate(row):
+                stays = unit
+                if (epoch, position) >= self.since:
+                    stays = tuple(each for each in unit if each not in self.samples)
+                    stays = () if self.cut == "unit" and stays != unit else stays
+                kept += [(stays, part, at)] if stays or not unit else []
+            left.append(kept)
+        gone = [(0, len(row) - len(kept)) for row, kept in zip(rows, left, strict=True)]
+        return (left, gone) if all(left) else None
+
+
+class Skip(NamedTuple):
+    """Steps that are skipped, or read at the end of their epoch: positions, whatever is there."""
+
+    spans: list[tuple[int, int, int]]  # epoch, start and stop
+    then: str
+    parts: int
+
+    @classmethod
+    def between(cls, start: Place, stop: Place, rows: Rows, then: str, parts: int) -> Skip:
+        """Return a skip of what lies between two places."""
+        edges = [(epoch, 0, len(row)) for epoch, row in enumerate(rows)]
+        spans = [
+            (epoch, start[1] if epoch == start[0] else low, stop[1] if epoch == stop[0] else high)
+            for epoch, low, high in edges[start[0] : stop[0] + 1]
+        ]
+        return cls([span for span in spans if span[1] < span[2]], then, parts)
+
+    def changed(self, rows: Rows) -> tuple[Rows, list[Place]] | None:
+        """Return the rows without the steps, as `Out` does; None if there are no such steps."""
+        rows, gone = [list(row) for row in rows], [(0, 0)] * len(rows)
+        for epoch, low, high in self.spans:
+            row = rows[epoch]
+            if high > len(row) or (self.then == "later" and len(row) - high < high - low):
+                return None
+            rows[epoch] = row[:low] + row[high:]
+            if self.then == "later":
+                rows[epoch] += [(unit, self.parts - 1, at) for unit, _, at in row[low:high]]
+            else:
+                gone[epoch] = high - low, 0
+        return (rows, gone) if self.spans and all(rows) else None
+
+
 class LeftOut:
     """A run, and the lists that it has to read."""
 
     def __init__(self, drawn: random.Random) -> None:
         self.drawn, self.inner = drawn, inner_orders(drawn)
         self.order, self.parts = self.inner, drawn.choice([1, 1, 2, 3, 7])
-        self.rows: list[list[Unit]] = []
-        for epoch in range(EPOCHS + 1):
-            units = units_of(self.inner, epoch)
-            each, more = divmod(len(units), self.parts)
-            sizes = [each + (part < more) for part in range(self.parts)]
-            numbers = np.repeat(np.arange(self.parts), sizes).tolist()
-            self.rows.append(list(zip(units, numbers, strict=True)))
-        self.gone: list[list[int]] = [[0, 0] for _ in self.rows]  # skipped, excluded
+        self.changes: list[Out | Skip] = []
+        self.rows = self.inside(self.inner)
+        self.gone = [(0, 0)] * len(self.rows)  # skipped, excluded
         self.excluded: set[int] = set()
         self.cut = drawn.choice(["piece", "unit"])
         self.put_off = False
         self.cursor = self.plan().start
-        self.past: list[tuple[int, int, tuple[int, ...]]] = []
+
+    def inside(self, inner: ip.Order) -> Rows:
+        """Return what the first epochs of the order inside are, all of it."""
+        rows: Rows = []
+        for epoch in range(EPOCHS + 1):
+            units = units_of(inner, epoch)
+            each, more = divmod(len(units), self.parts)
+            sizes = [each + (part < more) for part in range(self.parts)]
+            numbers = np.repeat(np.arange(self.parts), sizes).tolist()
+            rows.append(list(zip(units, numbers, range(len(units)), strict=True)))
+        return rows
+
+    def after(self, rows: Rows, changes: list[Out | Skip]) -> tuple[Rows, list[Place]] | None:
+        """Return rows after some changes, and what they leave out; None if one cannot be made."""
+        gone = [(0, 0)] * len(rows)
+        for change in changes:
+            if (found := change.changed(rows)) is None:
+                return None
+            rows = found[0]
+            gone = [(a + c, b + d) for (a, b), (c, d) in zip(gone, found[1], strict=True)]
+        return rows, gone
 
     def plan(self) -> ip.Plan:
         """Return a plan for any number of ranks."""
@@ -117,34 +231,22 @@ class LeftOut:
         left = sorted(set(range(self.order.num_samples)) - self.excluded)
         samples = self.drawn.sample(left, min(len(left), self.drawn.choice([1, 1, 2, 5, 20])))
         since = self.cursor if self.drawn.random() < 0.6 else self.ahead(self.resumed(), 12)
-        if (
-            isinstance(self.order, ip.Without)
-            and (since.epoch, since.position) < (self.order.since[-1][:2])
-        ):
+        place = since.epoch, since.position
+        if isinstance(self.order, ip.Without) and place < self.order.since[-1][:2]:
             return
         if since.epoch >= EPOCHS - 1:
             return
-        rows, gone = [], []
-        for epoch, row in enumerate(self.rows):
-            kept: list[Unit] = []
-            for place, (unit, part) in enumerate(row):
-                stays = unit
-                if (epoch, place) >= (since.epoch, since.position):
-                    stays = tuple(each for each in unit if each not in samples)
-                    stays = () if self.cut == "unit" and stays != unit else stays
-                kept += [(stays, part)] if stays or not unit else []
-            rows.append(kept)
-            gone.append([self.gone[epoch][0], self.gone[epoch][1] + len(row) - len(kept)])
+        changes = [*self.changes, Out(frozenset(samples), place, self.cut)]
+        found = self.after(self.inside(self.inner), changes)
         try:
             order = ip.Without(self.order, samples, since=since, cut=self.cut)
         except ip.IndexPlanError as error:
-            if all(rows) and "must be inside at most" not in str(error):
+            if found and "must be inside at most" not in str(error):
                 raise
             return
-        if not all(rows):
-            return
-        self.order, self.rows, self.gone = order, rows, gone
-        self.excluded |= set(samples)
+        if found:
+            self.order, self.changes, (self.rows, self.gone) = order, changes, found
+            self.excluded |= set(samples)
 
     def skip(self) -> None:
         """Skip some steps, now or further ahead."""
@@ -153,25 +255,10 @@ class LeftOut:
         places = self.places(plan)[:16]
         first, last = sorted(self.drawn.choices(range(len(places)), k=2))
         start, stop = (plan.cursor(*places[i][:2], step=places[i][2]) for i in (first, last))
-        rows, gone = [list(row) for row in self.rows], [list(each) for each in self.gone]
-        a, b = (start.epoch, start.position), (stop.epoch, stop.position)
-        right = True
-        for epoch, row in enumerate(self.rows):
-            low = a[1] if epoch == a[0] else len(row) if epoch < a[0] else 0
-            high = b[1] if epoch == b[0] else 0 if epoch > b[0] else len(row)
-            if low < high:
-                rows[epoch] = row[:low] + row[high:]
-                if then == "later":
-                    right = right and len(row) - high >= high - low
-                    rows[epoch] += [(unit, self.parts - 1) for unit, _ in row[low:high]]
-                else:
-                    gone[epoch][0] += high - low
-        right = (
-            right
-            and rows != self.rows
-            and all(rows)
-            and (then == "drop" or plan.remainder != "drop")
-        )
+        ends = (start.epoch, start.position), (stop.epoch, stop.position)
+        changes = [*self.changes, Skip.between(*ends, self.rows, then, self.parts)]
+        found = self.after(self.inside(self.inner), changes)
+        right = found is not None and (then == "drop" or plan.remainder != "drop")
         try:
             order = plan.skip(start, stop, then=then).order
         except ip.IndexPlanError as error:
@@ -179,8 +266,50 @@ class LeftOut:
                 raise
             return
         assert right, (start, stop, then)
-        self.order, self.rows, self.gone = order, rows, gone
+        assert found is not None
+        self.order, self.changes, (self.rows, self.gone) = order, changes, found
         self.put_off |= then == "later"
+
+    def join(self) -> None:
+        """Let sources join, and change the weights, from the place of the run on or later."""
+        old = self.inner
+        if not isinstance(old, ip.Mixture):
+            return
+        since = self.cursor if self.drawn.random() < 0.6 else self.ahead(self.resumed(), 12)
+        new = new_sources(old, self.drawn)
+        weights = {name: self.drawn.randrange(4) for name in (*old.names, *new)}
+        weights[self.drawn.choice(list(weights))] = 1
+        read = [at for _, _, at in self.rows[since.epoch][: since.position]]
+        place = since.epoch * old.epoch_size + max(read, default=-1) + 1  # in the mixture's run
+        inner = old.with_phase(place, weights, sources=new or None)
+        found = self.after(self.inside(inner), self.changes)
+        changed: Any = self.order
+        try:
+            order = changed = changed.with_phase(since, weights, sources=new or None)
+        except ip.IndexPlanError:
+            if found and not self.put_off:
+                raise
+            return
+        while not isinstance(changed, ip.Mixture):
+            changed = changed.order
+        if self.put_off and changed != inner:  # then the place of what was put off may be later
+            assert changed.weights[-1][0] > place
+            place, inner = changed.weights[-1][0], changed
+            found = self.after(self.inside(inner), self.changes)
+        assert changed == inner
+        check_joined(old, inner, new, place)
+        if not found:  # an epoch that was not looked at has nothing left
+            return
+        row, before = found[0][self.cursor.epoch], self.order
+        self.order = order
+        if self.cursor.position < len(row) and (
+            row[self.cursor.position][1] < self.cursor.sub_epoch
+        ):  # which was the next one that was not skipped as a whole
+            with pytest.raises(ip.IndexPlanError, match="a cursor's sub_epoch must be"):
+                self.resumed()
+            self.order = before
+            return
+        self.inner, (self.rows, self.gone) = inner, found
 
     # What a plan has to read.
 
@@ -200,7 +329,7 @@ class LeftOut:
             assert plan.order.num_units(epoch) == len(self.rows[epoch])
             whole = plan.account(epoch)
             counts = (whole.num_skipped, whole.num_excluded)
-            assert counts == tuple(self.gone[epoch])
+            assert counts == self.gone[epoch]
             assert whole.num_units == len(self.rows[epoch]) + sum(counts)
             left = whole.num_read + whole.num_dropped + whole.num_finished
             assert whole.num_units == left + sum(counts)
@@ -211,28 +340,35 @@ class LeftOut:
             for part in range(self.parts):
                 if (epoch, part) < (at, self.cursor.sub_epoch):
                     continue
-                mine = [unit for e, _, unit, of in expected if (e, of) == (epoch, part)]
+                mine = [unit for e, _, unit, of, _ in expected if (e, of) == (epoch, part)]
                 read: list[tuple[int, ...]] = []
-                for step in plan.steps(epoch, part):
-                    where: list[tuple[int, ...]] = []
+                steps = plan.steps(epoch, part)
+                batches = [self.batches(plan, epoch, part, rank) for rank in ranks]
+                for number, step in enumerate(steps):
                     for rank in ranks:
-                        batch = plan.units(epoch, part, step=step, rank=rank)
+                        batch = batches[rank][number]
                         units = [
                             tuple(batch.samples[a:b].tolist()) for a, b in pairwise(batch.offsets)
                         ]
                         self.check_found(plan, (epoch, part, step, rank), units[: batch.num_valid])
-                        where += units[: batch.num_valid]
-                    read += where
+                        read += units[: batch.num_valid]
                 stream += read
                 if plan.remainder == "carry":
                     continue
                 dropped = parts[part].num_dropped
                 assert read == mine[: len(mine) - dropped], (epoch, part)
         if plan.remainder == "carry":
-            units = [unit for _, _, unit, _ in expected]
+            units = [unit for _, _, unit, *_ in expected]
             num = min(len(stream), len(units))  # the last step may read on past what is listed
             assert stream[:num] == units[:num]
             assert len(stream) >= sum(1 for epoch, *_ in expected if epoch < EPOCHS)
+
+    def batches(self, plan: ip.Plan, epoch: int, part: int, rank: int) -> list[ip.types.Batch]:
+        """Return a rank's batches of a sub-epoch: drawn together, or one by one."""
+        if self.drawn.random() < 0.7:
+            return list(plan.batches(epoch, part, rank=rank, units=True))
+        steps = plan.steps(epoch, part)
+        return [plan.units(epoch, part, step=step, rank=rank) for step in steps]
 
     def check_found(
         self, plan: ip.Plan, where: tuple[int, ...], units: list[tuple[int, ...]]
@@ -253,7 +389,7 @@ def live(seed: int, length: int = 8) -> None:
     drawn = random.Random(seed)  # noqa: S311 (histories, not keys)
     run = LeftOut(drawn)
     for _ in range(length):
-        drawn.choice([run.read, run.take_out, run.skip])()
+        drawn.choice([run.read, run.take_out, run.skip, run.join])()
     run.check(run.resumed())
     again = ip.Plan.from_dict(run.resumed().to_dict(), columns=run.order.columns.values())
     assert again.order == run.order

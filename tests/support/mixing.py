@@ -7,7 +7,7 @@ from functools import cache, lru_cache, partial
 from math import gcd
 from typing import Any
 
-from tests.support.oracles import key_words, philox
+from tests.support.oracles import key_words, philox, shuffle_forward
 
 MIXTURE = 6  # purpose of key words
 FULL = 2**32
@@ -166,6 +166,20 @@ def unit(phases: Phases, key: tuple[int, ...], place: int) -> tuple[int, int]:
     first, then = counts(phases, key, place), counts(phases, key, place + 1)
     (source,) = (j for j, (x, y) in enumerate(zip(first, then, strict=True)) if x != y)
     return source, first[source]
+
+
+def shuffles_of(
+    sources: Sequence[tuple[int, int]], phases: Phases, epoch_size: int, seed: int, epoch: int
+) -> list[int]:
+    """Return an epoch of a mixture of shuffles (n, seed), whose earlier phases have fewer."""
+    every = [(place, [*shares, *[0] * (len(sources) - len(shares))]) for place, shares in phases]
+    row = []
+    for place in range(epoch * epoch_size, (epoch + 1) * epoch_size):
+        j, number = unit(every, key_of(seed), place)
+        n, of = sources[j]
+        begin = sum(n for n, _ in sources[:j])
+        row.append(begin + shuffle_forward(n, of, number // n, number % n))
+    return row
 
 
 def row_of(mixture: Any, epoch: int) -> list[list[int]]:

@@ -35,6 +35,15 @@ def carried(order: ip.Order, batch_size: int) -> ip.Plan:
     return ip.Plan(order, world_size=1, batch_size=batch_size, remainder="carry")
 
 
+def no_longer_skipped() -> ip.Plan:
+    """Change weights at a cursor, before which a whole sub-epoch was left out."""
+    gone = ip.Without(ip.Mixture({"a": ip.Sequential(8)}, {"a": 1}), [2, 3])
+    plan = ip.Plan(gone, world_size=1, batch_size=1, sub_epochs=4)
+    cursor = plan.cursor(0, 2, step=0)
+    new = {"b": SHUFFLE}
+    return plan.replace(order=gone.with_phase(cursor, {"a": 0, "b": 1}, sources=new)).resume(cursor)
+
+
 CASES: list[Case] = [
     ("a sample to exclude that is none", lambda: ip.Without(SHUFFLE, [3, 20])),
     ("a sample to exclude below 0", lambda: ip.Without(SHUFFLE, [3, -1])),
@@ -86,6 +95,11 @@ CASES: list[Case] = [
         "a step past the last epoch without some samples",
         lambda: carried(ip.Without(ip.Shuffle(5), [1]), 3).indices(2**32 - 1, rank=0),
     ),
+    (
+        "other weights of an order that has none",
+        lambda: WITHOUT.with_phase(PLAN.replace(order=WITHOUT).cursor(1, step=3), {"a": 1}),
+    ),
+    ("a cursor in a sub-epoch that comes later now", no_longer_skipped),
     ("a skip between no cursors", lambda: PLAN.skip(SINCE, 7)),  # type: ignore[arg-type]
     ("a skip that ends where it starts", lambda: skipped(2, 2)),
     ("a skip with another end", lambda: skipped(1, 2, then="again")),

@@ -16,7 +16,7 @@ class Nameless(ip.Sequential):
     group_names = ("a",)
 
 
-A, B = ip.Shuffle(10), ip.Shuffle(5)
+A, B, C = ip.Shuffle(10), ip.Shuffle(5), ip.Shuffle(8)
 
 
 def mixed(weights: Any = None, **fields: Any) -> Any:
@@ -30,6 +30,12 @@ def nested(depth: int) -> Any:
     for seed in range(depth):
         order = ip.Mixture({"a": order}, {"a": 1}, seed=seed)
     return order
+
+
+def resumed(order: ip.Order) -> ip.Plan:
+    """Go on with another mixture than the one that a run was saved under."""
+    cursor = ip.Plan(mixed(), world_size=1, batch_size=4).cursor(0, step=2)
+    return ip.Plan(order, world_size=1, batch_size=4).resume(cursor)
 
 
 def written(**fields: Any) -> Any:
@@ -102,6 +108,31 @@ CASES: list[Case] = [
         lambda: mixed({"a": 1, "b": 0}, epoch_size="all_exhausted"),
     ),
     ("a phase before the run", lambda: mixed().with_phase(-1, {"a": 1, "b": 1})),
+    ("a phase from nowhere", lambda: mixed().with_phase(None, {"a": 1, "b": 1})),
+    (
+        "a phase from a cursor of another order",
+        lambda: mixed().with_phase(ip.Plan(A, batch_size=1).start, {"a": 1, "b": 1}),
+    ),
+    (
+        "a source that joins under a name that is taken",
+        lambda: mixed().with_phase(7, {"a": 1, "b": 1}, sources={"b": ip.Shuffle(8)}),
+    ),
+    (
+        "a source that joins without a weight",
+        lambda: mixed().with_phase(7, {"a": 1, "b": 1}, sources={"c": ip.Shuffle(8)}),
+    ),
+    (
+        "a source that joins before a cursor",
+        lambda: resumed(mixed().with_phase(7, {"a": 1, "b": 1, "c": 1}, sources=[("c", C)])),
+    ),
+    (
+        "a source that grew",
+        lambda: resumed(ip.Mixture({"a": ip.Shuffle(11), "b": B}, {"a": 1, "b": 1}, epoch_size=15)),
+    ),
+    (
+        "a source that is gone",
+        lambda: resumed(ip.Mixture({"b": B}, {"b": 1}, epoch_size=15)),
+    ),
     ("an epoch past the end of the run", lambda: mixed(epoch_size=2**62).take(2, 0)),
     ("an epoch of a source past the last", lambda: mixed(epoch_size=2**40).take(1, 0)),
     ("an interval of no positions", lambda: mixed().group_shares(0, 3, 3)),
