@@ -18,7 +18,14 @@ from indexplan_torch.versions import private
 _SWITCH = "pass compare=False to a loader that not all ranks read"
 
 
-def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...], again: int = 1) -> None:
+def compare(
+    plan: Plan,
+    place: tuple[int, int],
+    ranks: tuple[int, ...],
+    again: int = 1,
+    *,
+    ledger: bool = False,
+) -> None:
     """Wait for all of these ranks, and check that each begins the same pass of the same plan.
 
     Parameters
@@ -31,6 +38,8 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...], again: i
         The ranks of the process group that read the plan.
     again : int
         How often each step is dealt.
+    ledger : bool
+        Whether the loader keeps one.
 
     Raises
     ------
@@ -41,8 +50,9 @@ def compare(plan: Plan, place: tuple[int, int], ranks: tuple[int, ...], again: i
     me = torch.distributed.get_rank()
     group = f"indexplan/{zlib.crc32(repr(ranks).encode()):08x}"
     meeting = f"{group}/{store.add(f'{group}/rank-{me}', 1)}"  # this rank's first, second, ...
-    mine = f"{plan.fingerprint} {place} {again}"
-    details = json.dumps({"rank": me, "pass": place, "again": again, **plan.to_dict()})
+    mine = f"{plan.fingerprint} {place} {again} {ledger}"
+    given = {"pass": place, "again": again, "ledger": ledger}
+    details = json.dumps({"rank": me, **given, **plan.to_dict()})
     if store.add(f"{meeting}/first", 1) == 1:
         store.set(f"{meeting}/details", details)
         store.set(f"{meeting}/plan", mine)

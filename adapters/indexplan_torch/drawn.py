@@ -73,6 +73,13 @@ class Drawn(Iterator[Any]):
         if current is not None and current.handed:
             current.handed = False
             return current
+        if feed.recorder is not None:
+            raise IndexPlanError(
+                "a PlanLoader with a ledger",
+                "must hand its batches to the loop itself",
+                "another loader around its batch sampler, such as that of skip_first_batches",
+                "use load_state_dict(state) instead",
+            )
         ahead = num_ahead(drawer, self)
         self._known, self._num_ahead = ahead is not None, ahead or 0
         if self._loaded:

@@ -22,6 +22,7 @@ from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
+from indexplan_torch.recording import Recorder, write_at_exit
 from indexplan_torch.running import Given, Running, running
 from indexplan_torch.turns import Turn
 
@@ -46,6 +47,8 @@ class Feed:
         is named again.
     cuts : Cuts
         Whether passes may be left in the middle.
+    recorder : Recorder or None
+        What writes the run's ledger.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Feed:
         self.turn = Turn(self.start.number)
         self.current: Pass | None = None
         self.cuts = Cuts(flag("partial", partial))
+        self.recorder: Recorder | None = None
         self._running: Running | None = None  # as it was last asked for
         self._compared = False
         if self.given.rank is not None or self.given.world_size is not None:
@@ -132,6 +136,7 @@ class Feed:
         if not self.turn.pinned and current is not None and current.finished:
             if not self.start.over(current.number):
                 self.start = self.start.read()
+            self.record()
             self.current = None  # a finished pass that is asked for again is read again
 
     def set_epoch_from_trainer(self, number: int) -> None:
@@ -153,8 +158,25 @@ class Feed:
         """Set the pass that would begin now, for a trainer that asks for its length before."""
         self.turn.number = self.coming
 
+    def keep_ledger(self, ledger: Any) -> None:
+        """Write a ledger from the next pass on."""
+        if self.cuts.partial:
+            cure = "leave one of them out, as a ledger has every step of a pass"
+            raise wrong("partial", "False with a ledger", True, cure)
+        self.recorder = Recorder(ledger)
+        write_at_exit(self)
+
     def pin(self) -> Feed:
-        """Return another feed, which reads the pass that is set now in every epoch."""
+        """Return another feed, which reads the pass that is set now in every epoch.
+
+        Raises
+        ------
+        IndexPlanError
+            If it keeps a ledger, as a run reads each pass once.
+        """
+        if self.recorder is not None:
+            cure = "leave out ledger=, or overfit_batches"
+            raise wrong("ledger", "left out where a pass is read again and again", "one", cure)
         feed = copy.copy(self)
         feed.turn, feed.current = replace(self.turn, pinned=True), None
         feed.cuts = Cuts(partial=True)
@@ -177,6 +199,7 @@ class Feed:
         named = self.turn.asked is not None
         self.cuts.begin(self._left(), number, self.plan.sub_epochs, named=named)
         self.turn.begin()
+        self.record()
         if number > self.start.number:
             self.start = self.start.read()
         if self.start.over(number):
@@ -185,13 +208,23 @@ class Feed:
         plan, _ = self.running()
         if not self._compared and get_worker_info() is None:
             self._compared = True
-            self.given.check_ranks(plan, self.where)
+            self.given.check_ranks(plan, self.where, ledger=self.recorder is not None)
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
             raise empty_batches(plan.world_size, plan.remainder, *self.where)
         steps = self.steps(number)
+        if self.recorder is not None and steps:
+            begins = plan.replace(world_size=plan.world_size).resume(self._cursor(number, None))
+            self.recorder.begin(begins, self.running()[1], self.given.together())
         self.current = Pass(number, steps.start, steps.stop)
         return self.current
+
+    def record(self) -> None:
+        """Write what the loop has received into the ledger, if there is one."""
+        current = self.current
+        if self.recorder is not None and current is not None and current.first < current.stop:
+            step = current.step // self.given.again
+            self.recorder.record(self._place(current.number), step)
 
     def _left(self) -> Pass | None:
         """Return the pass that the loop is in, or goes on with after a resume."""
@@ -302,7 +335,13 @@ class Feed:
             If an earlier pass was left in the middle, so that its rest would never be read.
         """
         self.cuts.check(self._left(), self.number, self.plan.sub_epochs)
-        return self.state_at(*self._standing(drawn=drawn), drawn=drawn)
+        state = self.state_at(*self._standing(drawn=drawn), drawn=drawn)
+        if self.recorder is not None and not drawn:
+            self.record()
+            self.recorder.check_at(self.cursor())
+            if self.recorder.hash is not None:
+                state["ledger"] = self.recorder.hash
+        return state
 
     def state_at(self, number: int, step: int | None, *, drawn: bool = False) -> State:
         """Return the state of a run that stands before a step of a pass; None is its first.
@@ -358,6 +397,9 @@ class Feed:
             return  # the same batches in every epoch, wherever the run stood
         plan = self.given.plan.resume(cursor)
         dealt = self._dealt(plan, state["dealt"]) if "dealt" in state else 0
+        if self.recorder is not None:
+            self.record()
+            self.recorder.load(state.get("ledger"))
         self.start = Start.of(plan, saved_in, dealt)
         self.turn.load(self.start.number)
         self.current = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
 from torch.utils.data import DataLoader
 
-from indexplan import Cursor, IndexPlanError, Plan
+from indexplan import Cursor, IndexPlanError, Ledger, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.bins import Bins, join
@@ -65,6 +66,12 @@ class PlanLoader(DataLoader[Any]):
         Best without a world_size, so that it takes the running one; else with the running one.
     rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare, again
         As for `PlanBatchSampler`.
+    ledger : str, path-like or Ledger, optional
+        The file in which the run writes what it has read, or a `Ledger` that knows the dataset's
+        identity too. The first rank writes it: when a state is saved, at the end of a pass, and
+        when the loop or the process ends. States hold the hash of its last line, and a run that
+        loads one goes on from there; what was read since becomes void. Each pass is read once and
+        in sequence then.
     **options
         DataLoader's own: num_workers, collate_fn, persistent_workers and so on. The default
         `worker_init_fn` gives every rank and worker a random stream of its own.
@@ -99,6 +106,15 @@ class PlanLoader(DataLoader[Any]):
     >>> resumed.load_state_dict(loader.state_dict())
     >>> [batch.tolist() for batch in resumed]  # the other rank reads 7, 8 and 9
     [[4, 5, 6]]
+
+    With a ledger, one can ask afterwards which step of the run has read a sample:
+
+    >>> loader = PlanLoader(range(10), plan, ledger="run.ledger")
+    >>> for epoch in range(2):
+    ...     for batch in loader:
+    ...         pass
+    >>> ip.Ledger("run.ledger").reads(5)
+    [Read(step=1, rank=0, epoch=0, void=False), Read(step=4, rank=0, epoch=1, void=False)]
     """
 
     def __init__(
@@ -116,6 +132,7 @@ class PlanLoader(DataLoader[Any]):
         partial: bool = False,
         compare: bool = True,
         again: int = 1,
+        ledger: str | os.PathLike[str] | Ledger | None = None,
         batch_sampler: Any = None,
         **options: Unpack[Options],
     ) -> None:
@@ -161,11 +178,14 @@ class PlanLoader(DataLoader[Any]):
             )
         check_in_order(given.get("in_order", True))
         _check_dataset(dataset, self.feed)
+        if ledger is not None and self.feed.recorder is None:
+            self.feed.keep_ledger(ledger)
         # By the names of the parameters, so that a trainer can rebuild the loader from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
         self.partial, self.compare, self.again = partial, compare, self.feed.given.again
+        self.ledger = ledger
         given.setdefault("worker_init_fn", None)
         if given["worker_init_fn"] is None or isinstance(given["worker_init_fn"], SeedWorker):
             given["worker_init_fn"] = SeedWorker(self.feed)
@@ -226,13 +246,19 @@ class PlanLoader(DataLoader[Any]):
         if random is not None:  # torch drew a seed, which the run that was stopped did not, here
             torch.set_rng_state(random)
         step = begun.first  # the count of this loader, whose wrapper may look ahead of the loop
-        for batch in self._read(batches):
-            step += 1
-            begun.step += 1
-            check_received(begun, step)
-            if dataset is not None:
-                dataset.heard()
-            yield batch
+        ended = False
+        try:
+            for batch in self._read(batches):
+                step += 1
+                begun.step += 1
+                check_received(begun, step)
+                if dataset is not None:
+                    dataset.heard()
+                yield batch
+            ended = True
+        finally:  # the loop may break
+            if self.feed.current is begun and (begun.finished or not ended):
+                self.feed.record()
         check_received(begun, step, ended=True)
         if dataset is not None:
             dataset.heard(ended=True)
@@ -348,11 +374,14 @@ def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
 
     By then the wrapper has fetched the next batch from the loader, which has counted that one.
     """
-    for num_received, batch in enumerate(batches, 1):
-        begun = loader.feed.current
-        if begun is not None:
-            begun.step = begun.first + num_received
-        yield batch
+    try:
+        for num_received, batch in enumerate(batches, 1):
+            begun = loader.feed.current
+            if begun is not None:
+                begun.step = begun.first + num_received
+            yield batch
+    finally:
+        loader.feed.record()
 
 
 def _check_dataset(dataset: Any, feed: Feed) -> None:

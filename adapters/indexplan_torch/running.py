@@ -69,18 +69,22 @@ class Given:
         again = check_again(again, plan)
         return cls(plan, rank, world_size, readers, form, flag("compare", compare), again)
 
-    def check_ranks(self, plan: Plan, where: tuple[int, int]) -> None:
-        """Look at the ranks, and compare their plans, as they begin a pass.
-
-        Ranks that were given explicitly are compared if they are as many as the process group's.
-        """
+    def check_ranks(self, plan: Plan, where: tuple[int, int], *, ledger: bool = False) -> None:
+        """Look at the ranks, and compare their plans, as they begin a pass."""
         check_found_ranks(given=self.rank is not None)
-        if not self.compare or not process_group_runs():
-            return
+        if self.compare and (ranks := self.together()):
+            compare_ranks(plan, where, ranks, self.again, ledger=ledger)
+
+    def together(self) -> tuple[int, ...]:
+        """Return the ranks of the process group that read the plan; () if that is one, or unknown.
+
+        Ranks that were given explicitly are those of the process group if they are as many.
+        """
+        if not process_group_runs():
+            return ()
         readers = self.readers or tuple(range(torch.distributed.get_world_size()))
         all_of_them = self.rank is None or self.world_size == len(readers)
-        if len(readers) > 1 and (self.readers or all_of_them):
-            compare_ranks(plan, where, readers, self.again)
+        return readers if len(readers) > 1 and (self.readers or all_of_them) else ()
 
 
 class Running(NamedTuple):

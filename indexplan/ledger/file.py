@@ -116,7 +116,7 @@ class LedgerFile:
         with explained("written", self.path):
             if os.path.lexists(self.path):
                 check_kind(self.path, os.lstat(self.path).st_mode)
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+            flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | (0 if self._size else os.O_CREAT)
             descriptor = os.open(self.path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
             if fcntl is not None:

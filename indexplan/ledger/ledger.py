@@ -26,7 +26,7 @@ from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History, Segment, history_of, resumed
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
 from indexplan.ledger.shown import stretches_shown
-from indexplan.ledger.tail import Tail, check_continued
+from indexplan.ledger.tail import Tail, place_of
 from indexplan.ledger.verifying import verified
 from indexplan.ledger.walking import parts
 from indexplan.orders.base import Int64
@@ -230,7 +230,7 @@ class Ledger(Answer):
         self._check(plan, cursor)
         self._write(plan, *self.tail.record(plan, cursor, checked_note(note), self._identity()))
 
-    def begin(self, plan: Plan) -> None:
+    def begin(self, plan: Plan, hash: str | None = None) -> None:  # noqa: A002 (as in a state)
         """Go on with a plan from where it starts: steps past that place become void.
 
         Parameters
@@ -238,22 +238,62 @@ class Ledger(Answer):
         plan : Plan
             With a world_size. The place where it was resumed, or the very first, must be one at
             which the run stood.
+        hash : str, optional
+            That of a checkpoint's state, to return to as `return_to` does.
 
         Raises
         ------
         IndexPlanError
-            If the run never stood there, or does not continue with this plan.
+            If the run never stood there, or does not continue with this plan; or, with a hash, as
+            `return_to` does. Nothing was written then.
         PlanFileError
             As `record` does.
         """
         check_plan("plan", plan)
-        place = Resume(plan.start.epoch, plan.start.sub_epoch, plan.start.step, plan.start.position)
-        step = self.step if place == (self.tail.place or place) else self._step_at(place)
-        if step < self.step:
-            before = self._history.plans[self._history.holding(step).plan]
-            check_continued(plan, before.line.plan, place)
-            self.discard(step)
-        self._write(plan, *self.tail.name(plan, self._identity()))
+        place = Resume(*place_of(plan.start))
+        back = self._back_to(plan, place) if hash is None else self._back_to_line(hash)
+        tail = self.tail
+        if back:
+            lines = [*self._file.lines, *back]
+            after = history_of(lines, self._file.columns(), self._file.where)
+            tail = after.tail(tail.past(back).hash, len(lines))
+        more, tail = tail.name(plan, self._identity())
+        if not tail.stands(plan):
+            raise self._never_stood(place)
+        self._write(plan, [*back, *more], tail)
+
+    def _back_to(self, plan: Plan, place: Resume) -> list[Line]:
+        """Return the line that makes void what was read past a place."""
+        if self.tail.place in (None, place):
+            return []
+        step = self.step if self.tail.stands(plan) else self._step_at(place)
+        return [DiscardLine(step)] if step < self.step else []
+
+    def tail_at(self, plan: Plan) -> Tail:
+        """Return the end that the ledger had when the run last began with a plan where it starts.
+
+        For ranks that write nothing and have nobody to tell them: where the first of them has begun
+        and perhaps read on.
+
+        Raises
+        ------
+        IndexPlanError
+            If the ledger was never begun with the plan there.
+        """
+        place = Resume(*place_of(plan.start))
+        fingerprint = plan.replace(world_size=plan.world_size).fingerprint
+        history, found = History(self._file.columns()), 0
+        for number, line in enumerate(self._file.lines, 1):
+            history.add(line, number)
+            named = any(each.fingerprint == fingerprint for each in history.plans.values())
+            if named and history.place in (None, place):
+                found = number
+        if not found:
+            cure = "begin with rank 0, which writes it, or initialize torch.distributed"
+            rule = f"begun by rank 0 at {tuple(place)}, before other ranks begin"
+            raise wrong(f"{self.path}", rule, f"a ledger of {self.step} steps", cure)
+        tail = self._history_until(found).tail(self._file.hashes[found - 1], found)
+        return tail.name(plan)[1]
 
     def discard(self, step: int) -> None:
         """Make all steps from one on void, as a run that returns to a checkpoint does.
@@ -289,8 +329,12 @@ class Ledger(Answer):
         PlanFileError
             As `record` does.
         """
+        self._append(self._back_to_line(hash))
+
+    def _back_to_line(self, hash: str) -> list[Line]:  # noqa: A002
+        """Return the lines after which the ledger ends as it did with a line."""
         if hash == self.hash:
-            return
+            return []
         hashes = [FIRST, *self._file.hashes]  # the first is that of a state without a line
         if not isinstance(hash, str) or hash not in hashes:
             rule = "the hash of one of its lines, as the run that is loaded has written it"
@@ -304,7 +348,7 @@ class Ledger(Answer):
                 rest = segment if segment.step >= same else self._history.cut(segment, same)[1]
                 where = rest.start, rest.stop, rest.note
                 lines.append(RunLine(rest.plan, rest.step, rest.steps, *where))
-        self._append(lines)
+        return lines
 
     def _identity(self) -> dict[str, Any] | None:
         return None if self.data is None else self.data.to_dict()
@@ -342,9 +386,12 @@ class Ledger(Answer):
                         if at == place.position:
                             return int(step + place.step - part.first)
                     step += part.num
+        raise self._never_stood(place)
+
+    def _never_stood(self, place: Resume) -> IndexPlanError:
         rule = f"started where the run in {self.path} stood after one of its steps"
         cure = "load the checkpoint's state, or give this run a ledger of its own"
-        raise wrong("plan", rule, f"a start at {tuple(place)}", cure)
+        return wrong("plan", rule, f"a start at {tuple(place)}", cure)
 
     # --- what a run has read
 

@@ -9,7 +9,7 @@ from typing import Any
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.ledger.changes import why
 from indexplan.ledger.lines import FIRST, ChangeLine, Line, PlanLine, RunLine, sha256_of, text_of
-from indexplan.ledger.walking import count_steps
+from indexplan.ledger.walking import count_steps, parts
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, layout_of
@@ -75,6 +75,20 @@ class Tail:
             lines.append(ChangeLine(why(self.named, named), self.line, number))
         return lines, replace(self.past(lines), plans={**self.plans, fingerprint: number})
 
+    def stands(self, plan: Plan) -> bool:
+        """Return whether the run stands where a plan starts: no step of the plan lies between."""
+        place = Resume(*place_of(plan.start))
+        if self.place in (None, place):
+            return True
+        own: dict[str, Any] = {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
+        try:
+            plan.resume(Cursor(**self.place._asdict(), **own))
+            found = [next(parts(layout_of(plan), at, 1)) for at in (self.place, place)]
+        except (IndexPlanError, StopIteration):  # of another order, or without another step
+            return False
+        one, other = ((*each.where, each.steps.interval(each.first)) for each in found)
+        return one == other
+
     def record(
         self, plan: Plan, cursor: Cursor, note: dict[str, Any], data: dict[str, Any] | None = None
     ) -> tuple[list[Line], Tail]:
@@ -83,10 +97,16 @@ class Tail:
         Raises
         ------
         IndexPlanError
-            If the run cannot go on with the plan, or no step of it ends at the cursor.
+            If the run cannot go on with the plan, it starts past the place where the ledger stands,
+            or no step of it ends at the cursor.
         """
         lines, after = self.name(plan, data)
-        start = self.place or Resume(*_place_of(plan.start))
+        begin = Resume(*place_of(plan.start))
+        start = self.place or begin
+        if begin[::3] > start[::3] and not self.stands(plan):
+            rule = f"resumed where the ledger stands, at {tuple(start)}, or before"
+            cure = "record what was read up to there first, or call ledger.begin(plan)"
+            raise wrong("plan", rule, f"a start at {tuple(begin)}", cure)
         stop = cursor.checked(plan.order, plan.sub_epochs)
         steps = 0 if stop == start else count_steps(layout_of(plan), start, stop)
         if not steps:
@@ -116,7 +136,8 @@ class Tail:
         return cls(**{**data, "place": None if place is None else Resume(*place)})
 
 
-def _place_of(cursor: Cursor) -> tuple[int, int, int, int]:
+def place_of(cursor: Cursor) -> tuple[int, int, int, int]:
+    """Return a cursor's place."""
     return cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position
 
 

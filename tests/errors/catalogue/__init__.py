@@ -29,6 +29,7 @@ from tests.errors.catalogue import (
     packing,
     pulling,
     questions,
+    recording,
     remotes,
     saves,
     shard_sizes,
@@ -69,6 +70,7 @@ _MODULES = (
     commands_about_files,
     torch_bins,
     torches,
+    recording,
     trainers,
     on_device,
     megatron,
@@ -140,6 +142,15 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         for text in [
             "raise IndexPlanError('ranks', 'must begin their first pass t",
             "raise IndexPlanError('ranks', 'must read the same plan', _di",
+        ]
+    },
+    **{
+        ("adapters/indexplan_torch/recording.py", "_heard", text): (
+            "takes several ranks: tests/trainers/test_ledger.py"
+        )
+        for text in [
+            "raise IndexPlanError('a ledger', f'must be begun by rank {wr",
+            "raise (PlanFileError if told['file'] else IndexPlanError)(*t",
         ]
     },
     (

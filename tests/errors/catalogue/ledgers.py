@@ -114,6 +114,13 @@ def without_columns() -> None:
     ip.Ledger("run.ledger").batch(0, 0)
 
 
+def past_it() -> None:
+    """Record what a plan read that starts past the place where the ledger stands."""
+    made = ledger()
+    later = PLAN.resume(PLAN.cursor(1, step=2))
+    made.record(later, later.cursor(2, step=0))
+
+
 def begun_elsewhere(epoch: int, step: int) -> None:
     """Begin with a plan where the run never stood."""
     ledger().begin(
@@ -185,6 +192,7 @@ CASES: list[Case] = [
         lambda: ip.Ledger("run.ledger").record(PLAN, PLAN.cursor(1, step=0), {"a": {1}}),
     ),
     ("a start that is no step's", lambda: begun_elsewhere(0, 3)),
+    ("a plan that starts past its end", past_it),
     ("a return to no step", lambda: ledger().discard(9)),
     ("a checkpoint of another run", lambda: ledger().return_to("0" * 64)),
     # what is asked

@@ -1,0 +1,217 @@
+"""A run's ledger as a loader keeps it: all ranks compute the same lines, and one of them writes.
+
+The others are told where the ledger ends when they begin their first pass after a start or a load,
+through the process group's store, not by a collective. From there on each knows by itself what the
+next line is, and so its hash, which states keep.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import torch.distributed
+from torch.utils.data import get_worker_info
+
+from indexplan import IndexPlanError, Ledger, PlanFileError
+from indexplan.errors import path_text, wrong
+from indexplan.ledger import Tail
+from indexplan_torch.versions import private
+
+if TYPE_CHECKING:
+    from indexplan import Plan
+
+IN_SEQUENCE = "read each pass once and in sequence, or load a state to go back"
+
+
+class Recorder:
+    """What a loader has to write of its run, and where; nothing happens until a pass begins.
+
+    Parameters
+    ----------
+    ledger : str, path-like or Ledger
+        As it was given to the loader.
+    data : Dataset, optional
+        Of a Ledger that did not travel to this process.
+    """
+
+    def __init__(self, ledger: Any, data: Any = None) -> None:
+        self._given = ledger if isinstance(ledger, Ledger) else None
+        cure = "pass where the file is, or shall be, or an indexplan.Ledger"
+        # absolute, as a trainer may change the folder before it begins
+        self.path = Path(path_text("ledger", getattr(self._given, "path", ledger), cure)).absolute()
+        self._data = data if self._given is None else self._given.data
+        self._ledger: Ledger | None = None  # of the rank that writes
+        self._tail: Tail | None = None  # where the ledger ends, as far as this rank knows
+        self._plan: Plan | None = None  # as the run goes on with it
+        self._loaded: str | None = None  # the hash in the state that was loaded last
+        self._begins = True  # at the next pass, as the run starts or a state was loaded
+        self._pid = 0  # of the process that has begun
+        self._last: Any = None  # the step that was written last
+
+    def __reduce__(self) -> Any:
+        return Recorder, (str(self.path), self._data)  # for a process that starts afresh
+
+    def __deepcopy__(self, _: Any) -> Recorder:
+        return self
+
+    @property
+    def hash(self) -> str | None:
+        """What a state keeps; None before the run has begun."""
+        if self._begins or self._tail is None:
+            return self._loaded
+        return self._tail.hash
+
+    def load(self, saved: Any) -> None:
+        """Go on, at the next pass, where a state was saved, which kept this hash, or None."""
+        if saved is not None and not (isinstance(saved, str) and len(saved) == 64):
+            cure = "pass what state_dict returned"
+            raise wrong("a state's ledger", "the hash of a line", saved, cure)
+        self._loaded, self._begins = saved, True
+
+    def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:
+        """Begin a pass where a plan starts, before anything of it is read.
+
+        Parameters
+        ----------
+        plan : Plan
+            With its world_size.
+        rank : int
+            This process's.
+        together : tuple of int
+            The ranks of the process group that read the plan, of which the first writes; none
+            without a process group.
+
+        Raises
+        ------
+        IndexPlanError
+            If the run does not stand there, on all ranks.
+        """
+        if get_worker_info() is not None or self._pid not in (0, os.getpid()):
+            raise IndexPlanError(
+                "a loader with a ledger",
+                "must be read in the process that began to read it, which writes it",
+                "another one",
+                "make the loader in the process that reads it",
+            )
+        if self._begins:
+            self._tail = self._begun(plan, rank, together)
+            self._plan, self._pid, self._begins, self._last = plan, os.getpid(), False, None
+        if not self._known().stands(plan):
+            raise IndexPlanError(
+                "a pass",
+                f"must begin where the run in {self.path} stands, at {_shown(self._known().place)}",
+                _shown(plan.start),
+                IN_SEQUENCE,
+            )
+
+    def _known(self) -> Tail:
+        assert self._tail is not None  # noqa: S101 (a pass has begun)
+        return self._tail
+
+    def _begun(self, plan: Plan, rank: int, together: tuple[int, ...]) -> Tail:
+        """Return where the ledger ends when the run goes on with a plan."""
+        if not together:
+            return self._written(plan) if rank == 0 else self._open().tail_at(plan)
+        store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
+        group, me = zlib.crc32(repr(together).encode()), torch.distributed.get_rank()
+        key = f"indexplan/ledger/{group:08x}"
+        key = f"{key}/{store.add(f'{key}/rank-{me}', 1)}"  # this rank's first, second, ...
+        if me != together[0]:
+            return _heard(store, key, together[0])
+        told: dict[str, Any] = {}
+        try:
+            tail = self._written(plan)
+            told = {"tail": tail.to_dict()}
+        except IndexPlanError as error:
+            parts = error.what, error.rule, error.got, error.cure
+            told = {"parts": parts, "file": isinstance(error, PlanFileError)}
+            raise
+        finally:  # Ctrl-C tells nothing, and others wait for the timeout
+            if told:
+                store.set(key, json.dumps(told))
+        return tail
+
+    def _open(self) -> Ledger:
+        return Ledger(self.path, data=self._data) if self._given is None else self._given
+
+    def _written(self, plan: Plan) -> Tail:
+        ledger = self._open()
+        ledger.begin(plan, self._loaded)
+        self._ledger = ledger
+        return ledger.tail
+
+    def record(self, where: tuple[int, int], step: int) -> None:
+        """Write what the run has read up to a step of a pass; nothing in a fork of the process.
+
+        Raises
+        ------
+        PlanFileError
+            If it cannot be written, or another process has written the file.
+        """
+        if self._begins or self._pid != os.getpid() or self._last == (where, step):
+            return
+        assert self._plan is not None  # noqa: S101 (a pass has begun)
+        cursor = self._plan.cursor(*where, step=step)
+        if self._ledger is None:
+            self._tail = self._known().record(self._plan, cursor, {})[1]
+        else:
+            self._ledger.record(self._plan, cursor)
+            self._tail = self._ledger.tail
+        self._last = where, step
+
+    def check_at(self, cursor: Any) -> None:
+        """Raise unless a state that is saved at a cursor is one of where the ledger ends."""
+        if not self._begins and not self._known().stands(self._plan_at(cursor)):
+            raise IndexPlanError(
+                "a state",
+                f"must be saved where the run in {self.path} stands, at "
+                f"{_shown(self._known().place)}",
+                _shown(cursor),
+                IN_SEQUENCE,
+            )
+
+    def _plan_at(self, cursor: Any) -> Plan:
+        assert self._plan is not None  # noqa: S101 (a pass has begun)
+        return self._plan.replace(world_size=self._plan.world_size).resume(cursor)
+
+
+def _heard(store: Any, key: str, writer: int) -> Tail:
+    """Return where the ledger ends, as the rank that writes it says."""
+    try:
+        store.wait([key])
+    except RuntimeError:  # the timeout; TCP stores raise a subclass
+        raise IndexPlanError(
+            "a ledger",
+            f"must be begun by rank {writer}, which writes it, before other ranks read",
+            "nothing from it before the timeout of the process group",
+            "read the loader on all ranks, or pass ledger= on one that rank reads",
+        ) from None
+    told = json.loads(store.get(key))
+    if "tail" in told:
+        return Tail.from_dict(told["tail"])
+    raise (PlanFileError if told["file"] else IndexPlanError)(*told["parts"])
+
+
+def _shown(place: Any) -> str:
+    parts = (place.epoch, place.sub_epoch, place.step, place.position)
+    return "epoch {}, sub-epoch {}, step {}, position {}".format(*parts)
+
+
+_FEEDS: WeakSet[Any] = WeakSet()  # whose loops may end with the process
+
+
+def write_at_exit(feed: Any) -> None:
+    """Have a feed write what its loop has received when the process ends."""
+    _FEEDS.add(feed)
+
+
+@atexit.register
+def _write_all() -> None:
+    for feed in list(_FEEDS):
+        feed.record()

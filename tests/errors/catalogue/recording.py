@@ -1,0 +1,95 @@
+"""Errors of loaders that keep a run's ledger."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from unittest.mock import patch
+
+from torch.utils.data import DataLoader
+
+import indexplan as ip
+from tests.errors.catalogue.made import OPEN, Case
+from tests.errors.catalogue.torches import first, loader
+
+
+def kept(**options: Any) -> Any:
+    """Make a loader that keeps a ledger."""
+    return loader(ledger="run.ledger", **options)
+
+
+def of_another_run() -> None:
+    """Load the state of a run with another ledger."""
+    other = loader(ledger="other.ledger", plan=OPEN.replace(batch_size=3))
+    first(other)
+    resumed = kept()
+    resumed.load_state_dict(other.state_dict())
+    first(resumed)
+
+
+def twice() -> None:
+    """Read a pass once more."""
+    made = kept()
+    list(made)
+    made.set_epoch(0)
+    first(made)
+
+
+def past_the_end() -> None:
+    """Save a state of a pass that does not come next."""
+    made = kept()
+    list(made)
+    made.set_epoch(3)
+    made.state_dict()
+
+
+def never_there() -> None:
+    """Start in an epoch that an earlier run has not reached."""
+    first(kept())
+    made = kept()
+    made.set_epoch(3)
+    first(made)
+
+
+def elsewhere() -> None:
+    """Return to a line with a plan that starts elsewhere."""
+    plan, ledger = OPEN.replace(world_size=1), ip.Ledger("run.ledger")
+    ledger.record(plan, plan.cursor(epoch=0, step=3))
+    ledger.begin(plan.resume(plan.cursor(epoch=0, step=2)), ledger.hash)
+
+
+def of_another_process() -> None:
+    """Read on in a process that has not begun."""
+    made = kept()
+    first(made)
+    with patch.object(os, "getpid", return_value=1):
+        first(made)
+
+
+def again_and_again() -> None:
+    """Read one pass in every epoch, as overfit_batches does."""
+    kept().feed.pin()
+
+
+def by_another_loader() -> None:
+    """Draw the batches through a DataLoader of torch."""
+    first(DataLoader(range(10), batch_sampler=kept().batch_sampler))
+
+
+CASES: list[Case] = [
+    ("a ledger that is no path", lambda: loader(ledger=7)),
+    ("a ledger of passes that are left", lambda: kept(partial=True)),
+    ("a ledger of one pass again and again", again_and_again),
+    (
+        "a state whose ledger is a number",
+        lambda: kept().load_state_dict({**loader().state_dict(), "ledger": 7}),
+    ),
+    ("a state of another ledger", of_another_run),
+    ("a pass read twice, with a ledger", twice),
+    ("a state of a pass out of sequence", past_the_end),
+    ("a start where the run never stood", never_there),
+    ("a return to a line with a start elsewhere", elsewhere),
+    ("a ledger of another process", of_another_process),
+    ("a ledger of another loader's batches", by_another_loader),
+    ("a second rank before the first", lambda: first(kept(rank=1, world_size=2))),
+]
