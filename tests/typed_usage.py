@@ -100,7 +100,7 @@ num_void: int = ledger.account().num_void
 parted: int | None = ip.diff(ledger, ip.Ledger("other.ledger")).steps_from
 resumable: bool = ip.diff(plan, even).resumable
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
-kept: PlanLoader = PlanLoader(range(1000), plan, ledger=ip.Ledger("run.ledger"))
+recorded: PlanLoader = PlanLoader(range(1000), plan, ledger=ip.Ledger("run.ledger"))
 rows_on_device: PlanLoader = OnDevice(plan, {"x": torch.zeros(1000)}, compiled=True)
 pair_on_device: OnDevice = OnDevice(plan, (torch.zeros(1000), torch.zeros(1000)), rank=0)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)
