@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import indexplan as ip
+from tests.ledger import kills
 from tests.ledger.changing import a_ledger, is_seen, mutated
 
 NUM = 300
@@ -80,3 +81,9 @@ def test_what_is_no_ledger(tmp_path: Path) -> None:
             ip.Ledger(path)
     with pytest.raises(ip.IndexPlanError):
         ip.Ledger(7)  # type: ignore[arg-type]
+
+
+def test_a_killed_writer(tmp_path: Path) -> None:
+    """Whenever the process that writes is killed, the ledger fits the last checkpoint."""
+    steps, _ = kills.run(tmp_path, 20, seed=1)
+    assert steps
