@@ -1,4 +1,6 @@
-"""Compare implementations of shuffle-v1: `python -m tests.everywhere [c] [jax] [--values NUM]`.
+"""Compare implementations of shuffle-v1.
+
+    python -m tests.everywhere [c] [jax] [torch] [js] [--values NUM]
 
 Each with all known answers, and with the package at drawn positions; a million by default.
 """
@@ -13,16 +15,20 @@ from pathlib import Path
 from tests.everywhere.drawn import Run, drawn
 from tests.support.shuffle_cases import CASES
 
+NAMES = ["c", "jax", "torch", "js"]
+
 
 def main() -> None:
     """Print a line for each build and library, and fail if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("of", nargs="*", choices=["c", "jax"], help="all by default")
+    parser.add_argument("of", nargs="*", choices=NAMES, help="all by default")
     parser.add_argument("--values", type=int, default=10**6, metavar="NUM")
     given = parser.parse_args()
-    names = given.of or ["c", "jax"]
+    names = given.of or NAMES
     found = [*(in_c(given.values) if "c" in names else [])]
     found += [on_jax(given.values)] if "jax" in names else []
+    found += [on_torch(given.values)] if "torch" in names else []
+    found += [in_js(given.values)] if "js" in names else []
     sys.exit(any(found))
 
 
@@ -49,6 +55,24 @@ def on_jax(num_values: int) -> int:
     other = on_jax.known_differences(on_jax.KNOWN)
     differ = on_jax.differences(drawn(num_values, size_stop=2**31, most=10**5))
     return report("JAX", other, len(on_jax.KNOWN), differ, num_values)
+
+
+def on_torch(num_values: int) -> int:
+    """Compare what torch computes."""
+    from tests.everywhere import on_torch
+
+    differ = on_torch.differences(drawn(num_values))
+    return report("torch", on_torch.known_differences(), len(CASES), differ, num_values)
+
+
+def in_js(num_values: int) -> int:
+    """Compare what JavaScript computes, where sizes are its whole numbers."""
+    from tests.everywhere import in_js
+
+    known = [case for case in CASES if case.n <= 2**53]
+    runs = [Run(n, seed, epoch, start, len(to)) for n, seed, epoch, start, to in known]
+    other, differ = in_js.differences(runs), in_js.differences(drawn(num_values, 2**53 + 1))
+    return report("JavaScript", other, len(known), differ, num_values)
 
 
 def report(name: str, other: int, num_known: int, differ: int, num_values: int) -> int:
