@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,9 @@ class Rows(torch.utils.data.Dataset[Any]):
         return {"x": torch.tensor([float(index)])}
 
 
-def loader(folder: Path) -> PlanLoader:
+def loader(folder: Path, plan: ip.Plan) -> PlanLoader:
     """Make the loader of a process."""
-    return PlanLoader(Rows(), PLAN, ledger=folder / "run.ledger")
+    return PlanLoader(Rows(), plan, ledger=folder / "run.ledger")
 
 
 def samples(batch: dict[str, Any]) -> list[int]:
@@ -60,7 +61,9 @@ class Module(pl.LightningModule):
         return self.layer(batch["x"]).mean()
 
 
-def by_lightning(folder: Path, checkpoint: str | None, stop: int | None) -> list[list[int]]:
+def by_lightning(
+    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+) -> list[list[int]]:
     """Train; checkpoints are written every 15 steps."""
     module = Module(stop)
     keep = pl.callbacks.ModelCheckpoint(
@@ -76,7 +79,7 @@ def by_lightning(folder: Path, checkpoint: str | None, stop: int | None) -> list
     )
     path = folder / "kept-step=15.ckpt" if checkpoint else None
     try:
-        trainer.fit(module, loader(folder), ckpt_path=path)
+        trainer.fit(module, loader(folder, plan), ckpt_path=path)
     except (KeyboardInterrupt, SystemExit):
         assert stop
     return module.read
@@ -99,12 +102,14 @@ class Model(PreTrainedModel):
         return {"loss": self.layer(x).mean()}
 
 
-def by_hf_trainer(folder: Path, checkpoint: str | None, stop: int | None) -> list[list[int]]:
+def by_hf_trainer(
+    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+) -> list[list[int]]:
     """Train; checkpoints are written every 15 steps."""
 
     class Own(Trainer):
         def get_train_dataloader(self) -> Any:
-            return loader(folder)
+            return loader(folder, plan)
 
     model = Model(stop)
     options: Any = {"save_steps": SAVED, "num_train_epochs": EPOCHS, "report_to": []}
@@ -121,10 +126,12 @@ def by_hf_trainer(folder: Path, checkpoint: str | None, stop: int | None) -> lis
     return model.read
 
 
-def by_accelerate(folder: Path, checkpoint: str | None, stop: int | None) -> list[list[int]]:
+def by_accelerate(
+    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+) -> list[list[int]]:
     """Train; the loop saves after 15 steps."""
     accelerator = Accelerator(cpu=True)
-    prepared = prepare(accelerator, loader(folder))
+    prepared = prepare(accelerator, loader(folder, plan))
     if checkpoint:
         accelerator.load_state(folder / "accelerate")
 
@@ -134,10 +141,12 @@ def by_accelerate(folder: Path, checkpoint: str | None, stop: int | None) -> lis
     return _loop(prepared, save, checkpoint, stop)
 
 
-def by_fabric(folder: Path, checkpoint: str | None, stop: int | None) -> list[list[int]]:
+def by_fabric(
+    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+) -> list[list[int]]:
     """Train; the loop saves after 15 steps."""
     fabric = Fabric(accelerator="cpu", devices=1)
-    ours = loader(folder)
+    ours = loader(folder, plan)
     batches = fabric.setup_dataloaders(ours)
     if checkpoint:
         ours.load_state_dict(fabric.load(folder / "fabric.ckpt")["loader"])
@@ -151,25 +160,44 @@ def by_fabric(folder: Path, checkpoint: str | None, stop: int | None) -> list[li
 def _loop(batches: Any, save: Any, checkpoint: str | None, stop: int | None) -> list[list[int]]:
     """Read the rest of three epochs, or up to a step."""
     read: list[list[int]] = []
-    total = 11 * EPOCHS - (SAVED if checkpoint else 0)
-    endless = (batch for _ in range(EPOCHS) for batch in batches)
-    for batch in islice(endless, total if stop is None else stop):
+    passes = EPOCHS - 1 if checkpoint else EPOCHS  # which lies in the second
+    for batch in islice((batch for _ in range(passes) for batch in batches), stop):
         read.append(samples(batch))
         if not checkpoint and len(read) == SAVED:
             save()
     return read
 
 
+HERE = PLAN.replace(world_size=1).cursor(1, step=4)  # the place of the checkpoint
+SPIKE = [PLAN.replace(world_size=1).cursor(1, step=step) for step in (6, 8)]
+GONE = [3, 17, 44]
+PLANS = {
+    "the same": PLAN,
+    "without samples": PLAN.replace(order=ip.Without(PLAN.order, GONE, since=HERE)),
+    "without steps": PLAN.skip(SPIKE[0], SPIKE[1]),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("train", [by_lightning, by_hf_trainer, by_accelerate, by_fabric])
-def test_a_resumed_training_can_be_asked(train: Any, tmp_path: Path) -> None:
-    """Each step of the training that counts is in the ledger, and those past the checkpoint not."""
+def test_a_resumed_training_can_be_asked(train: Any, name: str, tmp_path: Path) -> None:
+    """Each step that counts is in the ledger, what is left out is not, and all else is read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = train(tmp_path, None, STOPPED)
-        rest = train(tmp_path, "the first", None)
+        first = train(tmp_path, PLAN, None, STOPPED)
+        rest = train(tmp_path, PLANS[name], "the first", None)
     read = first[:SAVED] + rest
     ledger = ip.Ledger(tmp_path / "run.ledger")
     assert ledger.verify().ok
     assert read == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
-    assert 11 * EPOCHS == ledger.step
-    assert [EPOCHS] * 53 == ledger.seen().count(range(53)).tolist()
+    counts = Counter(sample for batch in read for sample in batch)
+    assert [counts[sample] for sample in range(53)] == ledger.seen().count(range(53)).tolist()
+    account = ledger.account()
+    left_out = account.num_skipped + account.num_excluded
+    assert EPOCHS * 53 == account.num_read + left_out == counts.total() + left_out
+    assert (account.num_dropped, account.num_left) == (0, 0)
+    assert account.num_void_steps in (3, 4)  # a batch that the loop held when it stopped counts
+    if name == "without samples":
+        assert not {sample for batch in rest for sample in batch} & set(GONE)
+    if name == "without steps":
+        assert 10 == left_out
