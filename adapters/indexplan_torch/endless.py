@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from indexplan import IndexPlanError, Order, Plan
 from indexplan.errors import as_integer, integer, shown, wrong
-from indexplan_torch.arguments import count
+from indexplan_torch.arguments import count, refuse_ledger
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import given
 
@@ -95,6 +95,7 @@ class PlanIterator:
         world_size: int,
         **options: Unpack[Options],
     ) -> None:
+        refuse_ledger(options)
         cure = "pass Megatron's micro_batch_size"
         size = integer("micro_batch_size", micro_batch_size, 1, 2**62, cure)
         self._rank, ranks = given(rank, world_size)

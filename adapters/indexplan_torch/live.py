@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import integer
 from indexplan.live import Standing
+from indexplan_torch.arguments import refuse_ledger
 from indexplan_torch.loader import PlanLoader
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ class LiveLoader:
             cure = "count from the start of the run, or leave it out to read without end"
             num_epochs = integer("num_epochs", num_epochs, 1, 2**32 + 1, cure)
         self.num_epochs = num_epochs
+        refuse_ledger(options)
         self._dataset, self._options = dataset, options
         self._live = Live(
             plan, manager, inner_rank=inner_rank, inner_size=inner_size, max_world=max_world

@@ -11,7 +11,7 @@ from olmo_core.data.data_loader import TextDataLoaderBase
 
 from indexplan import Cursor, IndexPlanError, Order, Plan
 from indexplan.errors import as_integer, counted, integer, shown, wrong
-from indexplan_torch.arguments import count
+from indexplan_torch.arguments import count, refuse_ledger
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import discover
 
@@ -142,6 +142,7 @@ class PlanDataLoader(TextDataLoaderBase):
             dp_rank=rank,
             fs_local_rank=fs_local_rank,
         )
+        refuse_ledger(options)
         self.dataset, self.lengths, self._options = dataset, lengths, options
         plan = Plan(order, world_size=ranks, global_batch_size=units, remainder=remainder)
         self._place = _Place.of(_with_steps(plan), 0)

@@ -286,7 +286,7 @@ class Ledger(Answer):
         for number, line in enumerate(self._file.lines, 1):
             history.add(line, number)
             named = any(each.fingerprint == fingerprint for each in history.plans.values())
-            if named and history.place in (None, place):
+            if named and (history.place is None or history.place[::3] == place[::3]):
                 found = number
         if not found:
             cure = "begin with rank 0, which writes it, or initialize torch.distributed"
@@ -381,10 +381,11 @@ class Ledger(Answer):
                 step = segment.step
                 layout = self._history.plans[segment.plan].layout
                 for part in parts(layout, segment.start, segment.steps):
-                    if part.where == place[:2] and part.first <= place.step < part.stop:
-                        at = part.steps.interval(place.step)[0]
-                        if at == place.position:
-                            return int(step + place.step - part.first)
+                    number = part.steps.after(place.position) if part.where == place[:2] else -1
+                    if part.first <= number < part.stop:
+                        if part.steps.interval(number)[0] == place.position:
+                            return int(step + number - part.first)
+                        break
                     step += part.num
         raise self._never_stood(place)
 

@@ -9,7 +9,7 @@ from typing import Any
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.ledger.changes import why
 from indexplan.ledger.lines import FIRST, ChangeLine, Line, PlanLine, RunLine, sha256_of, text_of
-from indexplan.ledger.walking import count_steps, parts
+from indexplan.ledger.walking import parts, steps_to
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, layout_of
@@ -108,7 +108,7 @@ class Tail:
             cure = "record what was read up to there first, or call ledger.begin(plan)"
             raise wrong("plan", rule, f"a start at {tuple(begin)}", cure)
         stop = cursor.checked(plan.order, plan.sub_epochs)
-        steps = 0 if stop == start else count_steps(layout_of(plan), start, stop)
+        steps, stop = (0, start) if stop == start else steps_to(layout_of(plan), start, stop)
         if not steps:
             return lines, after
         named, fingerprint = _named(plan)

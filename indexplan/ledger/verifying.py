@@ -11,7 +11,7 @@ from indexplan.ledger.changes import why
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
 from indexplan.ledger.lines import FIRST, ChangeLine, DiscardLine, PlanLine, RunLine
-from indexplan.ledger.walking import count_steps
+from indexplan.ledger.walking import steps_to
 from indexplan.shards.dataset import Dataset
 from indexplan.stores.folder import Folder
 
@@ -77,8 +77,9 @@ def _found(file: LedgerFile, data: Dataset | None) -> Iterator[tuple[str, str]]:
                     same = continues and named.plan.sub_epochs == old["sub_epochs"]
                     if history.step > line.steps and not same:  # what was read begins otherwise
                         yield PLANS, f"{where}: its plan does not continue the one before"
-                steps = count_steps(named.layout, line.start, line.stop)
-                said = "" if steps == line.steps else f"{where}: {steps} steps, not {line.steps}"
+                found = steps_to(named.layout, line.start, line.stop)
+                right = found == (line.steps, line.stop)
+                said = "" if right else f"{where}: {found[0]} steps up to {list(found[1])}"
                 yield STEPS, said
             elif isinstance(line, DiscardLine):
                 yield STEPS, ""

@@ -51,8 +51,11 @@ def place_after(layout: Layout, start: Resume, num_steps: int) -> Resume:
     return replace(layout.partition, resume=start).resume_after(last.steps, last.stop)
 
 
-def count_steps(layout: Layout, start: Resume, stop: Resume) -> int:
-    """Return how many steps of a plan lie between two places.
+def steps_to(layout: Layout, start: Resume, stop: Resume) -> tuple[int, Resume]:
+    """Return how many steps of a plan lie between two places, and the second one.
+
+    Where a place was found by counting samples, its step has another number than that of a run
+    that came there by steps: positions decide, and the place that is returned has the run's number.
 
     Raises
     ------
@@ -64,9 +67,14 @@ def count_steps(layout: Layout, start: Resume, stop: Resume) -> int:
     for partition, steps in _sub_epochs(layout, start):
         here = steps.epoch, steps.sub_epoch
         if here >= stop[:2]:
-            inside = here == stop[:2] and steps.first_step <= stop.step <= steps.num_steps
-            if inside and partition.resume_after(steps, stop.step) == stop:
-                return total + stop.step - steps.first_step
+            step = stop.step  # mostly its number here, too
+            if not (steps.first_step <= step <= steps.num_steps) or (
+                partition.resume_after(steps, step) != stop
+            ):
+                step = steps.after(stop.position)
+            place = partition.resume_after(steps, step)
+            if (place[:2], place.position) == (stop[:2], stop.position):
+                return total + step - steps.first_step, place
             break
         total += steps.num_steps - steps.first_step
     rule = f"where a step of the plan ends that starts at or past {_named(start)}"

@@ -136,3 +136,19 @@ def test_weights_travel_with_the_ledger(tmp_path: Path) -> None:
     (column,) = (tmp_path / "columns").iterdir()
     column.write_bytes(column.read_bytes()[:-1] + b"?")
     assert not again.verify().ok
+
+
+def test_places_that_count_samples(plan: ip.Plan, tmp_path: Path) -> None:
+    """A framework that counts samples records by `cursor_at`, whose steps have other numbers."""
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor_at(520))
+    smaller = plan.replace(batch_size=3, remainder="carry")
+    smaller = smaller.resume(smaller.cursor_at(520))
+    ledger.begin(smaller)
+    ledger.record(smaller, smaller.cursor_at(520 + 12 * 80))
+    assert (13 + 80, True) == (ledger.step, ledger.verify().ok)
+    assert 520 + 12 * 80 == ledger.account().num_read
+    again = ip.Ledger(ledger.path)
+    back = smaller.replace(world_size=2).resume(smaller.cursor_at(520 + 12 * 7))
+    again.begin(back)
+    assert 13 + 7 == again.step

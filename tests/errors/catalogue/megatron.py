@@ -16,10 +16,10 @@ PAIR = (range(10), ORDER)
 SEVERAL = {"full_validation": True, "multiple_validation_sets": True}
 
 
-def iterator(micro_batch_size: int = 2) -> PlanIterator:
+def iterator(micro_batch_size: int = 2, **options: Any) -> PlanIterator:
     """Return the only rank's iterator."""
     given: dict[str, Any] = {"micro_batch_size": micro_batch_size, "consumed_samples": 0}
-    return PlanIterator(range(10), ORDER, rank=0, world_size=1, **given)
+    return PlanIterator(range(10), ORDER, rank=0, world_size=1, **given, **options)
 
 
 def provided(*others: Any, **args: Any) -> None:
@@ -41,6 +41,7 @@ def other_version() -> None:
 
 CASES: list[Case] = [
     ("a micro-batch of nothing", lambda: iterator(0)),
+    ("an iterator that keeps a ledger", lambda: iterator(ledger="run.ledger")),
     ("a state of something else", lambda: iterator().load_state({"model": 1})),
     ("a state of another version", other_version),
     ("a provider of a dataset without an order", lambda: datasets_provider(range(10))),  # type: ignore[arg-type]
