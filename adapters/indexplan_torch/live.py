@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import integer
 from indexplan.live import Standing
@@ -143,11 +145,14 @@ class Live:
 
         All groups of a quorum know of its most steps, so either all of them do, or none.
         """
-        self._manager.wait_quorum()
-        while self._manager.current_step() == 0:
+        manager = self._manager
+        manager.wait_quorum()
+        while manager.current_step() == 0:
+            nothing = torch.zeros(1, device=_device())
+            manager.allreduce(nothing).wait()  # else the first group goes on before all have read
             self._should_commit()
             self._start()
-            self._manager.wait_quorum()
+            manager.wait_quorum()
 
     @property
     def epoch(self) -> int:
@@ -158,6 +163,13 @@ class Live:
     def cursor(self) -> Cursor:
         """Where the run stands, for a checkpoint; it goes on with `plan.resume(cursor)`."""
         return self.standing.cursor
+
+
+def _device() -> torch.device:
+    """Return where tensors lie that any process group of this process can sum up."""
+    if not torch.accelerator.is_available():
+        return torch.device("cpu")
+    return torch.accelerator.current_accelerator() or torch.device("cpu")
 
 
 class LiveLoader:
