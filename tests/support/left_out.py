@@ -276,6 +276,8 @@ class LeftOut:
         if not isinstance(old, ip.Mixture):
             return
         since = self.cursor if self.drawn.random() < 0.6 else self.ahead(self.resumed(), 12)
+        if since.epoch >= EPOCHS - 1:
+            return
         new = new_sources(old, self.drawn)
         weights = {name: self.drawn.randrange(4) for name in (*old.names, *new)}
         weights[self.drawn.choice(list(weights))] = 1
