@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -62,8 +62,14 @@ def histories(draw: st.DrawFn) -> tuple[ip.Plan, list[Leg]]:
     return plan, legs
 
 
+DROPPED = ip.Plan(ip.Shuffle(26), batch_size=1, remainder="drop")
+
+
 @settings(max_examples=30)
 @given(drawn=histories())
+@example(
+    drawn=(DROPPED, [Leg(2, None, (3, "a", 9, "b")), Leg(3, "b", (1, "c"))])
+)  # too few for three
 def test_the_ledger_is_what_was_read(
     drawn: tuple[ip.Plan, list[Leg]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
