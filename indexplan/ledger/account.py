@@ -17,8 +17,8 @@ from indexplan.orders.gaps import missing, num_taken_out
 class LedgerAccount(Answer):
     """What became of the units of a run's epochs; all counts are exact.
 
-    `Ledger.account` returns it. Always num_units == num_read + num_dropped + num_skipped +
-    num_excluded + num_left: steps that are void do not count.
+    `Ledger.account` returns it. Always num_units == num_read + num_dropped + num_finished +
+    num_skipped + num_excluded + num_left: steps that are void do not count.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ class LedgerAccount(Answer):
     num_read, num_dropped, num_left : int
         Units that steps have read, that the run has passed without a step that reads them, and that
         are left to read.
+    num_finished : int
+        Units before the place at which the ledger began, where the run was older.
     num_skipped, num_excluded : int
         Units that the run leaves out, by `Plan.skip` and by `Without`; of bins, those that were
         left empty.
@@ -53,6 +55,7 @@ class LedgerAccount(Answer):
     num_read: int = 0
     num_dropped: int = 0
     num_left: int = 0
+    num_finished: int = 0
     num_skipped: int = 0
     num_excluded: int = 0
     num_left_out: int = 0
@@ -63,7 +66,11 @@ class LedgerAccount(Answer):
 
     def __str__(self) -> str:
         said = {"read": self.num_read, "dropped": self.num_dropped, "left": self.num_left}
-        more = {"skipped": self.num_skipped, "excluded": self.num_excluded}
+        more = {
+            "finished before": self.num_finished,
+            "skipped": self.num_skipped,
+            "excluded": self.num_excluded,
+        }
         said |= {word: number for word, number in more.items() if number}
         parts = [counted(self.num_steps, "step")]
         if self.num_padded:
@@ -102,13 +109,16 @@ def _of_epoch(
     sub_epochs = history.plans[segments[-1].plan].layout.partition.sub_epochs
     num_units = order.num_units(epoch)
     reached = num_units if place.epoch > epoch else place.position
+    begun = history.begun
+    finished = begun.position if begun is not None and begun.epoch == epoch else 0
     counts = [_read(history, segments, epoch) for _, segments in groups]
     read = sum(count[0] for count in counts)
     skipped, excluded = missing(order, epoch, sub_epochs, 0, sub_epochs)
     return LedgerAccount(
         num_units=num_units + skipped + excluded,
         num_read=read,
-        num_dropped=reached - read,
+        num_dropped=reached - read - finished,
+        num_finished=finished,
         num_left=num_units - reached,
         num_skipped=skipped,
         num_excluded=excluded,

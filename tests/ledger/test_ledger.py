@@ -152,3 +152,13 @@ def test_places_that_count_samples(plan: ip.Plan, tmp_path: Path) -> None:
     back = smaller.replace(world_size=2).resume(smaller.cursor_at(520 + 12 * 7))
     again.begin(back)
     assert 13 + 7 == again.step
+
+
+def test_a_ledger_that_begins_inside_a_run(plan: ip.Plan, tmp_path: Path) -> None:
+    """What was read before is not said to be dropped."""
+    resumed = plan.resume(plan.cursor(2, step=5))
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(resumed, resumed.cursor(3, step=0))
+    account = ledger.account()
+    assert (200, 0, 800) == (account.num_finished, account.num_dropped, account.num_read)
+    assert 1000 == account.num_units
