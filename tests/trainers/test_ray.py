@@ -72,6 +72,22 @@ def worker(config: dict[str, Any]) -> None:
         except ip.IndexPlanError as error:
             here["refused"] = str(error)
         seen[str(num_workers)] = here
+
+        def recorded(num_workers: int = num_workers) -> Any:
+            ledger = f"{config['folder']}/{num_workers}.ledger"
+            made = PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers, ledger=ledger)
+            return prepare(made)
+
+        loader = recorded()
+        one_pass(loader)
+        for step, _ in enumerate(loader, 1):
+            if step == 4:
+                state = loader.state_dict()
+            if step == 6:
+                break
+        loader = recorded()
+        loader.load_state_dict(state)
+        one_pass(loader)
     rank = ray.train.get_context().get_world_rank()
     Path(config["folder"], f"{rank}.json").write_text(json.dumps(seen))
     with tempfile.TemporaryDirectory() as folder:
@@ -114,6 +130,13 @@ def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
     }
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}  # no files elsewhere
     run_ranks("tests.trainers.test_ray:train", 1, str(tmp_path), states, **environment)
+    for num_workers in (0, 2):  # steps past the state that was loaded are void
+        ledger = ip.Ledger(tmp_path / f"{num_workers}.ledger")
+        assert ledger.verify().ok
+        assert (2 * plan.steps(0).stop, 2) == (ledger.step, ledger.account().num_void_steps)
+        for rank in range(2):
+            read = [ledger.batch(step, rank).tolist() for step in range(ledger.step)]
+            assert [b.tolist() for epoch in (0, 1) for b in plan.batches(epoch, rank=rank)] == read
     for rank in range(2):
         seen = json.loads((tmp_path / f"{rank}.json").read_text())
         assert seen.pop("type") == "DistributedDataParallel"
