@@ -118,6 +118,13 @@ def leg(folder: str, saving: bool) -> dict[str, Any]:
             seen[name] = trained(plan, num_workers, save_interval=due, **files)
         for saved in places:
             seen[f"{name} {saved}"] = trained(plan, num_workers, load_path=f"{place}/{saved}.pt")
+    seen["ledger"] = f"{folder}/run.ledger"
+    kept: dict[str, Any] = {"train_dataloader": PlanLoader(dataset, PLAN, ledger=seen["ledger"])}
+    if saving:
+        kept |= {"save_folder": f"{folder}/kept", "save_filename": "{batch}.pt"}
+        seen["kept"] = trained(PLAN, save_interval="5ba", **kept)
+    else:
+        seen["kept"] = trained(PLAN, load_path=f"{folder}/kept/15.pt", **kept)
     middle, end = f"{folder}/plain/1, 5.pt", f"{folder}/plain/2, 0.pt"
     seen["without"] = [trained(PLAN, keep=False, load_path=path) for path in (middle, end)]
     seen["fit twice"] = trained(
@@ -200,6 +207,19 @@ def test_resume_on_as_many_ranks_is_the_same_run(worlds: dict[int, list[Any]], n
             rest = slice(num_batches(name, place), None)
             for what in ("batches", "drawn"):
                 assert result[name][what][rest] == result[f"{name} {place}"][what]
+
+
+def test_a_ledger_is_kept(worlds: dict[int, list[Any]]) -> None:
+    """Two ranks and then three have read what it says; what was past the checkpoint is void."""
+    ledger = ip.Ledger(worlds[2][0]["ledger"])
+    assert ledger.verify().ok
+    for rank, result in enumerate(worlds[2]):
+        read = [ledger.batch(step, rank).tolist() for step in range(15)]
+        assert result["kept"]["batches"][:15] == read
+    for rank, result in enumerate(worlds[3]):
+        read = [ledger.batch(step, rank).tolist() for step in range(15, ledger.step)]
+        assert result["kept"]["batches"] == read
+    assert [EPOCHS] * 97 == ledger.seen().count(range(97)).tolist()
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3])
