@@ -54,8 +54,8 @@ int main(int argc, char **argv) {
     const uint64_t first = start + below(stop, rank, ranks) - below(start, rank, ranks);
     const uint64_t last = start + below(stop, rank + 1, ranks) - below(start, rank + 1, ranks);
     shuffle_v1_fill(&order, first, last - first, indices);
-    for (uint64_t i = 0; i < last - first; i++)
-      printf("%" PRIu64 "%c", indices[i], i + 1 < last - first ? ' ' : '\n');
+    for (uint64_t i = 0; i < last - first; i++) printf("%s%" PRIu64, i ? " " : "", indices[i]);
+    putchar('\n'); /* the line of a batch without a sample is empty */
   }
   free(indices);
   return 0;
