@@ -23,7 +23,7 @@ from indexplan.stores.publish import explained, sync_folder, write_all
 
 try:
     import fcntl
-except ImportError:  # Windows, which has one writer for want of flock: see `_locked`
+except ImportError:  # Windows, where only the file's end tells of another writer
     fcntl = None  # type: ignore[assignment]
 
 ONE_WRITER = "let one process of the run write it, or give each run a ledger of its own"
@@ -124,7 +124,7 @@ class LedgerFile:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     raise self._other("one that is writing it now") from None
-                except OSError:  # a file system without locks
+                except OSError:  # a file system without locks: the file's end tells, as below
                     pass
             yield descriptor
         finally:

@@ -67,12 +67,12 @@ def steps_to(layout: Layout, start: Resume, stop: Resume) -> tuple[int, Resume]:
     for partition, steps in _sub_epochs(layout, start):
         here = steps.epoch, steps.sub_epoch
         if here >= stop[:2]:
-            step = stop.step  # mostly its number here, too
-            if not (steps.first_step <= step <= steps.num_steps) or (
-                partition.resume_after(steps, step) != stop
-            ):
+            place, step = None, stop.step  # mostly its number here, too
+            if steps.first_step <= step <= steps.num_steps:
+                place = partition.resume_after(steps, step)
+            if place != stop:
                 step = steps.after(stop.position)
-            place = partition.resume_after(steps, step)
+                place = partition.resume_after(steps, step)
             if (place[:2], place.position) == (stop[:2], stop.position):
                 return total + step - steps.first_step, place
             break
