@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from indexplan.files.read import Stored
     from indexplan.files.saving import Saved
     from indexplan.ledger.account import LedgerAccount
+    from indexplan.ledger.at import At
     from indexplan.ledger.by_sample import Read, Seen
-    from indexplan.ledger.ledger import At
     from indexplan.orders.cutting import Pieces
     from indexplan.orders.skipped import Skipped
     from indexplan.orders.split import Part
@@ -70,7 +70,7 @@ __all__ = [
 
 _AT_FIRST_USE = {
     "Account": "indexplan.partition.account",
-    "At": "indexplan.ledger.ledger",
+    "At": "indexplan.ledger.at",
     "Batch": "indexplan.plan.batch",
     "Bench": "indexplan.reports.benchmark.rows",
     "Check": "indexplan.checks",

@@ -251,5 +251,29 @@ def resumed(plan: Plan, place: Resume) -> Plan:
     return replace(plan, _resumed=place)
 
 
+def same_until(one: list[Segment], other: list[Segment]) -> int:
+    """Return the first step at which two runs of one ledger read by other lines of plans."""
+    same = 0
+    for a, b in zip(_joined(one), _joined(other), strict=False):
+        if (a.step, a.plan, a.start) != (b.step, b.plan, b.start):
+            break
+        same = min(a.end, b.end)
+        if a.end != b.end:
+            break
+    return same
+
+
+def _joined(segments: list[Segment]) -> list[Segment]:
+    """Return segments with neighbours of one plan joined."""
+    found: list[Segment] = []
+    for each in segments:
+        if found and found[-1].plan == each.plan:
+            last = found.pop()
+            found.append(last._replace(steps=last.steps + each.steps, stop=each.stop))
+        else:
+            found.append(each)
+    return found
+
+
 def _step(segment: Segment) -> int:
     return segment.step

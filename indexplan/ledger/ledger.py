@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from indexplan.errors import (
     wrong,
 )
 from indexplan.ledger.account import LedgerAccount, account_of
+from indexplan.ledger.at import At
 from indexplan.ledger.by_sample import Read, Seen, reads_in
 from indexplan.ledger.file import LedgerFile
-from indexplan.ledger.history import History, Segment, history_of, resumed
+from indexplan.ledger.history import History, Segment, history_of, resumed, same_until
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
 from indexplan.ledger.shown import stretches_shown
 from indexplan.ledger.tail import Tail, place_of
@@ -38,59 +39,6 @@ from indexplan.shards.dataset import Dataset, dataset_of
 
 NAME_A_RANK = "name one of the ranks that read this step"
 LEAVE_OUT = "leave it out for the whole run"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class At(Answer):
-    """A step of a run: which plan read it, and where that plan stood.
-
-    `Ledger.at` returns it.
-
-    Parameters
-    ----------
-    global_step : int
-        The run's step.
-    plan : Plan
-        As the run continued with it: `plan.batch(at.epoch, at.sub_epoch, step=at.step, rank=...)`.
-    epoch, sub_epoch, step : int
-        The plan's own numbers of the step.
-    cursor : Cursor
-        Where the run stood before it: for `plan.skip`, `Without` or `plan.resume`.
-    line : int
-        The line of the ledger that has it.
-    note : mapping
-        What was noted there.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
-    >>> ledger = ip.Ledger("step.ledger")
-    >>> ledger.record(plan, plan.cursor(epoch=1, step=5))
-    >>> at = ledger.at(27)
-    >>> at.epoch, at.step, len(at.plan.batch(at.epoch, at.sub_epoch, step=at.step, rank=3))
-    (1, 2, 10)
-    """
-
-    global_step: int
-    plan: Plan
-    epoch: int
-    sub_epoch: int
-    step: int
-    cursor: Cursor
-    line: int
-    note: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the step as JSON types."""
-        written = {"plan": self.plan.to_dict(), "cursor": self.cursor.to_dict()}
-        return {**vars(self), "note": dict(self.note), **written}
-
-    def __str__(self) -> str:
-        part = f", sub-epoch {self.sub_epoch}" if self.plan.sub_epochs > 1 else ""
-        ranks = counted(self.plan.world_size or 1, "rank")
-        said = f"step {self.global_step:,}: epoch {self.epoch}{part}, step {self.step:,}"
-        return f"{said}, on {ranks}; position {self.cursor.position:,}; line {self.line:,}"
 
 
 class Ledger(Answer):
@@ -341,7 +289,7 @@ class Ledger(Answer):
             cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
             raise wrong(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
         then = self._history_until(hashes.index(hash)).live
-        same = _same_until(then, self._history.live)
+        same = same_until(then, self._history.live)
         lines: list[Line] = [DiscardLine(same)] if same < self.step else []
         for segment in then:
             if segment.end > same:
@@ -609,27 +557,3 @@ class Ledger(Answer):
 def _times(size: Size, ranks: int) -> Size:
     """Return the size of a batch of all ranks: the innermost part has those of all."""
     return size * ranks if isinstance(size, int) else (*size[:-1], size[-1] * ranks)
-
-
-def _same_until(one: list[Segment], other: list[Segment]) -> int:
-    """Return the first step at which two runs of one ledger read by other lines of plans."""
-    same = 0
-    for a, b in zip(_joined(one), _joined(other), strict=False):
-        if (a.step, a.plan, a.start) != (b.step, b.plan, b.start):
-            break
-        same = min(a.end, b.end)
-        if a.end != b.end:
-            break
-    return same
-
-
-def _joined(segments: list[Segment]) -> list[Segment]:
-    """Return segments with neighbours of one plan joined."""
-    found: list[Segment] = []
-    for each in segments:
-        if found and found[-1].plan == each.plan:
-            last = found.pop()
-            found.append(last._replace(steps=last.steps + each.steps, stop=each.stop))
-        else:
-            found.append(each)
-    return found
