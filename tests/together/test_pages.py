@@ -12,12 +12,10 @@ __all__ = ["modules"]  # a fixture
 PAGES = (
     "index",
     "idea",
-    "remainders",
+    "epochs",
     "resume",
     "ledger",
     "live",
-    "sub-epochs",
-    "schedules",
     "pull-loops",
     "determinism",
     "faq",
