@@ -237,7 +237,7 @@ def named(*pages: str) -> set[str]:
 
 
 def picture() -> str:
-    """README's picture of a small plan, and of one that goes on with another number of ranks."""
+    """README's picture of a small plan, and of one resumed on another number of ranks."""
     plan = ip.Plan(ip.Shuffle(13, seed=1), world_size=2, batch_size=2)
     rest = plan.replace(world_size=3).resume(plan.cursor(epoch=0, step=2))
     order = plan.order.take(0, np.arange(13)).tolist()
@@ -252,7 +252,7 @@ def picture() -> str:
             f" sample   |{cells}|   shuffled by a key",
             rule,
             f" step     |{alone[0]}",
-            f" 2 ranks  |{alone[1]}   dealt by division",
+            f" 2 ranks  |{alone[1]}   divided among ranks",
             rule,
             f" 2, and   |{both[0]}",
             f" then 3   |{both[1]}   resumed at step 2",

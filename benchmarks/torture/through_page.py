@@ -93,10 +93,10 @@ def trainers(data: dict[str, Record]) -> list[str]:
 def in_short(data: dict[str, Record]) -> list[str]:
     """Return the table of README."""
     cells = [
-        (f"[{each.name}](docs/{each.docs.partition('#')[0]})", each.write, *_changed(record))
+        (f"[{each.name}](docs/{each.docs.partition('#')[0]})", *_changed(record))
         for each, record in rows(data)
     ]
-    return markdown(f"under | write | {CHANGED}", cells, "l")
+    return markdown(f"under | {CHANGED}", cells, "l")
 
 
 def _changed(record: Record) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Two ranks read half an epoch of the files of a folder; the job stops; three ranks read the rest.
 
     indexplan build stdlib.plan --dataset FOLDER --pattern "*.py" --world-size 2 --batch-size 4
-    python docs/examples/stop_and_go_on.py stdlib.plan FOLDER
+    python docs/examples/stop_and_resume.py stdlib.plan FOLDER
 
 It prints the steps around the stop, and counts how often each file was read. Here one loop goes
 through all ranks; in training, each rank's PlanLoader reads its own batches.
@@ -34,7 +34,7 @@ def main(path: str, folder: str) -> None:
                     names = "  ".join(dataset.names[index] for index in batch)
                     print(f"step {step:3}  rank {rank}  {names}")
         if part is plan:
-            ranks = f"{plan.world_size} ranks stop here; {rest.world_size} ranks go on"
+            ranks = f"{plan.world_size} ranks stop here; {rest.world_size} ranks resume"
             print(f"    -- {ranks} from a checkpoint of {len(checkpoint)} bytes --")
             before = times.sum()
     if not np.array_equal(times, np.ones_like(times)):
