@@ -212,7 +212,8 @@ def test_every_page_has_a_place_in_the_site() -> None:
     folder = ROOT / "docs"
     expected = [path.relative_to(folder).as_posix() for path in folder.rglob("*.md")]
     expected += [f"{path.relative_to(folder).as_posix()}.md" for path in folder.rglob("*.ipynb")]
-    assert sorted([*expected, "repository/CHANGELOG.md"]) == sorted(said)
+    expected += [f"repository/{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")]
+    assert sorted(expected) == sorted(said)
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -11,7 +11,7 @@ from indexplan import BlockShuffle, LocalShuffle, Order, Sequential, Shuffle
 from indexplan_jax.key_words import U32, key_words
 from indexplan_jax.network import permuted, permuted_in_parts, sides_of
 
-SHUFFLE, BLOCKS, WINDOWS, LOCAL = 0, 1, 2, 10  # purposes of key words (docs/design.md)
+SHUFFLE, BLOCKS, WINDOWS, LOCAL = 0, 1, 2, 10  # purposes of key words (docs/specification.md)
 
 
 def shuffled(n: int, seed: int, epoch: Any, numbers: Any, inverse: bool = False) -> Any:

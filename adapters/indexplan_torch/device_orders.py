@@ -30,7 +30,7 @@ from indexplan_torch.networks import (
 
 Arithmetic = Callable[..., Tensor]  # (positions, numbers, and options by name) -> indices
 
-# purposes of key words, and where in docs/design.md they are listed: Orders
+# purposes of key words (docs/specification.md, Keys)
 SHUFFLE, BLOCKS, WINDOWS, LOCAL = 0, 1, 2, 10
 
 

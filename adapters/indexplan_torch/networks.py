@@ -1,6 +1,6 @@
 """The network of every permutation, in int64 operations of torch, on any device.
 
-Its bits are those of `indexplan.kernels.feistel`; docs/design.md has the formulas. torch has no
+Its bits are those of `indexplan.kernels.feistel`, by docs/specification.md. torch has no
 unsigned 64-bit arithmetic on devices, so products wrap around, and a shift, which copies the sign,
 is followed by a mask.
 """

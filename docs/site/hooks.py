@@ -31,7 +31,7 @@ lunr.TokenSet.prototype.toString = function () {
 # The scripts of see-it.md, what is imported first. Browsers load no module from a file, so the page
 # has them as one plain script.
 MODULES = ("shuffle_v1", "partition_v1", "see_it")
-ALWAYS = ("CHANGELOG.md",)  # has a place in the navigation
+ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")  # have a place in the navigation
 
 
 def anchor(heading: str, separator: str) -> str:

@@ -1,4 +1,4 @@
-// partition-v1 for one batch size: which places each rank reads, by the formulas of design.md.
+// partition-v1 for one batch size: which places each rank reads, by specification.md.
 //
 // A run is { n, ranks, batch, subEpochs, remainder, resume }, with resume null or a cursor
 // { epoch, subEpoch, step, position }. Places count from the start of an epoch. Only places of the

@@ -1,4 +1,4 @@
-// shuffle-v1 for 1 <= n <= 2**53: the bits of indexplan.Shuffle(n, seed), by the formulas of design.md.
+// shuffle-v1 for 1 <= n <= 2**53: the bits of indexplan.Shuffle(n, seed), by specification.md.
 
 // The words of a x b, both below 2**32; every product here is below 2**53.
 const low = (x, y) => Math.imul(x, y) >>> 0

@@ -1,4 +1,4 @@
-"""Balance as its page in design.md says it, in plain integers and lists."""
+"""Balance as its page in specification.md says it, in plain integers and lists."""
 
 from __future__ import annotations
 

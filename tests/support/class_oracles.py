@@ -1,4 +1,4 @@
-"""The class orders in the words of docs/design.md, one read at a time: too simple to be wrong."""
+"""The class orders in the words of docs/specification.md, read by read: too simple to be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""document-windows-v1 in plain Python lists, from its words in docs/design.md."""
+"""document-windows-v1 in plain Python lists, from its words in docs/specification.md."""
 
 from __future__ import annotations
 

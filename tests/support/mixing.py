@@ -1,4 +1,4 @@
-"""What a mixture reads, in plain Python: the words of docs/design.md, too simple to be wrong."""
+"""What a mixture reads, in plain Python, as docs/specification.md says: too simple to be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partition as docs/design.md words it, walked place by place: too simple to be wrong.
+"""The partition as docs/specification.md words it, walked place by place: too simple to be wrong.
 
 Nothing is computed that can be enumerated: parts are dealt out one thing at a time, steps are cut
 from lists of slots, and a run is walked from its first step. It shares no code with the library.

@@ -1,6 +1,6 @@
 """What the kernels compute, in plain Python integers, one number at a time.
 
-Written from the definitions in docs/design.md, not from the kernels, and too simple to be wrong.
+Written from the definitions in docs/specification.md, not the kernels: too simple to be wrong.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What packed-v1 packs, in plain Python: one sample at a time, with a look at every bin.
 
-Written from the definition in docs/design.md, not from the kernels, and too simple to be wrong.
+Written from the definition in docs/specification.md, not the kernels: too simple to be wrong.
 """
 
 from __future__ import annotations

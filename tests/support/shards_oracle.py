@@ -1,6 +1,6 @@
 """What a ShardShuffle deals, in plain Python integers, one place at a time.
 
-Written from the definition in docs/design.md, not from the kernels, and too simple to be wrong.
+Written from the definition in docs/specification.md, not the kernels: too simple to be wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""token-windows-v1 in plain Python integers, from its words in docs/design.md."""
+"""token-windows-v1 in plain Python integers, from its words in docs/specification.md."""
 
 from __future__ import annotations
 

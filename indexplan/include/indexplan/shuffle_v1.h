@@ -5,7 +5,7 @@
        shuffle_v1 s = shuffle_v1_make(n, seed, 0, epoch);
 
    It is a keyed bijection on [0, n), 1 <= n < 2**63: a generalised Feistel network on a * b >= n
-   points, with cycle walking (docs/design.md). The bits never change. Licence: Apache-2.0. */
+   points, with cycle walking (docs/specification.md). The bits never change. Licence: Apache-2.0. */
 #ifndef INDEXPLAN_SHUFFLE_V1_H
 #define INDEXPLAN_SHUFFLE_V1_H
 
