@@ -7,6 +7,8 @@ some loaders again, and takes the others from the file that `--json` names.
 `--through` runs trainers and frameworks instead, through their own code, and brings their tables up
 to date in three pages. Composer has to be run in an environment of its own: `--through --only
 Composer --json FILE` there, then `--through --json FILE` where the others are.
+
+`--live` runs groups under torchft that come and go, and brings their table up to date.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.contenders.loaders import LOADERS, Entry
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
-from benchmarks.torture import page, through, through_page
+from benchmarks.torture import live, live_page, page, through, through_page
 from benchmarks.torture.counting import merged
 from benchmarks.torture.histories import history
 
@@ -83,6 +85,18 @@ def run_through(only: list[str] | None, file: Path | None) -> int:
     return 1 if problems or (waiting and not only) else 0
 
 
+def run_live(*, quick: bool) -> int:
+    """Run groups that come and go, and write their table; 1 if ours was not exact."""
+    records = live.live(live.QUICK if quick else tuple(live.KINDS))
+    for name, record in records.items():
+        print(f"{name}: {record['missing'] or record['counts']}")
+    problems = live.wrong(records)
+    print(*problems, sep="\n")
+    if not problems and not quick:
+        live_page.write(records)
+    return 1 if problems else 0
+
+
 def main() -> int:
     """Run the command line; 1 if ours lost or repeated a sample, or a loader could not be run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
@@ -94,11 +108,14 @@ def main() -> int:
     parser.add_argument("--render", type=Path, help="render counts kept before; run nothing")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "torture.md")
     parser.add_argument("--through", action="store_true", help="trainers and frameworks")
+    parser.add_argument("--live", action="store_true", help="groups under torchft that come and go")
     parser.add_argument("--history", type=int, help="show a history; run nothing")
     options = parser.parse_args()
     if options.history is not None:
         print(history(options.history), history(options.history, with_workers=True), sep="\n")
         return 0
+    if options.live:
+        return run_live(quick=options.quick)
     if options.through:
         return run_through(options.only, options.json)
     data: dict[str, Any] = {"loaders": {}}

@@ -21,7 +21,7 @@ from benchmarks.torture.histories import (
     SIZES,
 )
 from benchmarks.torture.running import PATIENCE
-from benchmarks.torture.through_page import MARKS
+from benchmarks.torture.through_page import marks
 
 Record = dict[str, Any]
 SUMS = ("histories", "refused", "exact", "uneven", "samples", "lost", "twice", "dropped", "padded")
@@ -257,7 +257,8 @@ def render(data: Record) -> str:
     ]
     for kind in KINDS:
         lines += of_kind(data, kind)
-    lines += section("Through trainers and frameworks", "", [*MARKS, ""])
+    lines += section("Through trainers and frameworks", "", [*marks("through"), ""])
+    lines += section("While the processes run", "", [*marks("live"), ""])
     lines += section("How many were dealt", "", dealt(data))
     lines += section("Who takes part", "", set_up(data))
     lines += section("What was raised", "", refusals(data))

@@ -13,8 +13,8 @@ from benchmarks.render.writer import markdown
 from benchmarks.torture.through import GLOBAL_BATCH, KINDS, LEGS, SAMPLES, STEPS
 
 Record = dict[str, Any]
-MARKS = ("<!-- through -->", "<!-- /through -->")
-BLOCK = re.compile(rf"({MARKS[0]}\n).*?({MARKS[1]}\n)", re.DOTALL)
+BLOCKS = ("through", "live")
+"""What pages have between marks, each of a run of its own."""
 WORLDS = ", ".join(map(str, LEGS["other"][:-1])) + f" and {LEGS['other'][-1]}"
 CHANGED = f"its own loader on {WORLDS} ranks | a plan"
 
@@ -111,18 +111,31 @@ PAGES = {
 }
 
 
-def put(text: str, lines: list[str]) -> str:
+def marks(name: str) -> list[str]:
+    """Return the lines between which a page has the tables of a run."""
+    return [f"<!-- {name} -->", f"<!-- /{name} -->"]
+
+
+def _block(name: str) -> re.Pattern[str]:
+    first, last = marks(name)
+    return re.compile(rf"({first}\n).*?({last}\n)", re.DOTALL)
+
+
+def put(text: str, lines: list[str], name: str = "through") -> str:
     """Put lines between a page's marks."""
-    if not BLOCK.search(text):
-        raise ValueError(f"a page lost its marks, {' and '.join(MARKS)}")
+    if not _block(name).search(text):
+        raise ValueError(f"a page lost its marks, {' and '.join(marks(name))}")
     block = "\n".join(lines).rstrip("\n")
-    return BLOCK.sub(lambda found: f"{found[1]}{block}\n{found[2]}", text)
+    return _block(name).sub(lambda found: f"{found[1]}{block}\n{found[2]}", text)
 
 
 def kept(text: str, page: Path) -> str:
     """Return a page's new text with the lines that stand between its marks now."""
-    block = BLOCK.search(page.read_text()) if page.exists() else None
-    return BLOCK.sub(lambda _: block[0], text) if block else text
+    for name in BLOCKS:
+        block = _block(name).search(page.read_text()) if page.exists() else None
+        if block:
+            text = _block(name).sub(lambda _: block[0], text)  # noqa: B023
+    return text
 
 
 def write(data: dict[str, Record], root: Path = ROOT) -> None:

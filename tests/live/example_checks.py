@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchft.coordination import LighthouseServer
 
-from tests.live.storm import ROOT
+from benchmarks.measure.fresh import ROOT
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1"]
 

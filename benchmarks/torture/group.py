@@ -1,0 +1,149 @@
+"""A group of a torchft run: a process, forked on request, as importing torchft takes long.
+
+`python -m benchmarks.torture.group MODULE ...` imports modules that hold loops, and says that it is
+ready. Then each line is JSON, the words of `Group` with a loop, "module.function"; it forks a group
+that runs this loop, and prints the number of its process. A group writes to its log what it reads
+in each step, before it sums up gradients with the others, and then whether the step counts:
+`["read", quorum, step, world, rank, rows]`, `["counts", quorum, step]`. Its first line is
+`["ready"]`, and it begins once the file `go` is there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.distributed import TCPStore
+from torchft import Manager, Optimizer, ProcessGroupGloo
+
+STEP_SECONDS = 0.02  # that a forward pass takes, so that kills come in the middle of steps
+
+
+class Group:
+    """A group of one rank, with a model whose weights all groups have to agree on."""
+
+    def __init__(
+        self,
+        number: int,
+        folder: str,
+        lighthouse: str,
+        log: str,
+        samples: int,
+        *,
+        sync: bool = False,
+        min_groups: int = 1,
+        dies_in: int | None = None,
+    ) -> None:
+        self.number, self.folder, self.samples = number, Path(folder), samples
+        self.dies_in = dies_in  # the step whose forward pass it does not survive
+        self.store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.manager = Manager(
+            pg=ProcessGroupGloo(timeout=timedelta(seconds=5)),
+            load_state_dict=lambda state: (
+                self.model.load_state_dict(state["model"]),
+                self.optimizer.load_state_dict(state["optimizer"]),
+            ),
+            state_dict=lambda: {
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+            },
+            min_replica_size=min_groups,
+            use_async_quorum=not sync,
+            replica_id=f"g{number}",
+            rank=0,
+            world_size=1,
+            store_addr="127.0.0.1",
+            store_port=self.store.port,
+            lighthouse_addr=lighthouse,
+            timeout=timedelta(seconds=10),
+            quorum_timeout=timedelta(seconds=60),
+            connect_timeout=timedelta(seconds=10),
+            hostname="127.0.0.1",
+        )
+        torch.manual_seed(os.getpid())  # so that weights are equal only if they are sent
+        self.model = torch.nn.Linear(1, 1)
+        parameters = self.model.parameters()
+        self.optimizer = Optimizer(self.manager, torch.optim.SGD(parameters, lr=1e-9))
+        self.log = Path(log).open("a", buffering=1)  # noqa: SIM115 (until it is killed)
+        self.write("ready")
+
+    def write(self, *line: Any) -> None:
+        """Write a line to the log."""
+        self.log.write(f"{json.dumps(line)}\n")
+
+    def loss(self, rows: torch.Tensor) -> Any:
+        """Run the forward pass, unless this is the step in which the group dies."""
+        time.sleep(STEP_SECONDS)
+        if self.manager.current_step() == self.dies_in:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.model(rows[:, None].float()).square().mean()
+
+    def backward(self, loss: Any, rows: torch.Tensor) -> None:
+        """Sum gradients up, and write first what was read, if the group has a share in the step.
+
+        torchft's DistributedDataParallel fails where a group has been lost.
+        """
+        manager = self.manager
+        manager.wait_quorum()
+        self.now = manager._quorum_id, manager.current_step()  # noqa: SLF001 (no public name)
+        if manager.is_participating():
+            place = manager.num_participants(), manager.participating_rank()
+            self.write("read", *self.now, *place, rows.tolist())
+        loss.backward()
+        for parameter in self.model.parameters():
+            manager.allreduce(parameter.grad).wait()
+
+    def counts(self) -> None:
+        """Write that the step counts whose gradients were summed up last."""
+        self.write("counts", *self.now)
+
+    def train(self, loader: Any) -> Any:
+        """Train as torchft's train_ddp does, step by step; yield after each."""
+        for rows in loader:
+            self.optimizer.zero_grad()
+            self.backward(self.loss(rows), rows)
+            before = self.manager.current_step()
+            self.optimizer.step()
+            if self.manager.current_step() > before:
+                self.counts()
+            yield
+
+
+def run(loop: str, words: dict[str, Any]) -> None:
+    """Be a group, until its loop ends."""
+    module, _, function = loop.rpartition(".")
+    group = Group(**words)
+    while not (group.folder / "go").exists():
+        time.sleep(0.01)  # it looks again
+    getattr(sys.modules[module], function)(group)
+    group.write("done")
+    os._exit(0)  # no thread of torchft is waited for
+
+
+def main(modules: list[str]) -> None:
+    """Fork a group for each line."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that are killed leave nothing behind
+    logging.disable(logging.CRITICAL)
+    torch.set_num_threads(1)
+    for module in ["torch._dynamo", *modules]:  # the first, as an optimizer would in each group
+        importlib.import_module(module)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        words = json.loads(line)
+        if child := os.fork():
+            print(child, flush=True)
+        else:
+            run(words.pop("loop"), words)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
