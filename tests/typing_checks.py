@@ -1,7 +1,7 @@
 """mypy and pyright allow what tests/typed_usage.py says, and refuse every line of wrong_usage.py.
 
-For the lint stage of .ci/run: `python -m pytest tests/typing_checks.py`, after `pip install -e
-".[dev]"`.
+For the lint stage of .ci/run: `python -m pytest tests/typing_checks.py`, after `pip install -e .
+--group dev`.
 """
 
 from __future__ import annotations

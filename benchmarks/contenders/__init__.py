@@ -25,7 +25,7 @@ class Contender:
     package: str
     """The distribution that does the work, whose version pages give."""
     ours: bool = field(default=False, kw_only=True)
-    cure: str = field(default="pip install -e '.[bench]'", kw_only=True)
+    cure: str = field(default="pip install -e . --group bench", kw_only=True)
     """What installs it."""
     note: str = field(default="", kw_only=True)
     """How it is used, for the page."""

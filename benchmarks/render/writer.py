@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 SHARED = "; it is shared: trust ratios more than times"
 INSTALL = (
-    "pip install -e '.[bench]' torch==2.13.0 && pip install --no-deps mosaicml-streaming==0.13.0"
+    "pip install -e . --group bench torch==2.13.0 && "
+    "pip install --no-deps mosaicml-streaming==0.13.0"
 )
 
 

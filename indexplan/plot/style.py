@@ -49,7 +49,7 @@ def new_figure(width: float, height: float) -> Figure:
         del mpl
     except ImportError as error:
         raise IndexPlanError(
-            "matplotlib", "must be installed for pictures", error, "pip install 'indexplan[cli]'"
+            "matplotlib", "must be installed for pictures", error, "pip install 'indexplan[plot]'"
         ) from error
     return Picture.of(width, height)
 

@@ -1,6 +1,6 @@
 """Run the notebooks of docs/notebooks; `python -m tests.notebooks.running` keeps what they show.
 
-Needs `pip install -e ".[notebooks]"`. What they write to stderr is left out, and so
+Needs `pip install -e . --group notebooks`. What they write to stderr is left out, and so
 is what depends on the machine.
 """
 

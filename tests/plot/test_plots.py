@@ -184,7 +184,7 @@ def test_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = fails(capsys, 2, "plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"))
     assert said.startswith("matplotlib must be installed for pictures; got ")
-    assert said.endswith("; pip install 'indexplan[cli]'")
+    assert said.endswith("; pip install 'indexplan[plot]'")
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class Entry(Contender):
     """How many it is dealt with worker processes."""
     forked: bool = False
     """Whether each rank needs a process of its own."""
-    cure: str = field(default="pip install -e '.[together]'", kw_only=True)
+    cure: str = field(default="pip install -e . --group together", kw_only=True)
 
 
 LOADERS = (
