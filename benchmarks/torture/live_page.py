@@ -27,11 +27,11 @@ def table(records: dict[str, Any]) -> list[str]:
         *textwrap.wrap(
             f"{GROUPS} groups of a [torchft](live.md) run, each a process, read an epoch of "
             f"{SAMPLES:,} samples, {BATCH} each in a step, and one of them is killed in the "
-            f"forward pass of step {HALF}. A run ends after {STEPS} steps that count, as many as the epoch "
-            "has. A sample is read if its gradient counts. It doesn't if the step fails, in "
-            "torchft's first step, or while torchft sends weights to the group: torchft's sampler "
-            "has moved past such samples, a LiveLoader reads them in a later step. Groups of "
-            "torchft's sampler that reach the end of their part begin it again.",
+            f"forward pass of step {HALF}. A run ends after {STEPS} steps that count, as many as "
+            "the epoch has. A sample is read if its gradient counts. It doesn't if the step fails, "
+            "in torchft's first step, or while torchft sends weights to the group; torchft's "
+            "sampler has then moved past its samples, and a LiveLoader reads them in a later "
+            "step. A group that reads all of its part by torchft's sampler begins it again.",
             width=100,
         ),
         "",
