@@ -2,7 +2,7 @@
 
 A look is taken only where a framework has no other way to tell. What is missing from a framework
 that is imported, as after a renaming, is an error, and tests find each caller in the installed
-versions. The table is in docs/design.md too.
+versions.
 """
 
 from __future__ import annotations
