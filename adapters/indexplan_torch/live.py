@@ -77,7 +77,6 @@ class Live:
         self._manager = manager
         self._start, self._should_commit = manager.start_quorum, manager.should_commit
         self._known: World | None = None  # of the last quorum that this rank has heard of
-        self._drawn: tuple[World, int] | None = None  # what the samples in hand are for
         self._settled = False
         self.num_loads = 0  # how often this rank was given its state
         manager.register_state_dict_fn(KEY, self._load, self.standing.to_json)
@@ -100,7 +99,7 @@ class Live:
         """
         world = self.world()
         self._settled = True
-        return None if self._drawn == (world, self.num_loads) else self._draw(world)
+        return None if self.standing.holds(*world) else self._draw(world)
 
     def commit(self, committed: bool) -> None:
         """Move on by one step if it counts: pass what `manager.should_commit()` returned.
@@ -135,7 +134,6 @@ class Live:
         return self._known
 
     def _draw(self, world: World) -> Any:
-        self._drawn = world, self.num_loads
         if self._units:
             return self.standing.deal(*world, units=True)
         return self.standing.deal(*world)

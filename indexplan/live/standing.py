@@ -8,11 +8,13 @@ from typing import Any, Literal, overload
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, empty_batches, integer, wrong
 from indexplan.live.worlds import largest_world, smallest_step
-from indexplan.partition.steps import Int64, Resume, Steps
-from indexplan.plan.batch import Batch
-from indexplan.plan.cursor import Cursor
+from indexplan.partition.steps import Int64, Partition, Resume, Steps, steps_in
+from indexplan.plan.batch import Batch, step_units
+from indexplan.plan.cursor import Cursor, check_place
+from indexplan.plan.draw import take
+from indexplan.plan.layout import Layout
 from indexplan.plan.plan import Plan, check_plan, layout_of
-from indexplan.seeds import EPOCH_STOP
+from indexplan.seeds import EPOCH_STOP, check_epoch
 
 STATE_VERSION = 1
 MOST_EMPTY = 2**16  # sub-epochs without a step that are passed over, each in some 10 us
@@ -71,43 +73,49 @@ class Standing:
         _check_open(plan)
         self._plan = replace(plan, _resumed=None)
         self._fingerprint = self._plan.fingerprint
+        self._layouts = dict[int | None, Layout]()  # by world size
         start = plan.start if cursor is None else cursor
-        most = largest_world(plan.replace(world_size=1).resume(start))
-        self._stand_at(start)
+        most = largest_world(self._plan.replace(world_size=1).resume(start))
+        self._stand_at(start.checked(plan.order, plan.sub_epochs))
         if max_world is not None:
             kind = "a number of ranks that every step has a unit for,"
             max_world = integer("max_world", max_world, 1, most + 1, LARGER, kind)
         self._max_world = most if max_world is None else max_world
-        self._dealt = False
+        self._dealt: tuple[Resume, int, int] | None = None  # the step, and to whom
 
-    def _stand_at(self, cursor: Cursor) -> None:
-        """Stand at a cursor, or where it is of another plan, stay and raise `IndexPlanError`."""
-        start = self._plan.resume(cursor).start
-        self._start, self._plans = start, dict[int, Plan]()
-        place = Resume(start.epoch, start.sub_epoch, start.step, start.position)
-        self._place = self._with_a_step(place)
+    def _stand_at(self, place: Resume) -> None:
+        """Stand at a place, from which the steps of its sub-epoch are divided as by a resume."""
+        partition = replace(self._under(None).partition, resume=place)
+        found = self._with_a_step(partition, place)
+        self._partition = partition  # its steps are the same for any number of ranks
+        self._place, self._steps = found
 
-    def _under(self, world_size: int) -> Plan:
-        """Return the plan from the start on for a number of ranks; steps are the same for all."""
-        if (plan := self._plans.get(world_size)) is None:
-            plan = self._plan.replace(world_size=world_size).resume(self._start)
-            self._plans[world_size] = plan
-        return plan
+    def _under(self, world_size: int | None) -> Layout:
+        """Return the layout for a number of ranks, to divide a step among them."""
+        if (layout := self._layouts.get(world_size)) is None:
+            layout = layout_of(self._plan.replace(world_size=world_size))
+            self._layouts[world_size] = layout
+        return layout
 
-    def _steps(self, place: Resume) -> Steps:
-        return layout_of(self._under(1)).steps(place.epoch, place.sub_epoch)
+    def _with_a_step(self, partition: Partition, place: Resume) -> tuple[Resume, Steps | None]:
+        """Return a place, or the start of the first sub-epoch after it that has a step.
 
-    def _with_a_step(self, place: Resume) -> Resume:
-        """Return a place, or the start of the first sub-epoch after it that has a step."""
+        And the steps of its sub-epoch; None at the end of the last epoch.
+        """
         for _ in range(MOST_EMPTY):
-            if place.epoch == EPOCH_STOP or place.step < self._steps(place).num_steps:
-                return place
-            epoch, sub_epoch = place.epoch, place.sub_epoch + 1
-            if sub_epoch == self._plan.sub_epochs:
+            epoch, sub_epoch = place[:2]
+            if epoch == EPOCH_STOP:
+                return place, None
+            steps = steps_in(partition, self._plan.order.num_units(epoch), epoch, sub_epoch)
+            if place.step < steps.num_steps:
+                return place, steps
+            sub_epoch += 1
+            if sub_epoch == partition.sub_epochs:
                 epoch, sub_epoch = epoch + 1, 0
             position = 0
             if epoch < EPOCH_STOP:
-                position = self._steps(Resume(epoch, sub_epoch, 0, 0)).start
+                num_units = self._plan.order.num_units(epoch)
+                position = steps_in(partition, num_units, epoch, sub_epoch).start
             place = Resume(epoch, sub_epoch, 0, position)
         rule = f"must have a step among {MOST_EMPTY} sub-epochs that follow each other"
         got = f"none in those before epoch {place.epoch}, sub-epoch {place.sub_epoch}"
@@ -143,15 +151,27 @@ class Standing:
         """
         kind = "a number of ranks, at most max_world,"
         world_size = integer("world_size", world_size, 1, self._max_world + 1, LARGER, kind)
-        plan, (epoch, sub_epoch, step, _) = self._under(world_size), self._place
-        if world_size > smallest_step(layout_of(plan).steps(epoch, sub_epoch)):
-            raise empty_batches(world_size, plan.remainder, epoch, sub_epoch)
-        if units:
-            drawn: Any = plan.units(epoch, sub_epoch, step=step, rank=rank)
-        else:
-            drawn = plan.batch(epoch, sub_epoch, step=step, rank=rank)
-        self._dealt = True
+        steps, (epoch, sub_epoch, step, _) = self._steps, self._place
+        check_epoch(epoch)  # raises where the last one is read
+        assert steps is not None  # noqa: S101 (of an epoch that is there)
+        if world_size > smallest_step(steps):
+            raise empty_batches(world_size, self._plan.remainder, epoch, sub_epoch)
+        layout = self._under(world_size)
+        rank = layout.rank(rank)
+        drawn: Any = (
+            step_units(layout, steps, rank, step)
+            if units
+            else take(layout.order, layout.step_runs(steps, rank, step))
+        )
+        self._dealt = self._place, world_size, rank
         return drawn
+
+    def holds(self, world_size: int, rank: int) -> bool:
+        """Return whether `deal`, asked now, would return what it has returned last.
+
+        For loops that draw before they know who takes part: they draw again if it would not.
+        """
+        return self._dealt == (self._place, world_size, rank)
 
     def commit(self) -> None:
         """Move on by one step: call it in every process, when all know that the step counts.
@@ -161,17 +181,19 @@ class Standing:
         IndexPlanError
             If no step was dealt since the last one; it would skip samples that nobody has read.
         """
-        if not self._dealt:
+        if self._dealt is None or self._steps is None:
             raise IndexPlanError(
                 "commit",
                 "must come once for each step, after deal",
                 "no step that was dealt since the last one",
                 "call deal in every process that commits, for any rank where it takes no part",
             )
-        steps, step = self._steps(self._place), self._place.step
-        after = layout_of(self._under(1)).partition.resume_after(steps, step + 1)
-        self._place = self._with_a_step(after)
-        self._dealt = False
+        after = self._partition.resume_after(self._steps, self._place.step + 1)
+        if after.step:
+            self._place = after
+        else:
+            self._place, self._steps = self._with_a_step(self._partition, after)
+        self._dealt = None
 
     @property
     def max_world(self) -> int:
@@ -192,7 +214,7 @@ class Standing:
     def to_json(self) -> str:
         """Return the state as JSON text: the same in all processes after the same commits."""
         state = {"version": STATE_VERSION, "plan": self._fingerprint}
-        return canonical_json({**state, "cursor": self.cursor.to_dict()})
+        return canonical_json({**state, "place": list(self._place)})
 
     def load_json(self, text: str | bytes) -> None:
         """Stand where another process stands, which has sent what its `to_json` returned.
@@ -208,14 +230,17 @@ class Standing:
         """
         what, cure = "a standing's state", "load what to_json returned"
         state = parse_json_object(what, text)
-        check_fields(what, state, ("version", "plan", "cursor"), cure)
+        check_fields(what, state, ("version", "plan", "place"), cure)
         if type(state["version"]) is not int or state["version"] != STATE_VERSION:
             cure = "run the same version of indexplan in all processes"
             raise wrong(what, f"of version {STATE_VERSION}", state["version"], cure)
         if state["plan"] != self._fingerprint:
             cure = "make the same plan in all processes; another plan may start at a cursor"
             raise wrong(what, f"of the plan {self._fingerprint}", state["plan"], cure)
-        self._stand_at(Cursor.from_dict(state["cursor"]))
+        place = state["place"]
+        if not isinstance(place, list) or len(place) != len(Resume._fields):
+            raise wrong("a standing's place", "four integers", place, cure)
+        self._stand_at(check_place(Resume(*place), self._plan.order, self._plan.sub_epochs))
 
 
 def _check_open(plan: Plan) -> None:

@@ -108,8 +108,12 @@ class Batch:
 def units_of(layout: Layout, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Batch:
     """Return what `Plan.units` does."""
     rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
-    step = layout.step(steps, step)
-    where = layout.runs(steps, rank, step, step + 1)
+    return step_units(layout, steps, rank, layout.step(steps, step))
+
+
+def step_units(layout: Layout, steps: Steps, rank: int, step: int) -> Batch:
+    """Return what a rank reads in a step, with its units told apart."""
+    where = layout.step_runs(steps, rank, step)
     return _batch(layout, steps, rank, step, *walked(layout.order, where))
 
 

@@ -236,7 +236,10 @@ class Layout:
     def batch_runs(self, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Runs:
         """Return the positions that a rank reads in a step, or raise `IndexPlanError`."""
         rank, steps = self.rank(rank), self.steps(epoch, sub_epoch)
-        step = self.step(steps, step)
+        return self.step_runs(steps, rank, self.step(steps, step))
+
+    def step_runs(self, steps: Steps, rank: int, step: int) -> Runs:
+        """Return the positions that a rank reads in a step."""
         if self.balance is None:
             return ranks.batch_runs(steps, self.world_size, rank, step)
         return self.runs(steps, rank, step, step + 1)

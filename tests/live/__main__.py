@@ -47,7 +47,10 @@ def storm(kills: int, quorum: str, seed: int) -> int:
 
 
 def simulate(num_steps: int, seed: int) -> int:
-    """Simulate runs of drawn plans until so many steps are committed; print what happened."""
+    """Simulate runs of drawn plans until so many steps are committed; print what happened.
+
+    Every fourth has spares, about every other several ranks a group.
+    """
     counts, start = Counter[str](), time.perf_counter()
     while counts["commits"] < num_steps:
         random = Random(seed)  # noqa: S311 (which is repeatable)

@@ -16,14 +16,15 @@ def steps(plan: ip.Plan) -> Iterator[list[Read]]:
     equally many units.
     """
     size = plan.global_batch_size
+    whole = ip.Plan(plan.order, world_size=1, batch_size=plan.order.num_samples)
     assert isinstance(size, int)
     if plan.remainder == "carry":
-        stream = _stream(plan)
+        stream = _stream(whole)
         while True:
             yield [next(stream) for _ in range(size)]
     epoch = 0
     while True:
-        reads = _epoch(plan, epoch)
+        reads = _epoch(whole, epoch)
         if plan.remainder == "drop":
             reads = reads[: len(reads) // size * size]
         if plan.remainder == "pad":
@@ -38,13 +39,12 @@ def steps(plan: ip.Plan) -> Iterator[list[Read]]:
         epoch += 1
 
 
-def _epoch(plan: ip.Plan, epoch: int) -> list[Read]:
-    whole = ip.Plan(plan.order, world_size=1, batch_size=plan.order.num_samples)
+def _epoch(whole: ip.Plan, epoch: int) -> list[Read]:
     return [(epoch, index) for index in whole.batch(epoch, step=0, rank=0).tolist()]
 
 
-def _stream(plan: ip.Plan) -> Iterator[Read]:
+def _stream(whole: ip.Plan) -> Iterator[Read]:
     epoch = 0
     while True:
-        yield from _epoch(plan, epoch)
+        yield from _epoch(whole, epoch)
         epoch += 1

@@ -32,7 +32,7 @@ def plans(draw: st.DrawFn, inner: int) -> ip.Plan:
 def test_quorums_read_what_lists_say(
     data: st.DataObject, seed: int, inner: int, sync: bool, spares: bool
 ) -> None:
-    """L1 to L4: a step is one set, dealt without gaps or repeats to whoever commits it."""
+    """L1 to L6, each step of a drawn run."""
     plan = data.draw(plans(inner))
     Quorums(plan, Random(seed), inner, sync, spares).run(60)  # noqa: S311
 
@@ -42,8 +42,8 @@ def test_a_simulation_has_all_that_happens() -> None:
     plan = ip.Plan(ip.Shuffle(97, seed=5), global_batch_size=10)
     quorums = Quorums(plan, Random(1))  # noqa: S311
     quorums.run(2000)
-    seen = "kills joins swaps heals restarts void commits failed"
-    assert set() == set(seen.split()) - {name for name, count in quorums.counts.items() if count}
+    seen = "kills,joins,swaps,heals,restarts,void,commits,failed,drawn again,as a loader,epochs"
+    assert set() == set(seen.split(",")) - {name for name, count in quorums.counts.items() if count}
 
 
 def test_lists_read_each_sample_once() -> None:

@@ -54,6 +54,8 @@ CASES: list[Case] = [
     ("a step committed that nobody was dealt", lambda: ip.live.Standing(LIVE).commit()),
     ("a standing of another version", lambda: standing(version=2)),
     ("a standing of another plan", lambda: standing(plan="0" * 64)),
+    ("a standing whose place is no four numbers", lambda: standing(place=[0, 1])),
+    ("a standing past the end of its epoch", lambda: standing(place=[0, 0, 3, 11])),
     ("a standing with another field", lambda: standing(step=1)),
     ("a standing that is no object", lambda: ip.live.Standing(LIVE).load_json("[]")),
 ]
