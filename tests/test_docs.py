@@ -166,12 +166,13 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(path.stem, None)
 
 
-def check_page(page: str, folder: Path) -> None:
+def check_page(page: str, folder: Path) -> dict[str, Any]:
     """Check that a page's blocks print what it shows: in a text block after, or in comments.
 
-    A block that begins with the name of a file is that file, for the blocks after it.
+    A block that begins with the name of a file is that file, for the blocks after it. Returns the
+    names that the blocks leave behind.
     """
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     text = (ROOT / "docs" / f"{page}.md").read_text()
     assert text.count("```python") + text.count("```sh") == len(BLOCK.findall(text))
     with inside(folder):
@@ -185,6 +186,7 @@ def check_page(page: str, folder: Path) -> None:
             assert (shown or "".join(f"{line}\n" for line in said)) == printed, code
         for drawn in Path().glob("plan-*.png"):  # by a command, and by the line of Python below it
             assert drawn.read_bytes() == Path(drawn.name[len("plan-") :]).read_bytes()
+    return names
 
 
 def test_words_on_mixing_are_true() -> None:

@@ -22,7 +22,6 @@ from torchtitan.config import ConfigManager, Configurable
 
 import indexplan as ip
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
-from tests.migrate.library_checks import finish, start
 from tests.support.megatron_histories import draw_order
 from tests.through.torchtitan_rows_checks import LENGTH, documents
 from tests.trainers.ranks import run_ranks
@@ -72,12 +71,6 @@ def test_four_three_two_ranks_to_the_end(tmp_path: Path) -> None:
     assert [10, 10, 130] == [len(leg) for leg in read]
     assert [*range(SAMPLES)] == sorted(sum(sum(read, []), []))
     assert 2 == len(read[-1][-1])
-
-
-def test_the_page(tmp_path: Path) -> None:
-    """The page's blocks print what it shows, in a process that has imported nothing else."""
-    code = "from pathlib import Path; from tests.test_docs import check_page; "
-    finish(start(tmp_path, "-c", code + "check_page('migrate/torchtitan', Path())"))
 
 
 # --- in one process

@@ -29,8 +29,6 @@ PAGES = (
     "shard-sizes",
     "subsets",
     "removals",
-    "migrate/distributed-sampler",
-    "migrate/weighted-random-sampler",
     "migrate/grain",
     "command-line",
 )

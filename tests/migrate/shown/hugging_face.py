@@ -1,0 +1,201 @@
+"""What the page on coming from Hugging Face says: real runs, resumed, and what they read."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset, concatenate_datasets, interleave_datasets
+from torch.utils.data import DataLoader
+from transformers import Trainer, TrainingArguments
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from indexplan_torch.transformers import KeepState
+
+
+def check(page: dict[str, Any]) -> None:
+    """Hold the page to what it says."""
+    trainers_resume(page)
+    columns_and_labels(page)
+    packed_rows_have_the_loss_of_their_chats(page)
+    grouping(page)
+    interleaving()
+
+
+def rows_of(given: dict[str, torch.Tensor]) -> list[tuple[int, ...]]:
+    """The texts of a batch, without padding; or the chats of a packed row."""
+    tokens = given["input_ids"]
+    if "position_ids" in given:
+        starts = (given["position_ids"][0] == 0).nonzero()[:, 0].tolist()
+        bounds = zip(starts, [*starts[1:], tokens.shape[1]], strict=True)
+        return [tuple(tokens[0, start:stop].tolist()) for start, stop in bounds]
+    mask = given["attention_mask"].bool()
+    return [tuple(row[kept].tolist()) for row, kept in zip(tokens, mask, strict=True)]
+
+
+def trained(trainer: Any, checkpoint: str | None = None) -> list[list[tuple[int, ...]]]:
+    """Train, and return the rows of each step."""
+    steps: list[list[tuple[int, ...]]] = []
+    model = trainer.model
+    hook = model.register_forward_pre_hook(
+        lambda _, __, given: steps.append(rows_of(given)), with_kwargs=True
+    )
+    trainer.train(resume_from_checkpoint=checkpoint)
+    hook.remove()
+    return steps
+
+
+def trainers_resume(page: dict[str, Any]) -> None:
+    """Stopped inside the second epoch, and resumed by a new trainer, each reads each row once."""
+    page["plan"] = ip.Plan(ip.Shuffle(203, seed=0), batch_size=16)  # as the page first has it
+    data, options = page["tokenized"], page["options"]
+    of_trainer = {k: v for k, v in options.items() if k not in {"max_length", "bf16"}}
+
+    def plain() -> Any:
+        arguments = TrainingArguments("plain", **of_trainer)
+        return page["PlanTrainer"](
+            page["model"], arguments, train_dataset=data, data_collator=page["collator"]
+        )
+
+    def packed() -> Any:
+        return page["PackedTrainer"](
+            page["model"], page["SFTConfig"]("packed", **options), **page["given"]
+        )
+
+    for make, folder in ((plain, "plain"), (packed, "packed")):
+        runs = []
+        for checkpoint in (None, f"{folder}/checkpoint-20"):
+            trainer = make()
+            trainer.add_callback(KeepState(trainer))
+            rows = trainer.train_dataset["input_ids"]
+            runs.append(trained(trainer, checkpoint))
+        whole, rest = runs
+        assert len(whole) == 20 + len(rest)
+        size = len(whole) // 2
+        assert size < 20 < 2 * size
+        expected = Counter(map(tuple, rows))
+        assert expected == Counter(sum(whole[:size], []))
+        assert expected == Counter(sum(whole[size:20] + rest, []))
+
+
+def columns_and_labels(page: dict[str, Any]) -> None:
+    """Texts beside the tokens, or no labels, end a training with transformers' errors."""
+
+    class AllColumns(Trainer):  # type: ignore[misc]
+        def get_train_dataloader(self) -> Any:
+            return PlanLoader(self.train_dataset, page["plan"], collate_fn=self.data_collator)
+
+    def no_labels(rows: list[Any]) -> Any:
+        batch = page["collator"](rows)
+        del batch["labels"]
+        return batch
+
+    kinds = [
+        (AllColumns, page["collator"], "Unable to create tensor"),
+        (page["PlanTrainer"], no_labels, "did not return a loss"),
+    ]
+    for kind, collator, words in kinds:
+        arguments = TrainingArguments("failing", use_cpu=True, report_to="none")
+        trainer = kind(
+            page["model"], arguments, train_dataset=page["tokenized"], data_collator=collator
+        )
+        trainer.add_callback(KeepState(trainer))
+        with pytest.raises(ValueError, match=words):
+            trainer.train()
+
+
+def packed_rows_have_the_loss_of_their_chats(page: dict[str, Any]) -> None:
+    """A packed row's loss is that of its chats one by one."""
+    row, model = page["row"], page["model"].eval()
+    ends = row["cu_seq_lens_q"].tolist()
+
+    def alone(start: int, stop: int) -> tuple[Any, Any]:
+        tokens, labels = (row[name][:, start:stop] for name in ("input_ids", "labels"))
+        return model(input_ids=tokens, labels=labels).loss, (labels[:, 1:] != -100).sum()
+
+    with torch.no_grad():
+        packed = model(**row).loss
+        parts = [alone(start, stop) for start, stop in itertools.pairwise(ends)]
+    apart = sum(loss * count for loss, count in parts) / sum(count for _, count in parts)
+    assert torch.isclose(packed, apart, rtol=1e-5)
+
+
+def grouping(page: dict[str, Any]) -> None:
+    """Padding and order of the batches of 5,003 texts, under both."""
+    rng = np.random.default_rng(0)
+    lengths = np.clip(rng.lognormal(4, 1, size=5003), 1, 512).astype(int)
+    texts = Dataset.from_dict({"input_ids": [[1] * each for each in lengths]})
+
+    def pad(samples: list[Any]) -> Any:
+        return page["tokenizer"].pad(samples, return_tensors="pt")
+
+    arguments = TrainingArguments(
+        "grouped",
+        train_sampling_strategy="group_by_length",
+        use_cpu=True,
+        per_device_train_batch_size=16,
+    )
+    theirs = Trainer(page["model"], arguments, train_dataset=texts, data_collator=pad)
+    order = ip.LengthGrouped(lengths, batch_size=16, num_buckets=64, seed=0)
+    plan = ip.Plan(order, batch_size=1, remainder="carry")
+    ours = PlanLoader(texts, plan, collate_fn=pad, keep_bins=False)
+    shapes = [
+        [batch["input_ids"].shape for batch in loader]
+        for loader in (theirs.get_train_dataloader(), ours)
+    ]
+    padding = [1 - lengths.sum() / sum(rows * width for rows, width in each) for each in shapes]
+    assert 0.055 < padding[0] < 0.065
+    assert 0.015 < padding[1] < 0.025
+    widths = [[width for _, width in each] for each in shapes]
+    longer = [np.mean(np.diff(each) > 0) for each in widths]  # than in the step before
+    assert longer[0] < 0.03
+    assert 0.4 < longer[1] < 0.6
+    assert widths[0][0] == lengths.max() == lengths[order.take(0, order.heaviest(0))].max()
+    sizes = [[rows for rows, _ in each] for each in shapes]
+    assert sizes[0] == [16] * 312 + [11]
+    assert sorted(sizes[1]) == [11] + [16] * 312
+    sampler = theirs._get_train_sampler()
+    assert sampler.generator is None
+    assert list(sampler) != list(sampler)
+
+
+def interleaving() -> None:
+    """Counts, and the rows of three epochs."""
+    sizes = {"web": 1000, "code": 300, "books": 50}
+    sources = [
+        Dataset.from_dict({"text": [f"{name} {i}" for i in range(size)]})
+        for name, size in sizes.items()
+    ]
+    draws: dict[str, Any] = {"probabilities": [0.7, 0.2, 0.1]}
+    interleaved = interleave_datasets(sources, **draws, seed=4)
+    mixture = ip.Mixture(
+        {name: ip.Shuffle(size, seed=seed) for seed, (name, size) in enumerate(sizes.items())},
+        weights={"web": 0.7, "code": 0.2, "books": 0.1},
+        epoch_size="first_exhausted",
+        seed=4,
+    )
+    rows = concatenate_datasets(sources)
+    loader = PlanLoader(rows, ip.Plan(mixture, batch_size=8))
+
+    def epochs(loader: Any) -> Iterator[list[list[int]]]:
+        for _ in range(3):
+            pairs = [text.split() for batch in loader for text in batch["text"]]
+            yield [[int(row) for source, row in pairs if source == name] for name in sizes]
+
+    before, after = list(epochs(DataLoader(interleaved, batch_size=8))), list(epochs(loader))
+    counts = [[len(each) for each in epoch[0]] for epoch in (before, after)]
+    assert counts[0] == [228, 80, 50]  # of 358, where 251, 72 and 36 are asked for
+    assert sum(counts[1]) == mixture.epoch_size
+    shares = np.array([0.7, 0.2, 0.1]) * mixture.epoch_size
+    assert (abs(counts[1] - shares) <= mixture.within).all()
+    assert mixture.within < 3
+    assert before[0] == before[1] == before[2] == [list(range(size)) for size in counts[0]]
+    assert len({row for epoch in after for row in epoch[0]}) == 1000  # all of web
+    everything = ip.Mixture(mixture.sources, weights=mixture.weights, epoch_size="all_exhausted")
+    assert len(set(everything.take(0, 0, everything.epoch_size).tolist())) == 1350
