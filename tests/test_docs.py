@@ -279,8 +279,9 @@ def partition(plans: list[ip.Plan]) -> tuple[str, str]:
 
 
 def test_picture() -> None:
-    """README's picture is that of a real plan."""
-    assert picture() in (ROOT / "README.md").read_text()
+    """README's picture, and the home page's, is that of a real plan."""
+    for page in ("README.md", "docs/index.md"):
+        assert picture() in (ROOT / page).read_text()
 
 
 def test_promised_files() -> None:

@@ -51,7 +51,8 @@ def test_page_links_are_absolute(project: ProjectMetadata[Any], address: str) ->
 def test_addresses_agree(project: ProjectMetadata[Any], address: str) -> None:
     """The repository's address is the same wherever it is written."""
     assert all(url.startswith(address) for url in project.core.urls.values())
-    texts = [(ROOT / name).read_text() for name in ("pyproject.toml", "SECURITY.md", "README.md")]
+    names = ("pyproject.toml", "SECURITY.md", "README.md", "docs/index.md")
+    texts = [(ROOT / name).read_text() for name in names]
     found = re.findall(r"https://github.com/[\w-]*indexplan[\w-]*/[\w-]+", "".join(texts))
     assert {address} == set(found)
 

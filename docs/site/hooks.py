@@ -13,11 +13,13 @@ import posixpath
 import re
 from pathlib import Path
 
+import tomllib
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
+VERSION = "indexplan/version.py"
 LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 # lunr tells nodes of its index apart by their edges, written one after another: 1 to node 23 reads
 # as 12 to node 3 does. Pages with many numbers then have words that nobody wrote, on which a query
@@ -31,6 +33,21 @@ lunr.TokenSet.prototype.toString = function () {
 # The scripts of see-it.md, what is imported first. Browsers load no module from a file, so the page
 # has them as one plain script.
 MODULES = ("shuffle_v1", "partition_v1", "see_it")
+# How search weighs pages that are not guides, by how their paths begin: code and the project's own
+# papers have every word, and a reader who wants them knows their names.
+BOOSTS = {
+    "examples/": 0.01,
+    "repository/": 0.01,
+    "measured/": 0.05,
+    "design": 0.1,
+    "specification": 0.1,
+    "benchmarks": 0.1,
+    "torture": 0.1,
+    "plan-file": 0.3,
+    "command-line": 0.3,
+    "reference/": 0.5,
+    "notebooks/": 0.5,
+}
 ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")  # have a place in the navigation
 
 
@@ -40,8 +57,17 @@ def anchor(heading: str, separator: str) -> str:
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Name headings as GitHub does, as the links of pages do."""
+    """Name headings as GitHub does, as the links of pages do; show the version and the repository.
+
+    The theme's own link to a repository would ask its host for stars.
+    """
     config.mdx_configs["toc"]["slugify"] = anchor
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        address = tomllib.load(file)["project"]["urls"]["Repository"]
+    (version,) = re.findall(r'^__version__ = "(.*)"$', (ROOT / VERSION).read_text(), re.MULTILINE)
+    config.copyright = f"indexplan {version}, Apache-2.0"
+    link = {"icon": "material/source-repository", "link": address, "name": "Repository"}
+    config.extra["social"] = [link]
 
 
 def page_of(path: str) -> str:
@@ -126,8 +152,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to files to their pages."""
+    """Lead links to files to their pages, and say how search weighs this one."""
     here = page.file.src_uri
+    for start, boost in BOOSTS.items():
+        if here.startswith(start):
+            page.meta.setdefault("search", {"boost": boost})
 
     def led(match: re.Match[str]) -> str:
         path = linked_file(match[2], here)
