@@ -10,7 +10,6 @@ be accounted for as dropped or padded. Exits with 1 if it is not so, or if anyth
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes; 2 if left out")
     parser.add_argument("--first", type=int, default=0, help="the first seed; 0 if left out")
     parser.add_argument("--seed", type=int, help="tell the history of one seed in words")
-    parser.add_argument("--output", type=Path, help="a file, or a page with a place for it")
+    parser.add_argument("--output", type=Path, help="a file for the summary")
     given = parser.parse_args(arguments)
     if given.seed is not None:
         return tell_one(given.seed)
@@ -62,17 +61,8 @@ def main(arguments: Sequence[str]) -> int:
     text = summary(counts, seconds, begun, command, told)
     say(text)
     if given.output is not None:
-        write(given.output, text)
+        given.output.write_text(f"{text}\n")
     return 1 if told else 0
-
-
-def write(file: Path, text: str) -> None:
-    """Write a summary to a file, or, if it is a page, in the block that the page has for it."""
-    if file.suffix == ".md":
-        place = re.compile(r"(<!-- output -->\n```text\n).*?(```\n)", re.DOTALL)
-        file.write_text(place.sub(lambda block: f"{block[1]}{text}\n{block[2]}", file.read_text()))
-    else:
-        file.write_text(f"{text}\n")
 
 
 def tell_one(seed: int) -> int:
