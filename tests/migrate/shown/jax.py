@@ -1,0 +1,78 @@
+"""What the page on coming from JAX says of its losses, its order and a resume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import indexplan as ip
+
+
+def check(page: dict[str, Any]) -> None:
+    """Hold the page to what it says."""
+    one_shape(page)
+    any_mesh(page)
+    on_the_device(page)
+    what_changes(page)
+    resume(page["plan"])
+
+
+def one_shape(page: dict[str, Any]) -> None:
+    """It is compiled once, and the losses are those of the images alone."""
+    plan, order, mean_loss, weights = (page[x] for x in ("plan", "order", "mean_loss", "weights"))
+    images, labels, losses = page["images"], page["labels"], page["losses"]
+    assert 1 == mean_loss._cache_size()
+    assert 5 == plan.step_size(epoch=0, step=28)
+    rows = order.take(0, 28 * 64, 1797)  # the last five images alone
+    alone = mean_loss(weights, images[rows], labels[rows], np.ones(5), np.float32(5))
+    assert abs(losses[28] - float(alone)) < 1e-5
+    sizes = [plan.step_size(epoch=0, step=step) for step in range(29)]
+    everything = mean_loss(weights, images, labels, np.ones(1797), np.float32(1797))
+    assert abs(np.dot(losses, sizes) / 1797 - float(everything)) < 1e-5
+    nested = ip.Plan(order, world_size=4, batch_size=(5, 3), remainder="pad")
+    micro_batches = nested.units(epoch=0, step=29, rank=2).micro_batches
+    assert [3] * 5 == [len(part) for part in micro_batches]
+    with pytest.raises(ValueError, match="evenly divide"):
+        jax.device_put(images[:50], page["by_rows"])  # 50 rows on 4 devices
+
+
+def any_mesh(page: dict[str, Any]) -> None:
+    """The ranks' batches, one after another, are that of one rank."""
+    plan = page["plan"]
+    four = plan.replace(world_size=4)
+    shares = [four.batch(epoch=0, step=3, rank=rank) for rank in range(4)]
+    assert (np.concatenate(shares) == plan.batch(epoch=0, step=3, rank=0)).all()
+
+
+def on_the_device(page: dict[str, Any]) -> None:
+    """Each device's rows are those of its rank."""
+    full = page["full"]
+    expected = [full.batch(epoch=3, step=17, rank=rank) for rank in range(4)]
+    assert np.concatenate(expected).tolist() == page["rows_of_devices"](17).tolist()
+
+
+def what_changes(page: dict[str, Any]) -> None:
+    """What each reads, and an order that a setting changes."""
+    plan, order = page["plan"], page["order"]
+    assert 1792 == len(np.unique(np.concatenate(list(page["batches_before"](0)))))
+    read = np.concatenate(list(plan.replace(remainder="spread").batches(epoch=0, rank=0)))
+    assert list(range(1797)) == sorted(read.tolist())
+    assert 5 == plan.replace(remainder="drop").account(epoch=0).num_dropped
+    assert set(order.take(0, 1792, 1797)) != set(order.take(1, 1792, 1797))  # others each epoch
+    key = jax.random.key(0)
+    now = jax.random.permutation(key, 1797)
+    jax.config.update("jax_threefry_partitionable", not jax.config.jax_threefry_partitionable)
+    assert (now != jax.random.permutation(key, 1797)).any()
+
+
+def resume(plan: ip.Plan) -> None:
+    """Twenty steps by one process, and the rest by three."""
+    cursor = plan.cursor(epoch=0, step=20)
+    assert 100 < len(cursor.to_json()) < 200
+    rest = plan.replace(world_size=3, global_batch_size=48, remainder="spread").resume(cursor)
+    done = [plan.indices(epoch=0, rank=0, stop_step=20)]
+    done += [rest.indices(epoch=0, rank=rank) for rank in range(3)]
+    assert list(range(1797)) == sorted(np.concatenate(done).tolist())
