@@ -308,8 +308,8 @@ def test_runtime_dependencies() -> None:
 
 
 def test_trainers_page_runs() -> None:
-    """The first example of the trainers' page reads every sample twice in two epochs."""
-    block, on_device = blocks("docs/trainers.md")
+    """The first example of the trainers' page reads two epochs; tests/trainers runs the others."""
+    block, *_, on_device = blocks("docs/trainers.md")
     exec(on_device, {})  # noqa: S102 (our own page)
     names: dict[str, object] = {}
     exec(block, names)  # noqa: S102 (our own page)
@@ -318,15 +318,19 @@ def test_trainers_page_runs() -> None:
     assert (2, 0, 0) == tuple(state["cursor"][name] for name in ("epoch", "sub_epoch", "step"))
 
 
-def test_paths_show_what_the_scripts_hold() -> None:
-    """Each block of Python of the page on paths is in a script."""
-    scripts = [
-        "\n".join(line.strip() for line in file.read_text().splitlines())
-        for file in (ROOT / "docs" / "examples").glob("*.py")
-    ]
-    for block in blocks("docs/paths.md"):
-        shown = "\n".join(line.strip() for line in block.splitlines())
-        assert any(shown in script for script in scripts), block
+def test_scripts_hold_the_calls_that_are_said_of_them() -> None:
+    """Each call that the first tutorial says of a script, in words, is in that script."""
+    page = (ROOT / "docs" / "tutorials" / "first-run.md").read_text()
+    sections = page.partition("## Five complete scripts")[2].split("\n### ")[1:]
+    calls = 0
+    for section in sections:
+        (name,) = re.findall(r"\(\.\./examples/(\w+\.py)\)", section)
+        script = " ".join((ROOT / "docs" / "examples" / name).read_text().split())
+        prose = re.sub(r"```.*?```", "", section, flags=re.DOTALL)
+        for call in re.findall(r"`([\w.]+\([^.`][^`]*\))`", prose):
+            assert call in script, call
+            calls += 1
+    assert (5, 6) == (len(sections), calls)
 
 
 def test_links_lead_somewhere() -> None:

@@ -92,7 +92,8 @@ def check_found_ranks(*, given: bool) -> None:
     """Check, at the first pass of a feed, what nobody can see earlier of the ranks that were found.
 
     Without a process group a rank may train, save and end before another has begun, which then
-    loads the end of the run and reads nothing: a warning.
+    loads the end of the run and reads nothing: a warning. Processes of srun whose rank nobody says
+    each read all samples, which is right only for runs of their own: a warning too.
 
     Raises
     ------
@@ -111,6 +112,15 @@ def check_found_ranks(*, given: bool) -> None:
             "torch.distributed.init_process_group() before the checkpoint is looked for, or pass "
             "rank= and world_size=",
             stacklevel=5,  # the loop that begins a pass
+        )
+    elif "WORLD_SIZE" not in os.environ and int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        warnings.warn(
+            "rank and world_size must be known where srun has started "
+            f"{os.environ['SLURM_STEP_NUM_TASKS']} processes, or each of them reads all samples; "
+            "got neither; add torch.distributed.init_process_group(rank=, world_size=) of "
+            "SLURM_PROCID and SLURM_NTASKS before the first pass, or pass rank=0 and world_size=1 "
+            "if each process is a run of its own",
+            stacklevel=5,
         )
 
 

@@ -1,4 +1,4 @@
-"""The scripts of docs/paths.md, as a newcomer runs them: started, stopped, and gone on with."""
+"""The first tutorial's five scripts, as a newcomer runs them: started, stopped, and resumed."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from tests.trainers.ranks import ROOT
 
 __all__ = ["server"]  # a fixture
 
-PAGE = (ROOT / "docs" / "paths.md").read_text()
+PAGE = (ROOT / "docs" / "tutorials" / "first-run.md").read_text()
 
 
 def steps_after(plan: ip.Plan, cursor: ip.Cursor, world_size: int, epochs: range) -> int:

@@ -1,0 +1,152 @@
+"""The lines that docs/trainers.md says to write under each trainer run, and read all samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import pytest
+import torch
+import torch.distributed as dist
+import transformers
+from accelerate import Accelerator
+from lightning.fabric import Fabric
+from torch.nn.functional import cross_entropy
+
+from tests.support.ports import free_port
+from tests.test_docs import blocks, inside
+from tests.trainers.ranks import ROOT
+
+SECTIONS = ("Lightning and Fabric", "HF Trainer", "Accelerate", "torchdata", "Tensor, context")
+
+
+def written(title: str) -> list[str]:
+    """The page's first block, then those of a section."""
+    page = (ROOT / "docs" / "trainers.md").read_text()
+    (section,) = [part for part in page.split("\n## ") for part in part.split("\n### ")
+                  if part.startswith(title)]  # fmt: skip
+    every = blocks("docs/trainers.md")
+    return [every[0], *(block for block in every if block in section)]
+
+
+class Line(torch.nn.Linear):
+    """A model that counts what it is trained on."""
+
+    def __init__(self) -> None:
+        super().__init__(8, 2)
+        self.read = 0
+
+    def forward(self, x: Any, labels: Any = None) -> Any:
+        """Return scores; with labels, what HF Trainer wants."""
+        self.read += len(x)
+        scores = super().forward(x)
+        return scores if labels is None else {"loss": cross_entropy(scores, labels)}
+
+
+class Module(pl.LightningModule):
+    """The model under Lightning."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = Line()
+
+    def training_step(self, batch: Any) -> Any:
+        """Return the loss."""
+        return cross_entropy(self.line(batch[0]), batch[1])
+
+    def configure_optimizers(self) -> Any:
+        """Return the optimizer."""
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning's advice
+def test_lightning_and_fabric(tmp_path: Path) -> None:
+    """Lightning goes on from its last checkpoint; Fabric's file holds the loader's state."""
+    first, lightning, fabric = written("Lightning and Fabric")
+    module, quiet = Module(), {"logger": False, "enable_progress_bar": False}
+    every = pl.callbacks.ModelCheckpoint(tmp_path, every_n_train_steps=100, save_last=True)
+    names: dict[str, Any] = {"module": module}
+    exec(first, names)  # noqa: S102 (our own page)
+    for epochs, read in ((1, 1003), (2, 2006)):
+        names["trainer"] = pl.Trainer(
+            max_epochs=epochs,
+            accelerator="cpu",
+            callbacks=[every],
+            **quiet,  # type: ignore[arg-type]
+        )
+        exec(lightning, names)  # noqa: S102
+        assert read <= module.line.read < read + 100 * 8
+    names["fabric"] = Fabric(accelerator="cpu", devices=1)
+    with inside(tmp_path):
+        exec(fabric, names)  # noqa: S102
+        assert 1 == torch.load("run.ckpt")["loader"]["cursor"]["epoch"]
+
+
+def test_hf_trainer(tmp_path: Path) -> None:
+    """Two epochs are read, and the state is kept."""
+    first, block = written("HF Trainer")
+    arguments = transformers.TrainingArguments(
+        str(tmp_path),
+        num_train_epochs=2,
+        save_steps=100,
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+    )
+
+    def collate(items: list[Any]) -> dict[str, Any]:
+        inputs, labels = torch.utils.data.default_collate(items)
+        return {"x": inputs, "labels": labels}
+
+    names: dict[str, Any] = {"model": Line(), "arguments": arguments, "collate": collate}
+    names["transformers"] = transformers
+    exec(first, names)  # noqa: S102
+    exec(block, names)  # noqa: S102
+    names["trainer"].train()
+    assert 2 * 1003 == names["model"].read
+    assert "cursor" in (tmp_path / "checkpoint-100" / "trainer_state.json").read_text()
+
+
+def test_accelerate() -> None:
+    """A prepared loader reads an epoch, and is at its end."""
+    first, block = written("Accelerate")
+    model = Line()
+    names: dict[str, Any] = {"accelerator": Accelerator(cpu=True), "model": model}
+    names["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.1)
+    exec(first, names)  # noqa: S102
+    exec(block, names)  # noqa: S102
+    assert 1003 == sum(len(labels) for _, labels in names["loader"])
+    assert 1 == names["loader"].state_dict()["cursor"]["epoch"]
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
+def test_torchdata() -> None:
+    """Its loader reads an epoch."""
+    names: dict[str, Any] = {}
+    for block in written("torchdata"):
+        exec(block, names)  # noqa: S102
+    assert 1003 == sum(len(labels) for _, labels in names["loader"])
+
+
+def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mesh's data-parallel dimension makes the ranks; here of one process, on its CPU."""
+    first, block = written("Tensor, context")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
+    dist.init_process_group("gloo", rank=0, world_size=1)
+    try:
+        names: dict[str, Any] = {}
+        exec(first, names)  # noqa: S102
+        exec(block.replace('"cuda", (2, 4)', '"cpu", (1, 1)'), names)  # noqa: S102
+        assert 1003 == sum(len(labels) for _, labels in names["loader"])
+    finally:
+        dist.destroy_process_group()
+
+
+def test_each_section_is_looked_at() -> None:
+    """Every block is run here or elsewhere: the first and the last in tests/test_docs.py."""
+    run = {block for title in SECTIONS for block in written(title)}
+    left = [block for block in blocks("docs/trainers.md") if block not in run]
+    assert ["SLURM_PROCID" in left[0], "OnDevice" in left[1]] == [True, True]
+    assert 2 == len(left)
