@@ -1,11 +1,12 @@
 """README's main command, and tests, on the oldest and the newest Python, NumPy and numba.
 
+They see the wheel that a release would upload (tests/release.py), and nothing of the sources.
+
 `python -m tests.platforms` runs all of PLATFORMS, two at a time, and `python -m tests.platforms
 oldest` one of them: in a fresh folder, as a newcomer would, with nothing of this checkout but what
 git has. Each has one process, as its installation needs no more. torch is not installed, as only
-one Python of them has a build of it without CUDA; so the tests of what needs it are left out. The
-tests see the wheel alone: the sources are deleted once it is installed. Laws are tested on fewer
-drawn inputs than elsewhere.
+one Python of them has a build of it without CUDA; so the tests of what needs it are left out. Laws
+are tested on fewer drawn inputs than elsewhere.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import release
 from tests.support.debian import unpack
 
 TOP = Path(__file__).parents[1]
@@ -70,17 +72,18 @@ VERSIONS = (
 
 def main(names: list[str]) -> None:
     """Run the platforms of these names, or all of them."""
-    with ThreadPoolExecutor(2) as two:
-        passed = list(two.map(passes, names or PLATFORMS))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as two:
+        _, wheel = release.build(Path(folder))
+        passed = list(two.map(lambda name: passes(name, wheel), names or PLATFORMS))
     if not all(passed):
         raise SystemExit(1)
 
 
-def passes(name: str) -> bool:
+def passes(name: str, wheel: Path) -> bool:
     """Run a platform, print what it printed, and return whether all of it passed."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="platform-") as folder:
-        done = run(PLATFORMS[name], Path(folder))
+        done = run(PLATFORMS[name], wheel, Path(folder))
     said = "passed" if done.returncode == 0 else "FAILED"
     head = f"-- {name}: Python {PLATFORMS[name].python}, {said} in"
     sys.stdout.write(f"{head} {time.monotonic() - began:.0f} s\n{done.stdout}")
@@ -88,8 +91,8 @@ def passes(name: str) -> bool:
     return done.returncode == 0
 
 
-def run(platform: Platform, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Install, run README's main command and the tests."""
+def run(platform: Platform, wheel: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Install the wheel, run README's main command and the tests."""
     found = interpreter(platform.python)
     if found:
         root, python, enter = folder, found, []
@@ -100,10 +103,13 @@ def run(platform: Platform, folder: Path) -> subprocess.CompletedProcess[str]:
     project.mkdir(parents=True)
     archive = f'git -C "{TOP}" archive HEAD | tar -x -C "{project}"'
     subprocess.run([*["bash", "-o", "pipefail", "-c"], archive], check=True)
+    for sources in ("indexplan", "adapters"):
+        shutil.rmtree(project / sources)
+    shutil.copy(wheel, project)
     (project / "bin").mkdir()
     (project / "bin" / "python3").symlink_to(python)
     (project / "constraints.txt").write_text("\n".join(platform.constraints))
-    (project / "script").write_text(script(platform.tests))
+    (project / "script").write_text(script(platform.tests, wheel.name))
     inside = "/project" if enter else str(project)
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     environment |= {
@@ -123,14 +129,13 @@ def run(platform: Platform, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def script(tests: list[str]) -> str:
+def script(tests: list[str], wheel: str) -> str:
     """Return what is run in the project's folder."""
     lines = (TOP / "README.md").read_text().split("<!-- main command -->\n```sh\n")[1]
-    command = lines.split("```")[0]
+    command = lines.split("```")[0].replace('".[cli]"', f'"./{wheel}[cli]"')
     return f"""{command}
 python -c "{VERSIONS}"
 pip install -q {TOOLS}
-rm -r indexplan adapters
 python -m pytest -q --hypothesis-profile=few {" ".join(tests)}
 """
 
