@@ -25,7 +25,7 @@ def build(folder: Path) -> list[Path]:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": date.strip()}
     with tempfile.TemporaryDirectory() as source, tempfile.TemporaryDirectory() as unpacked:
         archive = f'git -C "{TOP}" archive HEAD | tar -x -C "{source}"'
-        subprocess.run(["bash", "-o", "pipefail", "-c", archive], check=True)
+        subprocess.run([*["bash", "-o", "pipefail", "-c"], archive], check=True)
         hatch = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve()), "-t"]
         subprocess.run([*hatch, "sdist"], cwd=source, check=True, env=environment)
         (sdist,) = folder.glob("*.tar.gz")
