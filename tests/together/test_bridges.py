@@ -69,9 +69,30 @@ def test_grain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert expected == [batch.tolist() for batch in grain.MapDataset.source(Exported())]
 
 
+WITH_WORKERS = """
+import grain
+import numpy as np
+
+import indexplan as ip
+from indexplan_jax.grain import PlanIterDataset
+
+if __name__ == "__main__":  # Grain starts its workers as new processes
+    plan = ip.load("run.plan").replace(world_size=8)
+    batches = PlanIterDataset(
+        grain.MapDataset.range(plan.order.num_samples).map(np.sqrt),
+        plan,
+        grain.sharding.ShardOptions(2, 8),
+        num_epochs=2,
+        multiprocessing_options=grain.MultiprocessingOptions(num_workers=2),
+    )
+    for batch in batches:
+        print(batch.sum())
+"""
+
+
 def test_grain_with_workers(folder: Path) -> None:
-    """With two worker processes the page's program reads two epochs, one stored, in order."""
-    (folder / "page.py").write_text(block("import grain"))
+    """With two worker processes a program reads two epochs, one stored, in order."""
+    (folder / "page.py").write_text(WITH_WORKERS)
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "page.py"],
