@@ -16,15 +16,24 @@ from indexplan.reports.benchmark.measuring import bench
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    bench = add_verb(verbs, "bench", run, "time a plan of your size on this machine")
-    bench.description = (
-        "Time a plan of your size on this machine, in a few seconds: the first batch of a new "
-        "process and of an epoch, one rank's share, a batch at a random step, a resume, and "
-        "finding a sample; and torch's DistributedSampler, if it is installed, fits in memory and "
-        "is expected to take less than 10 seconds. Without a batch size it takes 256, without a "
-        "world size 1. Times are medians, for rank 0."
+    bench = add_verb(
+        verbs,
+        "bench",
+        run,
+        "time a plan of your size on this machine",
+        examples=(
+            "indexplan bench --num-samples 1e6 --world-size 8 --batch-size 32",
+            "indexplan bench --order 'BlockShuffle(1000000, block_size=4096)' --plot times.png",
+        ),
     )
-    words = "how many samples the dataset has, such as 1e9; not needed where --order tells"
+    bench.description = (
+        "Time a plan of your size on this machine. This takes a few seconds. It times the first "
+        "batch of a new process and of an epoch, one rank's share, a batch at a random step, a "
+        "resume, and finding a sample. It also times torch's DistributedSampler, if torch is "
+        "installed, the sampler fits in memory, and it should take less than 10 seconds. The batch "
+        "size is 256 and the world size 1 unless you give others. Times are medians, for rank 0."
+    )
+    words = "how many samples the dataset has, such as 1e9; not needed if --order says it"
     bench.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_spec(bench)
     words = "also draw the times, to a new .png, .svg or .pdf file"

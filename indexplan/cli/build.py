@@ -25,18 +25,30 @@ from indexplan.orders.shard_shuffle import sizes_of
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "write the order of some epochs to a plan directory"
-    build = add_verb(verbs, "build", run, words)
+    build = add_verb(
+        verbs,
+        "build",
+        run,
+        "write a plan to a directory",
+        examples=(
+            "indexplan build run.plan --num-samples 1e6 --world-size 8 --batch-size 32",
+            "indexplan build photos.plan --dataset photos --pattern '*.jpg' --batch-size 4",
+        ),
+    )
+    build.one_of = (
+        ("--num-samples", "--dataset", "--shards", "--order"),
+        ("--batch-size", "--global-batch-size"),
+    )
     add_plan(build)
-    words = "how many samples the dataset has, such as 1e9; not needed where --order tells"
+    words = "how many samples the dataset has, such as 1e9; not needed if --order says it"
     build.add_argument("--num-samples", type=number, metavar="N", help=words)
-    add_dataset(build, "count its samples, and remember its identity in the plan", sizes=True)
+    add_dataset(build, "its samples are counted, and the plan remembers it", sizes=True)
     add_spec(build)
-    words = "how many epochs to write, from epoch 0 on (1)"
+    words = "how many epochs to write, starting with epoch 0 (1)"
     build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
-    words = "build only part I of N, from 1/N to N/N; the part that ends last finishes the plan"
+    words = "build only part I of N, from 1/N to N/N; the last part to end finishes the plan"
     build.add_argument("--part", metavar="I/N", help=words)
-    words = "units in a chunk file; a core or part builds whole chunks (2**26)"
+    words = "units in each chunk file; a core, or a part, builds whole chunks (2**26)"
     build.add_argument("--units-per-chunk", type=number, metavar="N", help=words)
     add_engine(build)
     add_force(build)

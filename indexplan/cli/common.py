@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
+from indexplan.cli.parsing import Parser
 from indexplan.cli.terminal import for_terminal
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, in_file, integer, wrong
 from indexplan.files.format import Manifest
@@ -24,15 +25,20 @@ OK, WRONG_PLAN, WRONG_COMMAND = 0, 1, 2
 
 
 def add_verb(
-    verbs: Any, name: str, run: Callable[[Any], int], words: str
-) -> argparse.ArgumentParser:
-    """Add a verb to the parser, with the options that all have; `run` returns the exit code."""
-    command: argparse.ArgumentParser = verbs.add_parser(
+    verbs: Any, name: str, run: Callable[[Any], int], words: str, *, examples: Sequence[str]
+) -> Parser:
+    """Add a verb to the parser, with the options that all have; `run` returns the exit code.
+
+    `words` say in a line what it does, and `examples` are commands that work.
+    """
+    command: Parser = verbs.add_parser(
         name, help=words, description=words[0].upper() + words[1:] + "."
     )
+    command.epilog = "\n  ".join(["examples:", *examples])
+    command.example = examples[0]
     command.set_defaults(run=run)
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
-    words = "first import this module, which registers orders of your own"
+    words = "import this module first, for orders that you have registered"
     command.add_argument(
         "--import", dest="modules", action="append", default=[], metavar="MODULE", help=words
     )
@@ -41,22 +47,22 @@ def add_verb(
 
 def add_plan(command: argparse.ArgumentParser) -> None:
     """Add the argument that names a plan directory."""
-    command.add_argument("plan", metavar="PLAN", help="the plan directory, or its URL")
+    command.add_argument("plan", metavar="PLAN", help="the plan directory or its URL")
 
 
 def add_plan_or_spec(
     command: argparse.ArgumentParser, name: str = "plan", metavar: str = "PLAN"
 ) -> None:
     """Add the argument that names a plan directory, or a file with the plan alone."""
-    words = "a plan directory or its URL, or a .json file that holds what plan.to_json() returns"
+    words = "a plan directory or its URL, or a .json file with the result of plan.to_json()"
     command.add_argument(name, metavar=metavar, help=words)
 
 
 def add_columns(command: argparse.ArgumentParser) -> None:
     """Add the option that names the columns of the order of a plan in a .json file."""
     words = (
-        "for a plan in a .json file: a .npy file with a column of its order, or a folder with such "
-        "files, which are recognised by their content; may be repeated"
+        "for a plan in a .json file: a .npy file with a column of its order, or a folder of such "
+        "files, which are recognised by their content; you can give it several times"
     )
     add = command.add_argument
     add("--column", dest="columns", action="append", default=[], metavar="PATH", help=words)
@@ -64,7 +70,7 @@ def add_columns(command: argparse.ArgumentParser) -> None:
 
 def add_epochs(command: argparse.ArgumentParser, default: str) -> None:
     """Add the option that chooses the number of epochs; `default` says which there are without."""
-    words = f"how many epochs to look at, from epoch 0 on ({default})"
+    words = f"how many epochs to look at, starting with epoch 0 ({default})"
     command.add_argument("--epochs", type=number, metavar="N", help=words)
 
 
@@ -77,7 +83,7 @@ def epochs_of(options: Any) -> range | None:
 
 def add_world_size(command: argparse.ArgumentParser) -> None:
     """Add the option that replaces the plan's number of ranks."""
-    words = "how many ranks, instead of the plan's number"
+    words = "how many ranks, in place of the plan's number"
     command.add_argument("--world-size", type=number, metavar="N", help=words)
 
 

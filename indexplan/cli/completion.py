@@ -9,6 +9,7 @@ from typing import Any
 
 from indexplan.answers import Shown
 from indexplan.cli.common import OK, add_verb, emit
+from indexplan.cli.kinds import helpers, kinds
 from indexplan.errors import IndexPlanError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
@@ -17,14 +18,22 @@ PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE", "LEDGER", "WHAT"}  # what is c
 
 def add(verbs: Any, parser: argparse.ArgumentParser) -> None:
     """Add the verb, which completes the commands of a parser, itself among them."""
-    words = "print a script that lets your shell complete verbs, options and choices"
-    completion = add_verb(verbs, "completion", partial(run, parser, verbs), words)
+    completion = add_verb(
+        verbs,
+        "completion",
+        partial(run, parser, verbs),
+        "print a completion script for your shell",
+        examples=(
+            "indexplan completion bash > indexplan.bash && source indexplan.bash",
+            "indexplan completion fish > indexplan.fish",
+        ),
+    )
     completion.description = (
-        "Print a script that lets your shell complete verbs, options, choices and paths; pressing "
-        "TAB starts no Python. bash: indexplan completion bash > "
-        "~/.local/share/bash-completion/completions/indexplan; zsh: indexplan completion zsh > "
-        "DIRECTORY/_indexplan, for a directory of fpath; fish: indexplan completion fish > "
-        "~/.config/fish/completions/indexplan.fish."
+        "Print a script that makes your shell complete verbs, options, choices and paths when you "
+        "press TAB. To keep it, save it once where your shell looks:\n\n"
+        "  bash  ~/.local/share/bash-completion/completions/indexplan\n"
+        "  zsh   _indexplan, in a directory of fpath\n"
+        "  fish  ~/.config/fish/completions/indexplan.fish"
     )
     completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
@@ -40,6 +49,8 @@ def run(parser: argparse.ArgumentParser, verbs: Any, options: Any) -> int:
         for action in verb._actions:  # noqa: SLF001
             if action.metavar in PATHS:
                 action.complete = shtab.FILE
+            elif action.metavar == "KIND" and not action.option_strings:  # of orders
+                action.choices = [kind.name for kind in (*kinds(), *helpers())]
     script = shtab.complete(parser, shell=options.shell)
     if options.json:
         emit(options, Shown({"shell": options.shell, "script": script}, script))

@@ -20,12 +20,24 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "tell from which step on two plans read different samples, or on different ranks"
-    diff = add_verb(verbs, "diff", run, words)
+    diff = add_verb(
+        verbs,
+        "diff",
+        run,
+        "find the first step at which two plans differ",
+        examples=(
+            "indexplan diff run.plan other.plan",
+            "indexplan diff run.plan other.plan --epochs 1 --world-size 4",
+        ),
+    )
+    diff.description = (
+        "Find the first step at which two plans read different samples, or the same samples on "
+        "different ranks."
+    )
     add_plan_or_spec(diff, "a", "A")
     add_plan_or_spec(diff, "b", "B")
     add_columns(diff)
-    add_epochs(diff, "those in which the plans can begin to differ")
+    add_epochs(diff, "those in which the plans can start to differ")
     add_world_size(diff)
 
 

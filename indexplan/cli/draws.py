@@ -19,8 +19,17 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "count how often each class or source is drawn, and compare with the shares aimed at"
-    draws = add_verb(verbs, "draws", run, words)
+    draws = add_verb(
+        verbs,
+        "draws",
+        run,
+        "count how often each class or source is read",
+        examples=("indexplan draws mixed.plan", "indexplan draws mixed.plan --epoch 1"),
+    )
+    draws.description = (
+        "Count how often an epoch reads each class, or each source of a mixture, and compare that "
+        "with the shares that you asked for."
+    )
     add_plan_or_spec(draws)
     add_columns(draws)
     draws.add_argument("--epoch", type=number, metavar="N", help="which epoch (the first stored)")

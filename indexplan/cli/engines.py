@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
-from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.files.machine import num_cores
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 def add_engine(command: argparse.ArgumentParser) -> None:
@@ -79,6 +80,8 @@ def _say_no_more() -> None:
 
 def _check_scheduler(address: str) -> None:
     """Raise `IndexPlanError` unless a scheduler answers in time; a client might wait for ever."""
+    import asyncio  # which no other command needs, and which takes 20 ms
+
     import dask
     from dask.utils import parse_timedelta
     from distributed import Security, rpc

@@ -22,12 +22,20 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "tell which step and rank read a sample in each epoch, or why none does"
-    explain = add_verb(verbs, "explain", run, words)
+    explain = add_verb(
+        verbs,
+        "explain",
+        run,
+        "say where each epoch reads a sample, or why it doesn't",
+        examples=(
+            "indexplan explain run.plan --index 4711",
+            "indexplan explain run.plan --index 4711 --epochs 5",
+        ),
+    )
     add_plan_or_spec(explain)
     add_columns(explain)
     explain.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
-    add_epochs(explain, "those in the plan directory, or else the plan's first three")
+    add_epochs(explain, "those in the plan directory; for a .json file, the first three")
     add_world_size(explain)
 
 

@@ -24,19 +24,28 @@ from indexplan.files.exporting import FORMATS
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    export = add_verb(verbs, "export", run, "write what each rank reads as .npy arrays or tables")
+    export = add_verb(
+        verbs,
+        "export",
+        run,
+        "write what each rank reads as .npy arrays or tables",
+        examples=(
+            "indexplan export run.plan arrays",
+            "indexplan export run.plan tables --format parquet --epoch 0",
+        ),
+    )
     add_plan_or_spec(export)
     add_columns(export)
-    words = "the folder, or its URL: new, or an export of the same plan"
+    words = "the folder to write, or its URL: a new one, or an export of the same plan"
     export.add_argument("out", metavar="OUT", help=words)
     words = (
-        "npy: arrays for each rank, its indices in order of reading; parquet or arrow: a table for "
-        "each epoch, a row for each sample"
+        "npy: an array for each rank, with its indices in the order that it reads them; parquet or "
+        "arrow: a table for each epoch, with a row for each sample"
     )
     export.add_argument("--format", choices=FORMATS, default="npy", help=f"{words} (npy)")
-    words = "export this epoch only (all in the plan directory; epoch 0 of a .json file)"
+    words = "export this epoch only (all epochs in the plan directory; epoch 0 of a .json file)"
     export.add_argument("--epoch", type=number, metavar="N", help=words)
-    add_dataset(export, "check that the dataset has not changed")
+    add_dataset(export, "check that the dataset hasn't changed")
     add_world_size(export)
     add_force(export)
 

@@ -10,8 +10,19 @@ from indexplan.cli.common import OK, Progress, add_plan, add_verb, emit
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "finish a plan whose parts have been built, or tell what is missing"
-    add_plan(add_verb(verbs, "finish", run, words))
+    finish = add_verb(
+        verbs,
+        "finish",
+        run,
+        "finish a plan that was built in parts",
+        examples=("indexplan finish run.plan", "indexplan finish run.plan --json"),
+    )
+    finish.description = (
+        "Finish a plan that was built in parts, or list the parts that are missing. You only need "
+        "it if the parts could not see each other's files: otherwise the last part to end "
+        "finishes the plan."
+    )
+    add_plan(finish)
 
 
 def run(options: Any) -> int:

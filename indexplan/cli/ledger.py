@@ -23,11 +23,11 @@ from indexplan.reports.show import show_batch
 
 QUESTIONS = {
     "show": "the run's stretches of steps, and what changed between them",
-    "verify": "whether a byte was changed, and whether the lines follow from each other",
-    "at": "which plan read the step WHAT, and where that stood",
-    "reads": "which steps and ranks read the sample WHAT",
-    "account": "what became of the units of the epochs that were begun",
-    "diff": "the first step at which the run of the ledger WHAT parts from this one",
+    "verify": "whether any byte was changed, or any line is out of place",
+    "at": "the plan that read step WHAT, and its epoch and step there",
+    "reads": "the steps and ranks that read sample WHAT",
+    "account": "how much of each epoch was read, and what became of the rest",
+    "diff": "the first step at which this run and that of ledger WHAT differ",
 }
 WITH = {  # the question that each of the other options belongs to
     "rank": "at",
@@ -41,10 +41,19 @@ WITH = {  # the question that each of the other options belongs to
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "tell which step of a run read a sample, what a step read, and more"
-    ledger = add_verb(verbs, "ledger", run, words)
-    said = " ".join(f"{name}: {answer}." for name, answer in QUESTIONS.items())
-    ledger.description = f"Ask the ledger of a run. {said}"
+    ledger = add_verb(
+        verbs,
+        "ledger",
+        run,
+        "ask what a run has read",
+        examples=(
+            "indexplan ledger run.ledger",
+            "indexplan ledger run.ledger reads 123",
+        ),
+    )
+    room = max(map(len, QUESTIONS))
+    said = "\n".join(f"  {name:{room}}  {answer}" for name, answer in QUESTIONS.items())
+    ledger.description = f"Ask the ledger of a run what it has read. The questions are:\n\n{said}"
     add_ledger(ledger)
     words = f"{', '.join(QUESTIONS)} (show)"
     ledger.add_argument(
@@ -55,22 +64,22 @@ def add(verbs: Any) -> None:
         metavar="QUESTION",
         help=words,
     )
-    words = "the step of at, the sample of reads, or the other ledger of diff"
+    words = "a step for at, a sample for reads, another ledger for diff"
     ledger.add_argument("what", nargs="?", metavar="WHAT", help=words)
-    words = "of at: show the samples that this rank read"
+    words = "with at: print the samples that this rank read"
     ledger.add_argument("--rank", type=number, metavar="N", help=words)
-    words = "of reads: also those that a return to a checkpoint has undone"
+    words = "with reads: include reads that a return to an earlier checkpoint has undone"
     ledger.add_argument("--void", action="store_true", help=words)
-    words = "of account: this epoch alone"
+    words = "with account: this epoch only"
     ledger.add_argument("--epoch", type=number, metavar="N", help=words)
-    words = "of verify: the hash that a checkpoint has kept, whose line must be there"
+    words = "with verify: check that the ledger has the line whose hash a checkpoint holds"
     ledger.add_argument("--checkpoint", metavar="HASH", help=words)
-    add_dataset(ledger, "of verify: check that the run read this one")
+    add_dataset(ledger, "with verify, check that the run read this one")
 
 
 def add_ledger(command: Any) -> None:
     """Add the argument that names a ledger."""
-    command.add_argument("ledger", metavar="LEDGER", help="the ledger's file")
+    command.add_argument("ledger", metavar="LEDGER", help="the file that the run wrote")
 
 
 def open_ledger(path: str, data: Any = None) -> ip.Ledger:

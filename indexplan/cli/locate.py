@@ -20,12 +20,21 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    locate = add_verb(verbs, "locate", run, "tell which step and rank read a sample")
+    locate = add_verb(
+        verbs,
+        "locate",
+        run,
+        "find the step and the rank that read a sample",
+        examples=(
+            "indexplan locate run.plan --index 4711 --epoch 0",
+            "indexplan locate run.plan --index 4711 --epoch 0 --world-size 16 --json",
+        ),
+    )
     add_plan_or_spec(locate)
     add_columns(locate)
     locate.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
     locate.add_argument("--epoch", type=number, required=True, metavar="N", help="the epoch")
-    add_dataset(locate, "check that the dataset has not changed")
+    add_dataset(locate, "check that the dataset hasn't changed")
     add_world_size(locate)
 
 

@@ -29,6 +29,7 @@ from indexplan.cli import (
     replay,
     shards,
     show,
+    show_help,
     traffic,
     verify,
     warm_up,
@@ -39,10 +40,13 @@ from indexplan.cli.terminal import for_terminal
 from indexplan.cli.words import in_words_of
 from indexplan.errors import IndexPlanError, PlanFileError
 
-VERBS = (
-    *(build, orders, finish, show, plot, draws, shards, traffic, locate, explain, diff, verify),
-    *(ledger, replay, export, bench, warm_up),
-)
+GROUPS = {
+    "plan a run": (build, finish, orders, bench),
+    "look at a plan or a run": (show, locate, explain, diff, draws, plot, ledger, replay),
+    "check and export files": (verify, export),
+    "look at data in shards": (shards, traffic),
+    "set up a machine and a shell": (warm_up,),  # and what has to know all verbs
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,10 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser_of_verbs() -> tuple[Parser, Any]:
     """Return the parser of all commands, and its verbs, whose `choices` are their parsers."""
     parser = new_parser()
-    verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
-        verb.add(verbs)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=Parser)
+    parser.groups = groups = {}
+    for title, members in GROUPS.items():
+        before = len(verbs.choices)
+        for each in members:
+            each.add(verbs)
+        groups[title] = (*verbs.choices,)[before:]
     completion.add(verbs, parser)
+    show_help.add(verbs, parser)
+    groups[title] += ("completion", "help")
     return parser, verbs
 
 

@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import indexplan as ip
+from indexplan.cli.helping import Formatter, in_groups, with_address
 from indexplan.errors import IndexPlanError, did_you_mean, shown, wrong
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are those of the library: raised, in one line, with a cure."""
 
+    example = ""  # a command that works, for the cure of one that lacks something
+    one_of: Sequence[Sequence[str]] = ()  # groups of options; one of each group is needed
+
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options, exit_on_error=False)
+        super().__init__(**options, exit_on_error=False, formatter_class=Formatter)
+
+    def format_help(self) -> str:
+        """Return the page of help."""
+        return with_address(super().format_help())
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Read words, or raise what is wrong with them; argparse calls this for each verb."""
         found = argparse.Namespace() if namespace is None else namespace
         try:
-            return super().parse_known_args(args, found)
+            read = super().parse_known_args(args, found)
         except argparse.ArgumentError as error:
             raise self._told(error, found) from error.__context__
+        if len(missing := self._missing(found)) > 1:  # a single one has an error of its own
+            raise self._lacks(missing)
+        return read
+
+    def _missing(self, found: argparse.Namespace) -> list[str]:
+        """Return all that a command needs and has not been given."""
+        needed = [each for each in self._actions if each.required]
+        missing = [_named(each) for each in needed if getattr(found, each.dest, None) is None]
+        return missing + [
+            f"one of {_listed(names, 'or')}"
+            for names in self.one_of
+            if all(getattr(found, name[2:].replace("-", "_")) is None for name in names)
+        ]
+
+    def _lacks(self, missing: Sequence[str]) -> IndexPlanError:
+        cure = f"write it as in `{self.example}`" if self.example else f"see `{self.prog} --help`"
+        return IndexPlanError(f"`{self.prog}`", f"needs {_listed(missing)}", None, cure)
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse finds wrong, in its words, which nobody takes apart."""
@@ -38,9 +63,8 @@ class Parser(argparse.ArgumentParser):
             is_flag = action is not None and action.nargs == 0
             rule = "must have no value" if is_flag else "needs a value"
             return IndexPlanError(name, rule, None, cure)
-        needed = [each for each in self._actions if each.required]
-        if missing := [_named(each) for each in needed if getattr(found, each.dest) is None]:
-            return IndexPlanError(f"`{self.prog}`", f"needs {', '.join(missing)}", None, cure)
+        if missing := self._missing(found):
+            return self._lacks(missing)
         return IndexPlanError(f"`{self.prog}`", "must be written as its help says", error, cure)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -49,6 +73,22 @@ class Parser(argparse.ArgumentParser):
             known = list(action.choices)
             cure = did_you_mean(value, known) + f"see `{self.prog} --help`"
             raise wrong(_named(action), f"one of {', '.join(known)}", value, cure)
+
+
+class VerbsParser(Parser):
+    """The parser of all commands, whose help lists the verbs in groups."""
+
+    groups: Mapping[str, Iterable[str]]  # the names of the verbs under each heading
+
+    def format_help(self) -> str:
+        """Return the page of help."""
+        return with_address(in_groups(self, self.groups))
+
+
+def _listed(words: Sequence[str], last: str = "and") -> str:
+    """Return words as a list, with "and" before the last, and a comma too if they have commas."""
+    comma = "," * any(" " in word for word in words)
+    return f"{comma} {last} ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _named(action: argparse.Action) -> str:
@@ -102,12 +142,13 @@ def _check_names(parser: argparse.ArgumentParser, words: Iterable[str]) -> None:
             raise wrong("an option", rule, name, "write it in full")
 
 
-def new_parser() -> Parser:
+def new_parser() -> VerbsParser:
     """Return the parser of all commands, still without verbs."""
-    parser = Parser(
+    parser = VerbsParser(
         prog="indexplan",
         description="Which dataset index does rank r read at step t of epoch e?",
-        epilog="Exit codes: 0 all is well; 1 a plan or file is wrong; 2 the command is wrong.",
+        epilog="`indexplan help VERB` describes a verb and its options, with examples. Exit "
+        "codes: 0 all is well; 1 a plan or a file is wrong; 2 the command is wrong.",
     )
     version = f"indexplan {ip.__version__}"
     parser.add_argument("-V", "--version", action="version", version=version)

@@ -19,15 +19,15 @@ from indexplan.cli.ledger import open_ledger
 from indexplan.errors import IndexPlanError
 
 KINDS = {
-    "reading": "who reads what, when: steps across, ranks down, colour is the index",
-    "batch-sizes": "the last batch sizes under each remainder policy",
-    "schedule": "the size of steps and the parameters over the run",
-    "mixing": "how evenly each window of steps reads from the quarters of the dataset",
+    "reading": "which rank reads which samples at each step",
+    "batch-sizes": "the last batch sizes under each --remainder",
+    "schedule": "step sizes and parameters over the run",
+    "mixing": "how evenly steps read from all parts of the dataset",
     "coverage": "how often each region of the dataset is read",
-    "draws": "how often each class or source is drawn, and the shares aimed at",
-    "padding": "how much of each step is padding, and how full its bins are",
-    "work": "how much work each rank has in a step, without balance and with it",
-    "life": "of a ledger, given instead of a plan: the run's steps, ranks, returns and changes",
+    "draws": "how often each class or source is read",
+    "padding": "how much padding each step has, and how full its bins are",
+    "work": "the work of each rank, without balance and with it",
+    "life": "the life of a run; give its ledger in place of the plan",
 }
 KINDS_WITH = {
     "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws", "padding", "work"),
@@ -39,19 +39,30 @@ KINDS_WITH = {
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    plot = add_verb(verbs, "plot", run, "draw a plan, to a .png, .svg or .pdf file")
-    plot.description = "Draw a plan. " + " ".join(f"{k}: {w}." for k, w in KINDS.items())
+    plot = add_verb(
+        verbs,
+        "plot",
+        run,
+        "draw a plan or a run, to a .png, .svg or .pdf file",
+        examples=(
+            "indexplan plot run.plan -o run.png",
+            "indexplan plot run.plan --kind coverage --epoch 0 -o coverage.svg",
+        ),
+    )
+    room = max(map(len, KINDS))
+    listed = "\n".join(f"  {kind:{room}}  {words}" for kind, words in KINDS.items())
+    plot.description = f"Draw a plan or a run, to a .png, .svg or .pdf file. \n\n{listed}"
     add_plan_or_spec(plot)
     add_columns(plot)
-    plot.add_argument("-o", "--output", required=True, metavar="FILE", help="a new file")
+    plot.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
     plot.add_argument("--kind", choices=KINDS, default="reading", help="which picture (reading)")
-    words = "which epoch (the first that is stored and left to read)"
+    words = "which epoch (the first that is stored and not read yet)"
     plot.add_argument("--epoch", type=number, metavar="N", help=words)
-    words = "which sub-epoch (the first that is left to read)"
+    words = "which sub-epoch (the first that is not read yet)"
     plot.add_argument("--sub-epoch", type=number, metavar="N", help=words)
-    words = "how many epochs of a schedule to draw (to one past its last phase)"
+    words = "how many epochs of a schedule to draw (up to one past its last phase)"
     plot.add_argument("--epochs", type=number, metavar="N", help=words)
-    words = "how many steps make a window of mixing (as many as read some 2,048 units)"
+    words = "how many steps make a window of mixing (as many as read about 2,048 units)"
     plot.add_argument("--window", type=number, metavar="N", help=words)
     add_world_size(plot)
 

@@ -14,13 +14,31 @@ from indexplan.reports.show import show_batch
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "read a step of a run again, with a plan of one rank"
-    replay = add_verb(verbs, "replay", run, words)
+    replay = add_verb(
+        verbs,
+        "replay",
+        run,
+        "print what a step of a run read",
+        examples=(
+            "indexplan replay run.ledger --step 17",
+            "indexplan replay run.ledger --step 17 --output replay.json",
+        ),
+    )
+    replay.description = (
+        "Print what a step of a run read. With --output, write a plan of one rank, so that a "
+        "single machine can read the step again."
+    )
     add_ledger(replay)
-    replay.add_argument("--step", type=number, required=True, metavar="N", help="the run's step")
+    replay.add_argument(
+        "--step",
+        type=number,
+        required=True,
+        metavar="N",
+        help="the step, counted from the run's start",
+    )
     words = (
-        "a .json file for the plan of one rank that reads this step, and what followed; columns of "
-        "its order stay in the folder `columns` beside the ledger"
+        "write a plan of one rank that reads this step and what followed, to this .json file; its "
+        "columns stay in the folder `columns` next to the ledger"
     )
     replay.add_argument("--output", metavar="FILE", help=words)
 

@@ -14,18 +14,30 @@ from indexplan.shards.by_index import INDEXES
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "count the samples in each shard of a dataset, from footers and indexes"
-    shards = add_verb(verbs, "shards", run, words)
+    shards = add_verb(
+        verbs,
+        "shards",
+        run,
+        "count the samples in each shard of a dataset",
+        examples=(
+            "indexplan shards 'data/*.parquet'",
+            "indexplan shards data --output shards.json",
+        ),
+    )
+    shards.description = (
+        "Count the samples in each shard of a dataset. Only footers and indexes are read, not the "
+        "samples."
+    )
     known = [each.words for each in FORMATS.values()] + [each.words for each in INDEXES.values()]
     words = f"a glob such as 's3://bucket/**/*.parquet', a folder, or an index: {', '.join(known)}"
     shards.add_argument("path", metavar="PATH", help=words)
-    words = f"the format, if the files' names do not tell it: {', '.join(FORMATS)}"
+    words = f"the format, if the files' names don't say it: {', '.join(FORMATS)}"
     shards.add_argument("--kind", metavar="KIND", help=words)
     words = "take each file as one shard, not each of its row groups or record batches"
     shards.add_argument("--whole-files", action="store_true", help=words)
-    words = "count the samples in shards of MDS and wids, and compare with their index"
+    words = "also count the samples inside shards of MDS and wids, and check their index"
     shards.add_argument("--count", action="store_true", help=words)
-    words = "save the answer to a .json file that --shards takes, so that no shard is read twice"
+    words = "save the answer to a .json file, which --shards takes in place of the shards"
     shards.add_argument("--output", metavar="FILE", help=words)
 
 

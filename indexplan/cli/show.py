@@ -23,25 +23,40 @@ from indexplan.reports.show import show_batch, show_plan, show_step
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    show = add_verb(verbs, "show", run, "show a plan, one of its epochs, a step or a batch")
+    show = add_verb(
+        verbs,
+        "show",
+        run,
+        "print a plan, an epoch, a step or a batch",
+        examples=(
+            "indexplan show run.plan",
+            "indexplan show run.plan --epoch 0 --step 17 --rank 2",
+        ),
+    )
     add_plan_or_spec(show)
     add_columns(show)
     for name in ("epoch", "sub-epoch", "step", "rank"):
-        show.add_argument(f"--{name}", type=number, metavar="N", help=f"show this {name} only")
-    add_dataset(show, "show the file names of a batch, and check that the dataset has not changed")
+        show.add_argument(f"--{name}", type=number, metavar="N", help=f"print this {name} only")
+    add_dataset(
+        show, "print the names of a batch's files, and check that the dataset hasn't changed"
+    )
     add_world_size(show)
 
 
 def run(options: Any) -> int:
     """Show what the options name."""
     plan, manifest, dataset = open_plan(options)
-    needed = [("sub_epoch", "epoch"), ("step", "epoch"), ("rank", "step")]
-    for name, other in needed:
-        if getattr(options, name) is not None and getattr(options, other) is None:
+    for name, others in {
+        "sub_epoch": ["epoch"],
+        "rank": ["epoch", "step"],
+        "step": ["epoch"],
+    }.items():
+        missing = [f"--{each}" for each in others if getattr(options, each) is None]
+        if getattr(options, name) is not None and missing:
             option = f"--{name.replace('_', '-')}"
-            raise IndexPlanError(
-                option, f"needs --{other}", None, f"give both, or leave {option} out"
-            )
+            needed, how_many = " and ".join(missing), ("both", "all three")[len(missing) - 1]
+            cure = f"give {how_many}, or leave {option} out"
+            raise IndexPlanError(option, f"needs {needed}", None, cure)
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
@@ -49,7 +64,7 @@ def run(options: Any) -> int:
     elif step is not None:
         shown = show_step(plan, epoch, sub_epoch, step)
     else:
-        shown = show_plan(plan, manifest, epoch, sub_epoch, options.plan)
+        shown = show_plan(plan, manifest, epoch, sub_epoch, options.plan, options.columns)
     if manifest is not None and epoch is not None and epoch not in manifest.build.epochs:
         stored = manifest.build.epochs
         there = f"{counted(len(stored), 'epoch')}, {between(min(stored), max(stored))}"

@@ -17,24 +17,27 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     """Add the options of an order and a partition; the verb adds the number of samples."""
     add = command.add_argument
     words = (
-        "how an epoch is ordered, as Python writes it: 'BlockShuffle(block_size=4096, seed=7)', "
-        "with columns as paths of .npy files; the number of samples may be left out; `indexplan "
-        "orders` lists the kinds (Shuffle())"
+        "how each epoch orders the samples, as Python writes it: 'BlockShuffle(block_size=4096, "
+        "seed=7)'; columns are paths of .npy files, and the number of samples can be left out; "
+        "`indexplan orders` lists what you can write (Shuffle())"
     )
     add("--order", metavar="ORDER", help=words)
-    words = "how many ranks; left out, the plan can be used with any number"
+    words = "how many ranks; leave it out for a plan that any number of ranks can use"
     add("--world-size", type=number, metavar="N", help=words)
-    sizes = "units per rank and step: 256, nested 5x3, or phases '0:512 250000:768'"
+    sizes = (
+        "units of each rank in a step; a unit is a sample, or a bin of samples if the order makes "
+        "bins: 256, nested 5x3, or phases '0:512 250000:768'"
+    )
     add("--batch-size", metavar="SIZE", help=sizes)
-    add("--global-batch-size", metavar="SIZE", help="the same, over all ranks")
-    words = "how many parts each epoch is cut into (1)"
+    add("--global-batch-size", metavar="SIZE", help="the same for all ranks together")
+    words = "how many parts to cut each epoch into (1)"
     add("--sub-epochs", type=number, default=1, metavar="N", help=words)
     words = (
         "give the ranks of a step equal work, as Python writes it: "
         "\"Balance('lengths.npy', linear=24576, quadratic=1)\", with the length of each sample"
     )
     add("--balance", metavar="BALANCE", help=words)
-    words = "what to do with units that do not fill a global batch (spread)"
+    words = "what to do with the last units, which don't fill a global batch (spread)"
     add("--remainder", choices=sorted(REMAINDERS), default="spread", help=words)
 
 

@@ -19,6 +19,8 @@ PAINTED = (
     (r"^indexplan:", RED),
     (r"^(?:epoch|group)  +\S.*$", BOLD),
 )
+# lines to be copied: Python of `show`, and commands, with what follows a backslash
+CODE = re.compile(r"import |plan = |place = |  indexplan |    -")
 
 
 def for_terminal(text: str, stream: TextIO) -> str:
@@ -39,8 +41,10 @@ def fitted(line: str, columns: int) -> str:
     """Break a line between words where it is longer than a terminal is wide.
 
     The rest is indented: below the text after a label and two spaces, if the line has a label. A
-    word that is longer than a line, such as a path, stays whole.
+    word that is longer than a line, such as a path, stays whole, and so does a line of code.
     """
+    if CODE.match(line):
+        return line
     label = re.match(r" *\S+(?: \S+)*? {2,}(?=\S)", line)
     if len(line) <= columns or (label and " " not in line[len(label[0]) :]):
         return line

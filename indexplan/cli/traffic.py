@@ -23,18 +23,30 @@ from indexplan.seeds import EPOCH_STOP
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "count which shards the nodes download, how many at a time, and what caches save"
-    traffic = add_verb(verbs, "traffic", run, words)
+    traffic = add_verb(
+        verbs,
+        "traffic",
+        run,
+        "count the shards that each node downloads",
+        examples=(
+            "indexplan traffic run.plan --shards 'data/*.parquet'",
+            "indexplan traffic run.plan --shards sizes.npy --ranks-per-node 4 --cache 20000",
+        ),
+    )
+    traffic.description = (
+        "Count the shards that each node downloads, how many of them it has open at a time, and "
+        "how much a cache would save."
+    )
     add_plan_or_spec(traffic)
     add_columns(traffic)
-    add_shards(traffic, "the shards, instead of those of the plan's ShardShuffle", sizes=True)
+    add_shards(traffic, "the shards, in place of those of the plan's ShardShuffle", sizes=True)
     words = "how many ranks share what their node downloads (8)"
     traffic.add_argument("--ranks-per-node", type=number, default=8, metavar="N", help=words)
-    words = "how many samples a node can keep besides what it is reading (none)"
+    words = "how many samples a node can keep in addition to what it is reading (none)"
     traffic.add_argument("--cache", type=number, metavar="N", help=words)
-    words = "how many epochs to count, from the plan's first on (1)"
+    words = "how many epochs to count, starting with the plan's first (1)"
     traffic.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
-    words = "also draw the live shards of each step, to a new .png, .svg or .pdf file"
+    words = "also draw the open shards of each step, to a new .png, .svg or .pdf file"
     traffic.add_argument("--plot", metavar="FILE", help=words)
     add_world_size(traffic)
 

@@ -21,10 +21,23 @@ from indexplan.cli.common import (
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    verify = add_verb(verbs, "verify", run, "check a plan's laws, and every byte of its files")
+    verify = add_verb(
+        verbs,
+        "verify",
+        run,
+        "check a plan, and every byte of its files",
+        examples=(
+            "indexplan verify run.plan",
+            "indexplan verify photos.plan --dataset photos",
+        ),
+    )
+    verify.description = (
+        "Check that a plan reads what it promises, and that every byte of its files is right. "
+        "Exits with 1 if something is wrong."
+    )
     add_plan_or_spec(verify)
     add_columns(verify)
-    add_dataset(verify, "check that the dataset has not changed")
+    add_dataset(verify, "check that the dataset hasn't changed")
     add_world_size(verify)
 
 

@@ -11,14 +11,22 @@ from indexplan.reports.warmth import warm_up
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    words = "compile every kernel into numba's cache, so that first batches come sooner"
-    command = add_verb(verbs, "warm-up", run, words)
+    command = add_verb(
+        verbs,
+        "warm-up",
+        run,
+        "compile everything ahead of time, for faster first batches",
+        examples=(
+            "indexplan warm-up",
+            "NUMBA_CACHE_DIR=/opt/indexplan indexplan warm-up",
+        ),
+    )
     command.description = (
-        "Compile every kernel into numba's cache, or load those already there, and print where the "
-        "cache is. Run it once where an image is built, and before many processes start at once. "
-        "The cache is for one CPU type, one path of the installed package, and one version each of "
-        "Python and numba; NUMBA_CACHE_DIR chooses the folder. Exits with 1 if a kernel cannot be "
-        "saved."
+        "Compile every kernel into numba's cache, or load what is already there, and print where "
+        "the cache is. Run it when you build an image, and before you start many processes at "
+        "once. A cache fits one type of CPU, one path of the installed package, and one version "
+        "of Python and of numba. NUMBA_CACHE_DIR sets its folder. Exits with 1 if a kernel can't "
+        "be saved."
     )
 
 

@@ -188,7 +188,9 @@ class _Reader:
             if name in given or not _is_required(parameter):
                 continue
             if name not in known or not _fits(known[name], parameter):
-                other = "or give --num-samples" if name == "num_samples" else DESCRIBED
+                page = f"`indexplan orders {make.__name__}`"
+                described = f"as {page} describes it" if _has_page(make) else DESCRIBED
+                other = "or give --num-samples" if name == "num_samples" else described
                 what = f"{name} of {ast.unparse(node.func)}"
                 raise self.wrong(node, "given", "none", f"add {name}=..., {other}", what)
             given[name] = known[name]
@@ -255,6 +257,11 @@ class _Reader:
             line, column = at.lineno, len(lines[at.lineno - 1].encode()[: at.col_offset].decode())
         before = self.begin + sum(len(each) + 1 for each in lines[: line - 1])
         return f"{self.where}, character {before + column + 1}"
+
+
+def _has_page(make: Callable[..., Any]) -> bool:
+    """Return whether `indexplan orders` describes it, as it does not `--balance`."""
+    return make.__name__ in HELPERS or (isinstance(make, type) and issubclass(make, Order))
 
 
 def _is_required(parameter: Parameter) -> bool:

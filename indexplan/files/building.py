@@ -15,7 +15,16 @@ from indexplan.errors import PlanFileError, in_file
 from indexplan.files import columns
 from indexplan.files.chunk_files import Progress, write_chunks
 from indexplan.files.directory import PlanDirectory
-from indexplan.files.format import BLOCKS, BUILD, MANIFEST, Build, Manifest, Written, header
+from indexplan.files.format import (
+    BLOCKS,
+    BUILD,
+    DERIVED,
+    MANIFEST,
+    Build,
+    Manifest,
+    Written,
+    header,
+)
 from indexplan.files.parts import (
     Part,
     Parts,
@@ -26,6 +35,7 @@ from indexplan.files.parts import (
 )
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Column
+from indexplan.orders.fields import difference_in_words
 from indexplan.stores.agree import claim
 from indexplan.stores.store import BLOCK_BYTES
 from indexplan.version import __version__
@@ -65,8 +75,7 @@ class Building:
         mine = self.build.to_dict()
         there = claim(self.store, BUILD, "a plan directory", mine)
         if there != mine:
-            differ = [name for name in mine if there.get(name) != mine[name]]
-            said = "; ".join(f"{name} {there.get(name)!r}, not {mine[name]!r}" for name in differ)
+            said = difference_in_words(there, mine, DERIVED) or "other fields"
             raise PlanFileError(
                 self.store.path,
                 "must be a build of the same order and epochs",

@@ -14,10 +14,11 @@ from indexplan.answers import Answer
 from indexplan.errors import Cure, PlanFileError, check_callable, counted, wrong
 from indexplan.files.chunk_files import Progress
 from indexplan.files.columns import content, num_bytes
-from indexplan.files.format import HEADER_BYTES, SLAB_UNITS, header
+from indexplan.files.format import DERIVED, HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
 from indexplan.files.saving import was_there
 from indexplan.orders.base import Int64
+from indexplan.orders.fields import difference_in_words
 from indexplan.partition.ranks import below
 from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of
 from indexplan.seeds import check_epochs
@@ -311,7 +312,8 @@ def _claim(root: Store, plan: Plan) -> None:
     what = "an export of the same plan"
     there = claim(root, EXPORT, what, content)
     if there != content:
-        got = f"one of the plan {there.get('plan_fingerprint')}, not {plan.fingerprint}"
+        said = difference_in_words(there, content, DERIVED) or "other fields"
+        got = f"one with {said[:1000]}"
         raise PlanFileError(root.path, f"must be new, empty or {what}", got, "choose another path")
 
 

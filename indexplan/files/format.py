@@ -34,6 +34,8 @@ SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in 
 CURE = "restore the file, or build the plan again at another path"
 
 BUILD, BLOCKS, MANIFEST = "build.json", "blocks.npy", "manifest.json"
+# fields of build.json and export.json that follow from the others
+DERIVED = ("num_samples", "traits", "stream_key", "num_units", "dtype", "plan_fingerprint")
 # kinds of chunk files: samples of units; where each unit's samples start; which part of each sample
 INDICES, OFFSETS, SPANS = KINDS = "", ".offsets", ".spans"
 

@@ -32,6 +32,7 @@ from indexplan.files.format import (
     sha256_of,
 )
 from indexplan.once import once
+from indexplan.orders.fields import difference_in_words
 from indexplan.parts import part_of, split
 from indexplan.stores.store import BLOCK_BYTES
 
@@ -282,9 +283,7 @@ def check_partition(
     path: str, there: dict[str, Any], mine: dict[str, Any], *, finished: bool = False
 ) -> None:
     """Raise `PlanFileError` if the plan that is there has another partition than this one."""
-    names = [name for name in sorted({*there, *mine}) if _differ(there, mine, name)]
-    if names:
-        said = "; ".join(f"{name} {there.get(name)!r}, not {mine.get(name)!r}" for name in names)
+    if said := difference_in_words(there, mine):
         cure = "give all parts the same partition, or delete part-*.json and run every part again"
         if finished:
             cure = Cure(
@@ -294,10 +293,6 @@ def check_partition(
         raise PlanFileError(
             path, "must be a build of the same partition", f"one with {said[:1000]}", cure
         )
-
-
-def _differ(there: dict[str, Any], mine: dict[str, Any], name: str) -> bool:
-    return canonical_json(there.get(name)) != canonical_json(mine.get(name))
 
 
 def _gaps(ranges: Iterable[range], stop: int) -> list[range]:

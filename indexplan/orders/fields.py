@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +11,9 @@ from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
 from indexplan.orders.columns import Column
+
+MISSING = "missing"  # in place of the value of a field that one of two objects lacks
+LONGEST_VALUE = 80  # most characters of a value in a list of differences
 
 
 class HasFields:
@@ -78,10 +81,46 @@ def different_fields(saved: Any, order: Any) -> str:
     if not isinstance(saved, Mapping):
         return str(saved)
     return ", ".join(
-        f"{name} {saved.get(name, 'missing')}, not {order.get(name, 'missing')}"
-        for name in sorted({*saved, *order})
-        if saved.get(name) != order.get(name)
+        f"{name} {_short(there, str)}, not {_short(mine, str)}"
+        for name, there, mine in differences(saved, order)
     )
+
+
+def difference_in_words(there: Any, mine: Any, derived: Sequence[str] = ()) -> str:
+    """Return in words in which fields a JSON object that is there differs from mine.
+
+    Fields that are `derived` from others are named only if no other differs.
+    """
+    found = {name: (a, b) for name, a, b in differences(there, mine)}
+    kept = {name for name in found if name.partition(".")[0] not in derived} or {*found}
+    return "; ".join(
+        f"{name} {_short(a)}, not {_short(b)}" for name, (a, b) in found.items() if name in kept
+    )
+
+
+def differences(there: Any, mine: Any, inside: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield each field in which two JSON objects differ, as order.seed, with both values.
+
+    A field that is missing is none.
+
+    Examples
+    --------
+    >>> list(differences({"order": {"seed": 0}, "epochs": [0]}, {"order": {"seed": 1}}))
+    [('epochs', [0], 'missing'), ('order.seed', 0, 1)]
+    """
+    if not (isinstance(there, Mapping) and isinstance(mine, Mapping)):
+        if canonical_json(there) != canonical_json(mine):
+            yield inside, there, mine
+        return
+    for name in sorted({*there, *mine}):
+        if there.get(name) is not None or mine.get(name) is not None:
+            pair = there.get(name, MISSING), mine.get(name, MISSING)
+            yield from differences(*pair, f"{inside}.{name}" if inside else name)
+
+
+def _short(value: Any, write: Callable[[Any], str] = repr) -> str:
+    text = MISSING if value == MISSING else write(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def as_json(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -87,10 +87,12 @@ def show_plan(
     epoch: int | None,
     sub_epoch: int | None,
     path: str = "run.plan",
+    columns: Sequence[str] = (),
 ) -> Shown:
     """Return a plan's fields in words, counts of its epochs, its first batches, how to resume.
 
-    Without a manifest the plan is not stored, and its first epochs are shown.
+    Without a manifest the plan is not stored, and its first epochs are shown; `columns` are the
+    paths of the files with its columns.
     """
     start = plan.start.epoch
     stored = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
@@ -105,7 +107,7 @@ def show_plan(
         _draws(plan, epochs[0]),
         _locality(plan, epochs),
         _first_batches(plan, epochs[0], sub_epoch),
-        Shown({}, _how_to_resume(plan, path)),
+        Shown({}, _how_to_resume(plan, path, columns, epochs[0], sub_epoch)),
     ]
     data = {name: value for part in parts for name, value in part.data.items()}
     return Shown(data, "\n\n".join(part.words for part in parts if part.words))
@@ -126,6 +128,7 @@ def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
         data["within"] = mixture.within
         lines.append(f"shares       {_within(mixture)}")
     lines += [f"hint         {hint}" for hint in _hints_of(plan.order)]
+    lines.append(f"unit         {_unit_in_words(plan.order)}")
     lines.append(f"partition    {_partition_in_words(plan)}")
     lines.append(f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}")
     if plan.balance is not None:
@@ -256,15 +259,31 @@ def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]
     return [int(index) for index in plan.order.take(epoch, low, high)[:FIRST_INDICES]]
 
 
-def _how_to_resume(plan: Plan, path: str) -> str:
-    """Return the code that resumes a run, to be copied."""
-    opened = f"indexplan.load({path!r})"
+def _how_to_resume(
+    plan: Plan, path: str, columns: Sequence[str], epoch: int, sub_epoch: int | None
+) -> str:
+    """Return code that resumes a run after one step of a sub-epoch, to be copied and run."""
+    ranks = plan.world_size or 1
+    plan = plan.replace(world_size=ranks)
+    resume = layout_of(plan).partition.resume
+    if resume is not None:
+        epoch, sub_epoch = resume[:2]
+    steps = plan.steps(epoch, sub_epoch or 0)
+    if not steps:
+        return ""
+    module, opened = "indexplan as ip", f"ip.load({path!r})"
     if path.endswith(".json"):
-        opened = f"indexplan.Plan.from_json(pathlib.Path({path!r}).read_text())"
-    place = "epoch=e, sub_epoch=s, step=t" if plan.sub_epochs > 1 else "epoch=e, step=t"
+        module += ", pathlib"
+        given = f", columns={list(columns)!r}" if columns else ""
+        opened = f"ip.Plan.from_json(pathlib.Path({path!r}).read_text(){given})"
+    place = f"epoch={epoch}, " + f"sub_epoch={sub_epoch or 0}, " * (plan.sub_epochs > 1)
+    on = f"on {counted(ranks, 'rank')} or any other number"
     return (
-        f"to go on after t steps, with any number of ranks: plan = {opened}\n"
-        f"    plan.replace(world_size=...).resume(plan.cursor({place}))"
+        f"to resume in Python after step {steps.start}, {on}:\n\n"
+        f"import {module}\n"
+        f"plan = {opened}.replace(world_size={ranks})\n"
+        f"place = plan.cursor({place}step={steps.start + 1})\n"
+        f"plan = plan.replace(world_size={ranks}).resume(place)"
     )
 
 
@@ -286,6 +305,14 @@ def _in_words(value: Any) -> str:
         more = [f"... {len(value) - LISTED} more"] * (len(value) > LISTED)
         return f"[{', '.join([*map(_in_words, value[:LISTED]), *more])}]"
     return str(value)
+
+
+def _unit_in_words(order: Order) -> str:
+    """Return what the counts of units below are counts of."""
+    if not order.deals_bins:
+        return "a sample, as this order makes no bins of several"
+    of = "samples, or parts of samples," if order.traits.cuts_samples else "samples"
+    return f"a bin: {of} that are read together, by one rank in one step"
 
 
 def _partition_in_words(plan: Plan) -> str:

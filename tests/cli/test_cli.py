@@ -112,6 +112,7 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     row = "          22     1,000       0      0 15 to 16 333 to 334"
     assert (
         "order        1,000 samples, shuffle-v1, seed 0\n"
+        "unit         a sample, as this order makes no bins of several\n"
         "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"
         "remainder    spread: every unit is read once; steps differ by one at most\n"
         "dataset      none remembered\n"
@@ -126,9 +127,12 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         f"epoch 0, sub-epoch 0, step 0, rank 1: {begun(1)} ...\n"
         f"epoch 0, sub-epoch 0, step 0, rank 2: {begun(2)} ...\n"
         "\n"
-        "to go on after t steps, with any number of ranks: "
-        f"plan = indexplan.load({path!r})\n"
-        "    plan.replace(world_size=...).resume(plan.cursor(epoch=e, sub_epoch=s, step=t))\n"
+        "to resume in Python after step 0, on 3 ranks or any other number:\n"
+        "\n"
+        "import indexplan as ip\n"
+        f"plan = ip.load({path!r}).replace(world_size=3)\n"
+        "place = plan.cursor(epoch=0, sub_epoch=0, step=1)\n"
+        "plan = plan.replace(world_size=3).resume(place)\n"
     ) == run(capsys, "show", path)
     data = json.loads(run(capsys, "show", path, "--json"))
     assert PLAN == ip.Plan.from_dict(data["plan"])
@@ -308,6 +312,12 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "--dataset or --shards to have samples counted, or else --num-samples",
         ),
         (
+            [],
+            "`indexplan build` needs one of --num-samples, --dataset, --shards or --order, and one "
+            "of --batch-size or --global-batch-size; write it as in `indexplan build run.plan "
+            "--num-samples 1e6 --world-size 8 --batch-size 32`",
+        ),
+        (
             ["--num-samples", "9"],
             "exactly one of --batch-size and --global-batch-size must be given; got neither; give "
             "--batch-size, for each rank, or --global-batch-size, for all ranks together",
@@ -324,7 +334,7 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         (
             ["--num-samples", "9", "--batch-size", "2", "--order", "BlockShuffle()"],
             "--order, character 1: block_size of BlockShuffle must be given; got none; add "
-            "block_size=..., as `indexplan orders` describes it",
+            "block_size=..., as `indexplan orders BlockShuffle` describes it",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--epochs", "0"],
@@ -358,6 +368,8 @@ def test_wrong_questions(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong questions exit with 2, plans that are none with 1."""
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--rank", "1")
     assert "--rank needs --step; give both, or leave --rank out" == said
+    said = fails(capsys, 2, "show", path, "--rank", "1")
+    assert "--rank needs --epoch and --step; give all three, or leave --rank out" == said
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--step", "1")
     rule = "--sub-epoch must be an integer from 0 to 1; got none"
     assert f"{rule}; name one of the plan's 2 sub-epochs" == said

@@ -44,6 +44,8 @@ def test_bash(script: Path) -> None:
     assert ["--world-size"] == completed(script, "indexplan build my.plan --wo")
     assert sorted(REMAINDERS) == completed(script, "indexplan build my.plan --remainder ")
     assert ["mixing"] == completed(script, "indexplan plot my.plan --kind m")
+    assert ["ledger", "locate"] == completed(script, "indexplan help l")
+    assert ["BlockShuffle"] == completed(script, "indexplan orders B")
     assert ["my.plan"] == completed(script, "indexplan show my")
 
 
@@ -52,4 +54,4 @@ def test_other_shells(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Their scripts name every verb."""
     assert 0 == main(["completion", shell])
     said = capsys.readouterr().out
-    assert all(verb in said for verb in ("build", "warm-up", "completion"))
+    assert all(verb in said for verb in ("build", "warm-up", "completion", "help", "BlockShuffle"))

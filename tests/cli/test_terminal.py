@@ -12,6 +12,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
+from indexplan.cli.kinds import Kind
 from indexplan.cli.terminal import fitted
 from tests.support.terminal import seen_at_a_terminal
 
@@ -115,6 +116,32 @@ def test_fitted() -> None:
     assert "  1234 1234 1234\n      1234 1234" == fitted("  1234 1234 1234 1234 1234", 20)
     assert f"a\n    {'x' * 30}" == fitted(f"a {'x' * 30}", 20)
     assert "short" == fitted("short", 5)
+
+
+def test_code_can_be_pasted() -> None:
+    """What `show` says to run in Python runs, copied from a narrow terminal, for a long path."""
+    path = f"{'a long name ' * 8}.plan"
+    plan = ip.Plan(ip.Shuffle(1000, seed=3), world_size=8, batch_size=2, sub_epochs=2)
+    ip.save(plan, path)
+    Path("open.json").write_text(ip.Plan(ip.Weighted("lengths.npy"), batch_size=2).to_json())
+    for words, expected in (
+        ([path], plan.resume(plan.cursor(0, 0, step=1))),
+        (["open.json", "--column=lengths.npy"], None),
+    ):
+        said = seen_at_a_terminal("show", *words, columns=60, stdout=True)
+        lines = ESCAPES.sub("", said).splitlines()
+        code = "\n".join(lines[lines.index("") :])
+        code = code[re.search(r"^import ", code, re.MULTILINE).start() :]  # type: ignore[union-attr]
+        exec(code, names := dict[str, ip.Plan]())  # noqa: S102 (what people are told to paste)
+        assert 1 == names["plan"].start.step
+        assert expected in (None, names["plan"])
+
+
+def test_commands_can_be_pasted() -> None:
+    """So does a command, whose lines end in a backslash."""
+    said = seen_at_a_terminal("orders", "Mixture", columns=60, stdout=True)
+    command = "".join(re.findall(r"^  indexplan .*\r\n    --.*$", said, re.MULTILINE))
+    assert Kind.of(ip.Mixture).example == command.replace("\r", "").strip()
 
 
 def test_a_real_terminal() -> None:

@@ -21,7 +21,7 @@ def test_alone(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert "" == said.err
     for verb in ("build", "show", "warm-up"):
-        assert re.search(rf"^    {verb} +\w", said.out, re.MULTILINE)
+        assert re.search(rf"^  {verb} +\w", said.out, re.MULTILINE)
     with pytest.raises(SystemExit) as exit_:
         main(["--help"])
     assert (0, said.out) == (exit_.value.code, capsys.readouterr().out)
@@ -52,6 +52,8 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["build", "a.plan", "--batch-size=2", "--order=Shuffle(3, sed=1)"], "seed"),
         (["shards", ".", "--kind=parqet"], "parquet"),
         (["plot", "plan.json", "-o", "a.pgn"], ".png"),
+        (["help", "buld"], "build"),
+        (["orders", "BlokShuffle"], "BlockShuffle"),
         (["bench", "--num-samples=9", "--batch-size=2", "--plot=a.pfd"], ".pdf"),
     ],
 )

@@ -84,7 +84,7 @@ def foreign(message: str, options: list[str]) -> list[str]:
 def commands() -> Iterator[list[str]]:
     """Every option of every verb, with values that are wrong for most."""
     parser, verbs = parser_of_verbs()
-    for verb in sorted(set(verbs.choices) - {"orders", "warm-up", "completion"}):
+    for verb in sorted(set(verbs.choices) - {"orders", "warm-up", "completion", "help"}):
         right = RIGHT.get(verb, ["a.plan"])
         options_in([verb, *right], parser, verbs)  # has all that the verb needs
         for action in verbs.choices[verb]._actions:

@@ -216,7 +216,7 @@ def test_places_that_are_taken(tmp_path: Path) -> None:
     for name, got in (
         ("file", "a file"),
         ("folder", "a folder that holds notes.txt"),
-        ("empty", f"one of the plan {other.fingerprint}, not {PLAN.fingerprint}"),
+        ("empty", f"one with plan.batch_size 5, not {PLAN.batch_size!r}"),
     ):
         refused(f"{tmp_path / name} {rule}; got {got}; choose another path", PLAN, tmp_path / name)
     got = "'No such file or directory'; check the path"

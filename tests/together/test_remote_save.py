@@ -64,7 +64,7 @@ def test_export(anywhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert found[name] == fs.cat_file(f"{root}/{name}")
     rule = f"{anywhere} must be new, empty or an export of the same plan"
     other = PLAN.replace(batch_size=5)
-    got = f"one of the plan {PLAN.fingerprint}, not {other.fingerprint}"
+    got = f"one with plan.batch_size {PLAN.batch_size!r}, not 5"
     assert f"{rule}; got {got}; choose another path" == refused(ip.export, other, anywhere)
     assert f"{anywhere} must be new, empty or a plan directory; got a folder that holds " in (
         refused(ip.save, PLAN, anywhere)

@@ -39,6 +39,11 @@ COMMANDS: list[Command] = [
         lambda: np.save("sizes.npy", [3, 1]),
     ),
     ("show a.plan --shards sizes.npy", lambda: (np.save("sizes.npy", [3, 1]), saved())),
+    ("build a.plan", nothing),
+    ("build a.plan --num-samples 9 --batch-size 2 --order 'Repeat(Shuffle(), 2)'", saved),
+    # orders and help
+    ("orders BlokShuffle", nothing),
+    ("help buld", nothing),
     # shards
     ("shards data --output sizes.txt", nothing),
     ("shards a.npy --output nowhere/sizes.json", lambda: np.save("a.npy", [1, 2])),

@@ -1,0 +1,161 @@
+"""Help: every verb is listed and explained, its examples work, and so do those of every order."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import indexplan as ip
+from indexplan.cli import helping, main
+from indexplan.cli.kinds import Kind, helpers, kinds
+from indexplan.cli.main import parser_of_verbs
+from indexplan.cli.order_examples import EXAMPLES
+from indexplan.orders.registry import OURS, registered
+from tests.cli.test_cli import run
+
+ROOT = Path(__file__).parents[2]
+_, VERBS = parser_of_verbs()
+NAMES = (*VERBS.choices,)
+ORDERS = [each for each in kinds() if EXAMPLES.get(each.name)] + helpers()
+NUM = 1000  # samples
+
+
+def page(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """A page of help."""
+    with pytest.raises(SystemExit) as exit_:
+        main([*words, "--help"])
+    assert 0 == exit_.value.code
+    return capsys.readouterr().out
+
+
+def examples(text: str) -> list[str]:
+    """The commands below the heading of examples."""
+    (said,) = re.findall(r"^examples?:\n((?:  .*\n?)+)", text, re.MULTILINE)
+    return [line.strip() for line in said.replace("\\\n", " ").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what examples name: columns, shards, a folder of files, plans and a ledger."""
+    made = tmp_path_factory.mktemp("examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        rng = np.random.default_rng(1)
+        np.save("lengths.npy", rng.integers(1, 257, NUM))
+        np.save("labels.npy", np.arange(NUM) % 5)
+        np.save("weights.npy", rng.random(NUM))
+        np.save("image_ids.npy", np.arange(NUM))
+        np.save("category_ids.npy", np.arange(NUM) % 7)
+        np.save("sizes.npy", np.full(10, 10**5))
+        for name in ("photos", "data"):
+            Path(name).mkdir()
+        for number in range(8):
+            Path(f"photos/{number}.jpg").write_bytes(b"x")
+        for number in range(10):
+            pq.write_table(pa.table({"id": np.arange(10**5)}), f"data/{number}.parquet")
+        plan = ip.Plan(ip.Shuffle(10**6), world_size=8, batch_size=32)
+        ip.save(plan, "run.plan")
+        ip.save(plan.replace(batch_size=64), "other.plan")
+        ip.save(ip.Plan(ip.Shuffle(8), batch_size=4), "photos.plan", dataset=photos())
+        mixture = ip.Mixture(
+            {"web": ip.Shuffle(700), "code": ip.Shuffle(300)}, {"web": 1, "code": 2}
+        )
+        ip.save(ip.Plan(mixture, world_size=2, batch_size=4), "mixed.plan", epochs=range(2))
+        ledger = ip.Ledger("run.ledger")
+        ledger.record(plan, plan.cursor(0, step=20))
+    return made
+
+
+def photos() -> ip.Dataset:
+    """The folder of photos, as the current folder has it."""
+    return ip.Dataset.scan("photos", "*.jpg")
+
+
+def works(command: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Run a command in the folder."""
+    patch.chdir(folder)
+    words = shlex.split(command.partition(" > ")[0])
+    for variable in [word for word in words if re.match(r"[A-Z_]+=", word)]:
+        words.remove(variable)
+    assert "indexplan" == words[0]
+    assert 0 == main(words[1:]), command
+
+
+@pytest.mark.parametrize("verb", NAMES)
+def test_examples_of_verbs(
+    verb: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The help of each verb has two examples, which work, and ends with the docs' address."""
+    text = page(capsys, verb)
+    assert text.endswith(f"\ndocumentation: {helping.documentation()}\n")
+    found = examples(text)
+    assert 2 == len(set(found))
+    assert VERBS.choices[verb].example == found[0]
+    for command in found:
+        assert re.search(rf"(?:^|\s)indexplan {verb}\b", command)
+        works(command, folder, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", ORDERS, ids=lambda kind: kind.name)
+def test_examples_of_orders(
+    kind: Kind, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page of each order says what it is for and how to write it; its example works."""
+    text = run(capsys, "orders", kind.name)
+    assert text.startswith(f"{kind.name}: {kind.words}\n\n")
+    assert f"\n\nwrite it as:\n  {kind.name}(" in text
+    for each in kind.arguments:
+        assert re.search(rf"^  {each.name} +\S.*: \S", text, re.MULTILINE), each
+    (command,) = examples(text)
+    assert f"{kind.name}(" in command
+    path = f"{kind.name}.plan"
+    works(command.replace("run.plan", path), folder, monkeypatch)
+    assert 0 == main(["verify", path])
+
+
+def test_every_order_of_ours_has_an_example() -> None:
+    """An order that is added needs one; those of tests and users need none."""
+    ours = {kind.__name__ for kind in registered() if kind.__module__.startswith(OURS)}
+    assert ours | {each.name for each in helpers()} == set(EXAMPLES)
+
+
+def test_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each verb is in one group; its line in the list fits a terminal."""
+    text = page(capsys)
+    found = re.findall(r"^  ([a-z-]+) {2,}(\S.*)$", text, re.MULTILINE)
+    assert [*NAMES] == [name for name, _ in found]
+    assert max(map(len, text.splitlines())) < 80
+    for name, words in found:
+        assert text.count(f"\n  {name} ") == 1
+        assert VERBS.choices[name].description.lower().startswith(words.lower().split()[0])
+
+
+def test_help_is_the_same_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """`indexplan help VERB` prints what `indexplan VERB --help` does, and as JSON too."""
+    assert page(capsys) == run(capsys, "help")
+    for verb in NAMES:
+        assert page(capsys, verb) == run(capsys, "help", verb)
+    said = json.loads(run(capsys, "help", "show", "--json"))
+    assert {"verb": "show", "help": page(capsys, "show")} == said
+
+
+def test_the_address_has_one_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address is that of pyproject.toml, as the metadata has it; without, there is none."""
+    (address,) = re.findall(
+        r'^Documentation = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert address == helping.documentation()
+
+    def missing(_: str) -> None:
+        raise metadata.PackageNotFoundError
+
+    monkeypatch.setattr(metadata, "metadata", missing)
+    assert "a page\n" == helping.with_address("a page\n")
