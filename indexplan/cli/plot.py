@@ -27,7 +27,7 @@ KINDS = {
     "draws": "how often each class or source is read",
     "padding": "how much padding each step has, and how full its bins are",
     "work": "the work of each rank, without balance and with it",
-    "life": "the life of a run; give its ledger in place of the plan",
+    "life": "the whole life of a run, from its ledger",
 }
 KINDS_WITH = {
     "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws", "padding", "work"),
@@ -55,7 +55,8 @@ def add(verbs: Any) -> None:
     add_plan_or_spec(plot)
     add_columns(plot)
     plot.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
-    plot.add_argument("--kind", choices=KINDS, default="reading", help="which picture (reading)")
+    words = "which picture (reading); for life, give a ledger in place of the plan"
+    plot.add_argument("--kind", choices=KINDS, default="reading", help=words)
     words = "which epoch (the first that is stored and not read yet)"
     plot.add_argument("--epoch", type=number, metavar="N", help=words)
     words = "which sub-epoch (the first that is not read yet)"
