@@ -59,7 +59,7 @@ _SPEECH = (
 )
 _EXACT = (
     "It sorts all samples: a batch has one length, and the same samples in every epoch. More "
-    "buckets come nearer; docs/design.md says what they cost."
+    "buckets come nearer."
 )
 # (table, rival) -> why it is ahead. The report says so where a row has no line here.
 EXPLANATIONS: dict[tuple[str, str], str] = {
