@@ -243,7 +243,7 @@ def chats() -> Dataset:
 
 
 class PackedTrainer(SFTTrainer):  # type: ignore[misc]
-    """The trainer as docs/migrate/trl.md writes it, with steps of six rows on all ranks."""
+    """The trainer as docs/migrate/hugging-face.md writes it, with steps of six rows."""
 
     def get_train_dataloader(self) -> PlanLoader:
         """Pack what TRL has tokenized."""
