@@ -115,6 +115,10 @@ class PlanIterator:
         )
         self.consumed_samples = consumed
 
+    def __repr__(self) -> str:
+        who = f"rank {self._rank} of {self.plan.world_size}"
+        return f"<PlanIterator of {self.plan}: {who}, {self.consumed_samples} samples consumed>"
+
     def __iter__(self) -> Self:
         return self
 

@@ -277,6 +277,23 @@ class Feed:
         """Return where the run stands, in batches the loop has received; the same on all ranks."""
         return self._cursor(*self._standing())
 
+    def in_words(self, of: object) -> str:
+        """Return the `repr` of a loader or sampler: its plan, its rank, and where it stands."""
+        try:
+            plan, rank = self.running()
+            who = f"rank {rank} of {plan.world_size}"
+        except IndexPlanError:  # such as of a plan for other ranks: a repr must not raise
+            who = "rank unknown"
+        number, step = self.number, 0
+        if self.current is not None and self.current.number == number:
+            step = self.current.step
+        elif number == self.start.number:
+            step = self.start.plan.start.step
+        epoch, sub_epoch = self._place(number)
+        parts = f"sub-epoch {sub_epoch}, " * (self.plan.sub_epochs > 1)
+        where = f"epoch {epoch}, {parts}step {step}"
+        return f"<{type(of).__name__} of {self.given.plan}: {who}, at {where}>"
+
     def _standing(self, *, drawn: bool = False) -> tuple[int, int | None]:
         """Return the pass that is set, and the step in it, or None if it has not begun."""
         current = self.current

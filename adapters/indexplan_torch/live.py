@@ -81,6 +81,12 @@ class Live:
         self.num_loads = 0  # how often this rank was given its state
         manager.register_state_dict_fn(KEY, self._load, self.standing.to_json)
 
+    def __repr__(self) -> str:
+        """Return who reads, as far as this rank has heard, and where the run stands."""
+        known = self._known
+        who = "ranks not known yet" if known is None else f"rank {known.rank} of {known.world_size}"
+        return f"<Live, {who}: {self.standing!r}>"
+
     def _load(self, text: str) -> None:
         self.standing.load_json(text)
         self.num_loads += 1
@@ -225,6 +231,9 @@ class LiveLoader:
         self._batches: Iterator[Any] | None = None
         self._for: tuple[World, int] | None = None  # what workers fetch ahead for
         manager.start_quorum, manager.should_commit = self._quorum_started, self._deciding
+
+    def __repr__(self) -> str:
+        return repr(self._live).replace("Live", "LiveLoader", 1)
 
     def _loader(self, world: World) -> PlanLoader:
         plan = self._plan.replace(world_size=None).resume(self.cursor)

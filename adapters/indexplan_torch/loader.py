@@ -191,6 +191,9 @@ class PlanLoader(DataLoader[Any]):
             given["worker_init_fn"] = SeedWorker(self.feed)
         super().__init__(dataset, batch_sampler=batch_sampler, **given)
 
+    def __repr__(self) -> str:
+        return self.feed.in_words(self)
+
     @property
     def sampler(self) -> Any:
         """A DistributedSampler, by its type; trainers call its `set_epoch`."""

@@ -37,6 +37,9 @@ class _FeedSampler(DistributedSampler[Any]):
     seed = 0
     drop_last = False
 
+    def __repr__(self) -> str:
+        return self.feed.in_words(self)
+
     @property
     def num_replicas(self) -> int:  # type: ignore[override]
         """The running world size, by DistributedSampler's name."""

@@ -47,6 +47,6 @@ def run(options: Any) -> int:
     readings = ip.explain(plan, options.index, epochs_of(options))
     emit(
         options,
-        Shown({"index": options.index, "readings": readings}, "\n".join(map(str, readings))),
+        Shown({"index": options.index, "readings": readings}, str(readings)),
     )
     return OK

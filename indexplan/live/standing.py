@@ -83,6 +83,12 @@ class Standing:
         self._max_world = most if max_world is None else max_world
         self._dealt: tuple[Resume, int, int] | None = None  # the step, and to whom
 
+    def __repr__(self) -> str:
+        place = self._place
+        parts = f"sub-epoch {place.sub_epoch}, " * (self._plan.sub_epochs > 1)
+        where = f"epoch {place.epoch}, {parts}step {place.step}, position {place.position}"
+        return f"<Standing of {self._plan}: at {where}>"
+
     def _stand_at(self, place: Resume) -> None:
         """Stand at a place, from which the steps of its sub-epoch are divided as by a resume."""
         partition = replace(self._under(None).partition, resume=place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
@@ -112,6 +112,17 @@ class Plan:
 
     def __repr__(self) -> str:
         return repr_of_fields(self)
+
+    def __str__(self) -> str:
+        """Return the arguments that are not the defaults, and where the plan was resumed."""
+        _, *others = fields(self)
+        given = {each.name: getattr(self, each.name) for each in others if each.name[0] != "_"}
+        default = {each.name: each.default for each in others}
+        named = [f"{name}={value!r}" for name, value in given.items() if value != default[name]]
+        text = f"Plan({', '.join([repr(self.order), *named])})"
+        if (at := self._resumed) is None:
+            return text
+        return f"{text} resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
 
     def _repr_html_(self) -> str:
         return html_of_fields(self)

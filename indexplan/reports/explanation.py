@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from indexplan.answers import Answer
+from indexplan.answers import Answer, html_of_text, table
 from indexplan.errors import Cure, IndexPlanError, counted, integer, wrong
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
@@ -66,6 +66,28 @@ class Reading(Answer):
         return f"epoch {self.epoch}{place}: {self.words}"
 
 
+class Readings(tuple[Reading, ...]):
+    """The readings of a sample, which print a line each, and are a table in notebooks."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        """Return a row for each reading, and below them why some epochs read nothing."""
+        names = ("epoch", "position", "sub-epoch", "step", "rank", "slot")
+        rows = [names, *map(_row, self)]
+        reasons = [str(each) for each in self if each.where is None or each.repeats]
+        return html_of_text("\n".join([*table(rows), *[""] * bool(reasons), *reasons]))
+
+
+def _row(reading: Reading) -> tuple[str, ...]:
+    where = ("", "", "", "") if reading.where is None else map(str, reading.where[1:])
+    position = f"{reading.position:,}" if reading.position >= 0 else ""
+    return (str(reading.epoch), position, *where)
+
+
 def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tuple[Reading, ...]:
     """Tell which step and rank read a sample in each of some epochs, or why none does.
 
@@ -110,7 +132,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     elif epochs is None:
         epochs = range(plan.start.epoch, min(plan.start.epoch + 3, EPOCH_STOP))
     layout_of(plan).world_size  # noqa: B018 (raises if it is open)
-    return tuple(
+    return Readings(
         reading for epoch in check_epochs(epochs) for reading in _readings(plan, index, epoch)
     )
 
