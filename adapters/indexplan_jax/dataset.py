@@ -47,8 +47,9 @@ class PlanIterDataset(grain.IterDataset):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above; when it is read, if a step has no unit for this
-        process, or a sample is None, as one is that Grain's `filter` left out.
+        If the dataset has another number of samples than the plan's order, or the plan another
+        number of processes. When it is read: if a step has no unit for this process, or a sample is
+        None because Grain's `filter` left it out.
 
     Notes
     -----

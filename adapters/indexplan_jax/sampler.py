@@ -52,8 +52,9 @@ class PlanSampler:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above; or, of a run with an end, if the workers do not
-        divide its steps, as the last of Grain's batches would then be parts of batches.
+        If the plan's batches are not all full and equal, or its order deals bins; if seed or
+        worker_count is out of range; or if a run has an end and its steps do not divide by the
+        workers, as the last of Grain's batches would then be parts of batches.
 
     Notes
     -----

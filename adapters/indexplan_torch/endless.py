@@ -59,7 +59,7 @@ class PlanIterator:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or an option belongs to the plan.
+        If a size, a count or the rank is out of range, or an option belongs to the plan.
 
     Notes
     -----

@@ -58,7 +58,8 @@ class Live:
     Raises
     ------
     IndexPlanError
-        If the plan is not as described above, or a step of it has fewer units than `max_world`.
+        If the plan has no global_batch_size or has a world_size, inner_rank or inner_size is out of
+        range, or a step has fewer units than `max_world`.
     """
 
     def __init__(
@@ -200,7 +201,7 @@ class LiveLoader:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above.
+        As `Live` and `PlanLoader` do; if num_epochs is below 1; if a ledger is given.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class Samples(GPTDataset):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or documents have modes (are multimodal). On
+        If indexed or config is of another class, or documents have modes (are multimodal). On
         reading: if it is asked for something other than a window of
         `sequence_length + add_extra_token_to_sequence` tokens.
     """

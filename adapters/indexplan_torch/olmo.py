@@ -97,7 +97,7 @@ class PlanDataLoader(TextDataLoaderBase):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or an option belongs to the plan.
+        If a size or the rank is out of range, or an option belongs to the plan.
 
     Notes
     -----

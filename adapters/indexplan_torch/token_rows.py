@@ -41,8 +41,8 @@ class TokenRows(Dataset[Any]):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above. On reading: if a unit of the plan is no row of
-        this length, or as `Bins` and `join` do.
+        If length or pad is out of range. On reading: if a unit of the plan is not a row of this
+        length, or as `Bins` and `join` do.
 
     Examples
     --------

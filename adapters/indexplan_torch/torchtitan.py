@@ -64,9 +64,9 @@ class PlanDataLoader(BaseDataLoader):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or the dataset is one of `TokenRows` of another
-        length. While a finite loader is read: if labels are no integers, whose rows could be left
-        out.
+        If local_batch_size or the rank is out of range, or the dataset is one of `TokenRows` of
+        another length. While a finite loader is read: if labels are not integers, so that rows
+        could not be left out.
 
     Notes
     -----

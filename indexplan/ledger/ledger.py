@@ -170,7 +170,7 @@ class Ledger(Answer):
         ------
         IndexPlanError
             If no step of the plan ends at the cursor that starts at or past the place where the
-            ledger stands, the plan does not continue the run, or an argument is not as described.
+            ledger stands, the plan does not continue the run, or the note is not of JSON types.
         PlanFileError
             If another process has written the file, or it cannot be written. Nothing was written
             then.

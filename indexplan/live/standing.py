@@ -43,8 +43,8 @@ class Standing:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, the plan has no steps or cannot be resumed at the
-        cursor, or a step of it has fewer units than `max_world`.
+        If the plan has a world_size or no global_batch_size, has no steps or cannot be resumed at
+        the cursor, or a step of it has fewer units than `max_world`.
 
     Examples
     --------

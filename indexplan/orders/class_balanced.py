@@ -48,8 +48,9 @@ class ClassBalanced(ByClass):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or an epoch is too small for a class of positive
-        weight. When an epoch is read, if it ends past read 2**62 of the run.
+        If epoch_size, seed or a weight is out of range, a weight names no class, or an epoch is too
+        small for a class of positive weight. When an epoch is read, if it ends past read 2**62 of
+        the run.
 
     Notes
     -----

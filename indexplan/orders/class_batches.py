@@ -55,9 +55,8 @@ class ClassBatches(ByClass):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, there are fewer classes than a batch needs, or a
-        class is too small and `short` is "error". When an epoch is read, if it ends past read 2**62
-        of the run.
+        If a number is out of range, there are fewer classes than a batch needs, or a class is too
+        small and `short` is "error". When an epoch is read, if it ends past read 2**62 of the run.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def curriculum(
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or a difficulty is NaN.
+        If a number is out of range, the stages do not rise from 0, or a difficulty is NaN.
 
     Notes
     -----

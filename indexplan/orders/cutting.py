@@ -60,7 +60,7 @@ def pieces(lengths: Numbers, max_length: int) -> Pieces:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or there are more than 2**32 pieces.
+        If max_length or a length is out of range, or there are more than 2**32 pieces.
 
     Examples
     --------

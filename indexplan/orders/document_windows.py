@@ -66,7 +66,7 @@ class DocumentWindows(Order):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or the documents do not fill a single window.
+        If a number is out of range, or the documents do not fill a single window.
 
     Notes
     -----

@@ -39,9 +39,9 @@ class Epochs(Layer):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or a single epoch is longer than all epochs of the
-        order. When an epoch is read, if the epochs up to its end have more than 2**63 - 1 units, or
-        it would need epoch 2**32 of the order inside.
+        If epoch_size is out of range, the order's epochs differ in units, or a single epoch is
+        longer than all epochs of the order. When an epoch is read, if the epochs up to its end have
+        more than 2**63 - 1 units, or it would need epoch 2**32 of the order inside.
 
     Notes
     -----

@@ -49,7 +49,7 @@ class Grouped(Strata):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or the group of some sample has no batch size.
+        If a number is out of range, or the group of some sample has no batch size.
 
     Examples
     --------

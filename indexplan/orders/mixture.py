@@ -67,8 +67,8 @@ class Mixture(Order):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or two sources are equal. When an epoch is read,
-        if it needs unit 2**63 of the run or later, or epoch 2**32 of a source.
+        If a number is out of range, the weights name other sources, or two sources are equal. When
+        an epoch is read, if it needs unit 2**63 of the run or later, or epoch 2**32 of a source.
 
     Notes
     -----
@@ -275,7 +275,8 @@ class Mixture(Order):
         Raises
         ------
         IndexPlanError
-            If an argument is not as described above, or a source has the name of another.
+            If place is not a unit of the run or a cursor of a plan with this mixture, the weights
+            name other sources, or a source has the name of another.
 
         Examples
         --------

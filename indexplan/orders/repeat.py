@@ -38,7 +38,8 @@ class Repeat(Layer):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or an epoch would have 2**63 units or more.
+        If copies is out of range, span is not a multiple of it, or an epoch would have 2**63 units
+        or more.
 
     Notes
     -----

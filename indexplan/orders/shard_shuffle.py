@@ -85,7 +85,7 @@ class ShardShuffle(Order):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above.
+        If a number is out of range, or stripe is not a multiple of lanes.
 
     Examples
     --------

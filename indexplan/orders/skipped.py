@@ -36,7 +36,7 @@ class Skipped(Gaps):
     Raises
     ------
     IndexPlanError
-        If a span is not as described above, leaves the epoch or has all of it; or is put off for
+        If a span has other values, is empty, leaves the epoch or has all of it; or is put off for
         later, and fewer units follow than it has.
 
     Examples

@@ -51,8 +51,8 @@ class Part(Order):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or the sizes do not add up to the number of
-        samples; or of groups, when the part is first read.
+        If a number is out of range, or the sizes do not add up to the number of samples; or of
+        groups, when the part is first read.
 
     Notes
     -----
@@ -201,7 +201,8 @@ class Split(Mapping[str, Part]):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or a part would be empty.
+        If num_samples or seed is out of range, a share is not a positive number, or a part would be
+        empty.
 
     Notes
     -----
@@ -278,7 +279,7 @@ def folds(
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or there are fewer samples, or groups, than folds.
+        If k or seed is out of range, or there are fewer samples, or groups, than folds.
 
     Examples
     --------

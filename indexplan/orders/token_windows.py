@@ -49,7 +49,7 @@ class TokenWindows(Order):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or not even one window fits.
+        If a number is out of range, or not even one window fits.
 
     Notes
     -----

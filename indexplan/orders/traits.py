@@ -32,7 +32,7 @@ class Traits:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above.
+        If a trait has another value, or cuts_samples is True where deals_bins is not.
 
     Examples
     --------

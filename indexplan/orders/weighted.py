@@ -59,8 +59,8 @@ class Weighted(Order):
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, a weight is negative, infinite or NaN, all weights
-        are 0, arrays of weights differ in length, or max_repeats allows too few reads for an epoch.
+        If a weight is negative, infinite or NaN, all weights are 0, arrays of weights differ in
+        length, another number is out of range, or max_repeats allows too few reads for an epoch.
 
     Notes
     -----

@@ -41,8 +41,7 @@ class Balance:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above; the message names the first sample with a wrong
-        length.
+        If a number is out of range; for lengths, the message names the first sample that is wrong.
 
     Notes
     -----

@@ -54,7 +54,8 @@ def stream(plan: Plan, cursor: Cursor | None = None, *, rank: int) -> Stream:
     Raises
     ------
     IndexPlanError
-        If an argument is not as described above, or the plan cannot be resumed at the cursor.
+        If the remainder is "drop" or "pad", the plan has a balance or no world_size, the rank is
+        out of range, or the plan cannot be resumed at the cursor.
 
     Examples
     --------
