@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS, Policy
@@ -32,3 +34,27 @@ def test_a_policy_that_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (plan, rest, plan.replace(world_size=5, batch_size=7, sub_epochs=3)):
         report = ip.verify(each)
         assert report.ok, str(report)
+
+
+@given(st.integers(1, 2000), st.integers(1, 9), st.integers(1, 40), st.integers(1, 5))
+def test_sizes_of_batches(num: int, ranks: int, size: int, sub_epochs: int) -> None:
+    """What docs/epochs.md says of batches: two sizes at most under "spread", one under the others.
+
+    Two sizes differ by one, and none is larger than the batch size; of a pass, without phases.
+    """
+    order = ip.Sequential(num)
+    for remainder in ("spread", "drop", "pad", "carry"):
+        plan = ip.Plan(
+            order, world_size=ranks, batch_size=size, sub_epochs=sub_epochs, remainder=remainder
+        )
+        for part in range(sub_epochs):
+            sizes = {
+                plan.batch(0, part, step=step, rank=rank).size
+                for step in plan.steps(0, part)
+                for rank in range(ranks)
+            }
+            if remainder == "spread":
+                assert max(sizes, default=0) <= size
+                assert max(sizes, default=0) - min(sizes, default=0) <= 1
+            else:
+                assert sizes <= {size}
