@@ -36,7 +36,7 @@ def test_a_policy_that_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
         assert report.ok, str(report)
 
 
-@given(st.integers(1, 2000), st.integers(1, 9), st.integers(1, 40), st.integers(1, 5))
+@given(st.integers(1, 300), st.integers(1, 9), st.integers(1, 20), st.integers(1, 5))
 def test_sizes_of_batches(num: int, ranks: int, size: int, sub_epochs: int) -> None:
     """What docs/epochs.md says of batches: two sizes at most under "spread", one under the others.
 
