@@ -86,7 +86,12 @@ def test_search(by: str, browser: Browser, served: str, site: Path) -> None:
     page.goto(f"{served}index.html" if by == "served" else (site / "index.html").as_uri())
     page.get_by_placeholder("Search").click()
     results = page.locator(".md-search-result__item")
-    for word, expected in (("remainder", "Remainders"), ("ShardShuffle", "indexplan.ShardShuffle")):
+    words = {
+        "remainder": "Remainders",
+        "SFTTrainer": "From Hugging Face",
+        "ShardShuffle": "indexplan.ShardShuffle",
+    }
+    for word, expected in words.items():
         page.get_by_placeholder("Search").fill("")
         page.get_by_placeholder("Search").press_sequentially(word)
         expect(results.first).to_contain_text(expected)
