@@ -42,7 +42,7 @@ class Mixture(Order):
     """Reads several datasets together, evenly interleaved, each as often as its weight says.
 
     For example 70 % web text and 30 % code. The weights may change during the run. Indices are
-    those of a `torch.utils.data.ConcatDataset` of the sources; `split` tells the source of each.
+    those of a `torch.utils.data.ConcatDataset` of the sources; `split` returns the source of each.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class ShardShuffle(Order):
     is an interval of a stripe. So, with lanes and stripe chosen as below, each node reads from the
     same lanes in every stripe, and needs only the shards in these, while a global batch mixes
     `lanes * global batch / stripe` lanes. docs/shards.md helps to choose the numbers, and `traffic`
-    tells what nodes download.
+    counts what nodes download.
 
     Parameters
     ----------

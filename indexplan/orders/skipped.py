@@ -23,7 +23,7 @@ SPANS = "make it with plan.skip(start, stop)"
 @register
 @dataclass(frozen=True, eq=False)
 class Skipped(Gaps):
-    """Leaves spans of positions out of their epochs, or deals them at the end: see `Plan.skip`.
+    """Leaves spans of positions out of their epochs, or reads them at the end: see `Plan.skip`.
 
     Parameters
     ----------

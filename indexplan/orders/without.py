@@ -35,7 +35,7 @@ CUTS = ("piece", "unit")
 @register
 @dataclass(frozen=True, eq=False)
 class Without(Gaps):
-    """Deals no excluded sample from a place of the run on; all others keep their sequence.
+    """Stops reading some samples at a place of the run; all others keep their sequence.
 
     For samples that a run may no longer read: opt-outs, poisoned files, unlearning. What was read
     before that place stays as it was, so a run continues with it from its checkpoint, which

@@ -117,6 +117,7 @@ def test_a_loop_of_its_own(use_async_quorum: bool) -> None:
     alone_plan = plan.replace(world_size=2)
     with alone(use_async_quorum=use_async_quorum) as manager:
         live = Live(plan, manager, inner_rank=1, inner_size=2)
+        assert f"<Live, ranks not known yet: {live.standing!r}>" == repr(live)
         for step in alone_plan.steps(0):
             manager.start_quorum()
             batch = live.begin(units=True)
@@ -124,6 +125,9 @@ def test_a_loop_of_its_own(use_async_quorum: bool) -> None:
             want = alone_plan.units(0, step=step, rank=1)
             assert [each.tolist() for each in want.bins] == [each.tolist() for each in batch.bins]
             live.commit(manager.should_commit())
+        assert f"<Live, rank 1 of 2: <Standing of {plan}: at epoch 1, step 0, position 0>>" == repr(
+            live
+        )
         assert 1 == live.epoch
         assert 1 + len(alone_plan.steps(0)) == manager.current_step()
 
@@ -138,6 +142,7 @@ def test_what_would_go_wrong_is_refused() -> None:
             live.commit(True)
     with alone() as manager:
         loader = LiveLoader(DATASET, PLAN, manager)
+        assert repr(loader).startswith("<LiveLoader, ranks not known yet: <Standing of Plan(")
         batches = iter(loader)
         next(batches)
         with pytest.raises(ip.IndexPlanError, match=re.escape("by manager.should_commit(), or")):
