@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m benchmarks.report` runs them all and writes docs/benchmarks.md."""
+"""Benchmarks: `python -m benchmarks.report` runs them all and keeps benchmarks/results."""

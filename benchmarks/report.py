@@ -1,40 +1,45 @@
-"""Run all benchmarks and write their pages and pictures: `python -m benchmarks.report`.
+"""Measure everything and keep the results: `python -m benchmarks.report`.
 
-The pages are docs/benchmarks.md, docs/orders-measured.md, docs/bins-measured.md,
-docs/shards-measured.md and docs/plan-file-measured.md; the block in README.md and the table in
-docs/plan-file.md follow. Files go into the temporary folder, which TMPDIR names.
+Each page's results are a file of benchmarks/results, in which a run takes the place of the last one
+of the same instruction set; where a machine has AVX-512, all is run with AVX2 code too. README's
+table and the pictures follow. Raw measurements stay in build/measured, so that `--only PART` can
+run a part again, and `--render` write the files again without a run. Files go into the temporary
+folder, which TMPDIR names.
 
 `--quick` runs the same code on small sizes in some minutes, to see that all outputs are right; its
-timings mean nothing, so it keeps no page unless `--output` names a folder. `--only PART` runs some
-parts again, and takes the others from the file that `--json` names. `--render` runs nothing.
+timings mean nothing, so it keeps none.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.contenders import standing
 from benchmarks.contenders.planners import RIVALS
 from benchmarks.measure import bins, cold, contest, loading, orders, plan_files, quality, shards
 from benchmarks.measure.fresh import ROOT, JobError
 from benchmarks.measure.questions import KEYS
-from benchmarks.measure.surroundings import surroundings
-from benchmarks.render import benchmarks, figures, losing, pictures, summary
+from benchmarks.measure.surroundings import INSTRUCTIONS, instructions, surroundings
 from benchmarks.render import bins as bins_page
+from benchmarks.render import figures, losing, page, pictures, planning, timings
+from benchmarks.render import loading as loading_page
 from benchmarks.render import orders as orders_page
 from benchmarks.render import plan_files as plan_files_page
+from benchmarks.render import quality as quality_page
 from benchmarks.render import shards as shards_page
 from benchmarks.render.results import Results
-from benchmarks.render.writer import refresh
+from benchmarks.render.writer import INSTALL, Figure, judged, where
 
-DOCS = ROOT / "docs"
+Data = dict[str, Any]
+KEPT = ROOT / "build" / "measured"
 MODULES = {
     "quality": quality,
     "loading": loading,
@@ -46,7 +51,91 @@ MODULES = {
 }
 PARTS = (*KEYS, *MODULES, "pytest")
 """The questions to the rivals, and the rest."""
-Data = dict[str, Any]
+ONCE = ("quality", "loading", "shards")
+"""Parts that no instruction set changes."""
+
+
+class Page(NamedTuple):
+    """What is measured for a page, and how its results are written."""
+
+    title: str
+    words: str
+    parts: tuple[str, ...]
+    blocks: Callable[[Data], list[page.Block]]
+    figures: tuple[Figure, ...] = ()
+    losses: Callable[[Any], list[losing.Loss]] = lambda _: []
+    found: Callable[[Data], Any] = lambda data: data
+    """What figures and losses are read from."""
+    install: str = INSTALL
+
+
+PAGES = {
+    "planning": Page(
+        "Planning an epoch",
+        "One thread, in fresh processes. Every output is verified after timing; setting up and "
+        "compilation are not timed.",
+        tuple(KEYS),
+        planning.blocks,
+        figures.PLANNING,
+        losing.of_contest,
+        Results,
+    ),
+    "timings": Page(
+        "Costs of calls",
+        "One thread unless said otherwise. Times are medians; ratios are of minima, since noise "
+        "only adds time.",
+        ("pytest", "cold"),
+        timings.blocks,
+        figures.TIMINGS,
+        losing.of_timings,
+        Results,
+    ),
+    "quality": Page(
+        "Quality of the orders", "How random they are.", ("quality",), quality_page.blocks
+    ),
+    "loading": Page(
+        "Training input from a file",
+        "Loaders that read a memory-mapped file.",
+        ("loading",),
+        loading_page.blocks,
+        loading_page.FIGURES,
+    ),
+    "orders": Page(
+        "Weights, classes and mixtures",
+        "Orders that repeat samples, and those of several datasets, beside other libraries.",
+        ("orders",),
+        orders_page.blocks,
+        orders_page.FIGURES,
+        orders_page.losses,
+        install=orders_page.INSTALLED,
+    ),
+    "bins": Page(
+        "Bins of samples",
+        "Packing, length grouping, balance and windows, beside other libraries.",
+        ("bins",),
+        bins_page.blocks,
+        bins_page.FIGURES,
+        bins_page.losses,
+        install=bins_page.INSTALLED,
+    ),
+    "shards": Page(
+        "Downloads of shards",
+        "What nodes download, which is counted. Targets are of 1e5 uneven shards of 512 samples in "
+        f"the mean, on {shards_page.FIGURE_NODES} nodes. [Shards](../../docs/shards.md) says how "
+        "to choose.",
+        ("shards",),
+        shards_page.blocks,
+        shards_page.FIGURES,
+        shards_page.losses,
+    ),
+    "plan-files": Page(
+        "Builds and reads of plan files",
+        "What it takes to build, verify and read a plan of a billion indices.",
+        ("plan_files",),
+        plan_files_page.blocks,
+        plan_files_page.FIGURES,
+    ),
+}
 
 
 def run_pytest(*, quick: bool) -> Data:
@@ -65,7 +154,7 @@ def run_pytest(*, quick: bool) -> Data:
 
 def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: bool) -> Data:
     """Run some parts and return all that is known, as JSON types; `keep` it after each part."""
-    data = {**data, **surroundings(), "quick": quick, "rivals": standing(RIVALS)}
+    data = {**data, **surroundings(), "rivals": standing(RIVALS)}
     here = [row["name"] for row in data["rivals"] if not row["missing"]]
     asked = [key for key in KEYS if key in parts]
     if "pytest" in parts:  # first, as wrong outputs end the run
@@ -73,7 +162,6 @@ def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: 
         keep(data)
     if quick:
         data["contest"] = contest.measure_quickly(asked, here)
-        keep(data)
     for key in [] if quick else asked:
         known = data.get("contest", {})
         data["contest"] = {**known, key: contest.measure(key, here, known)}
@@ -85,53 +173,59 @@ def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: 
     return json.loads(json.dumps(data))  # so that rendering sees what `--render` would
 
 
-def write(data: Data, folder: Path) -> None:
-    """Write the pages and pictures of what was measured; in docs, also what other pages show."""
-    results = Results(data)
-    (folder / "images").mkdir(parents=True, exist_ok=True)
-    pictures.plot(data, results, folder / "images")
-    pages, blocks = {}, {}
-    if data.keys() & ({"contest", *MODULES, "pytest"} - {"plan_files", "orders", "bins", "shards"}):
-        pages["benchmarks.md"] = benchmarks.page(data, results)
-        blocks["README.md", "benchmarks"] = summary.summary(results)
-    if "orders" in data:
-        pages["orders-measured.md"] = orders_page.page(data)
-    if "bins" in data:
-        pages["bins-measured.md"] = bins_page.page(data)
-    if "shards" in data:
-        pages["shards-measured.md"] = shards_page.page(data)
-    if "plan_files" in data:
-        pages["plan-file-measured.md"] = plan_files_page.page(data)
-        table = plan_files_page.alternatives(data["plan_files"])
-        blocks["docs/plan-file.md", "alternatives"] = table
-    for name, lines in pages.items():
-        (folder / name).write_text("\n".join(lines).rstrip("\n") + "\n")
-    if folder == DOCS:
-        for (page, name), lines in blocks.items():
-            refresh(ROOT / page, name, lines)
+def write(data: Data, parts: list[str], folder: Path) -> list[losing.Loss]:
+    """Keep the results of the pages whose parts are all there; return what nobody explained."""
+    unexplained = []
+    known = {*data, *data.get("contest", {})}
+    for name, each in PAGES.items():
+        if not known.issuperset(each.parts) or not set(parts) & set(each.parts):
+            continue
+        found = each.found(data)
+        losses, told = each.losses(found), judged(each.figures, found)
+        no_matter = {"instructions": ""} if set(each.parts) <= set(ONCE) else {}
+        run_of = {
+            **where(data),
+            **no_matter,
+            "command": f"{each.install}\npython -m benchmarks.report",
+            "figures": told,
+            "blocks": [*(losing.section(losses) if losses else []), *each.blocks(data)],
+        }
+        page.keep(name, each.title, each.words, run_of, folder)
+        for figure in told:
+            print(f"{name}: {figure['name']}: {figure['measured']}, {figure['target']}")
+        unexplained += [loss for loss in losses if not loss.why()]
+    return unexplained
 
 
-def conclude(data: Data) -> int:
-    """Say what was reached; 1 if a rival is ahead in a row and nobody has said why."""
-    results = Results(data)
-    for all_figures, found in (
-        (figures.FIGURES, results),
-        (plan_files_page.FIGURES, data),
-        (orders_page.FIGURES, data),
-        (bins_page.FIGURES, data),
-        (shards_page.FIGURES, data),
-    ):
-        for figure in all_figures:
-            value = figure.value(found) or 0
-            print(f"{figure.verdict(found):13}{figure.name}: {value:.3g} {figure.unit}")
-    losses = losing.all_losses(results)
-    for part, page in {"orders": orders_page, "bins": bins_page, "shards": shards_page}.items():
-        losses += page.losses(data) if part in data else []
-    unexplained = [loss for loss in losses if not loss.why()]
+def finish() -> None:
+    """Bring README and the pictures up to date with the results that are kept."""
+    planning.to_readme(ROOT / "README.md")
+    pictures.draw(ROOT / "docs" / "images")
+
+
+def measure(parts: list[str], *, quick: bool, render: bool) -> int:
+    """Measure with one instruction set; 1 if an output was wrong, or a loss has no reason."""
+    file = KEPT / f"{surroundings()['instructions']}.json"
+    data: Data = json.loads(file.read_text()) if file.exists() and not quick else {}
+
+    def keep(data: Data) -> None:
+        if not quick:
+            KEPT.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(data, indent=1))
+
+    if not render:
+        try:
+            data = run(parts, data, keep, quick=quick)
+        except (JobError, subprocess.CalledProcessError) as error:
+            print(error, file=sys.stderr)
+            return 1
+    with tempfile.TemporaryDirectory() as folder:  # a quick run's: writing must not fail
+        unexplained = write(data, parts, Path(folder) if quick else page.RESULTS) if data else []
+    if quick:
+        print("all outputs are right; the timings of a quick run mean nothing")
+        return 0
     for loss in unexplained:
-        print(
-            f"NOT EXPLAINED: {loss.title}, {loss.row}: {loss.rival} {loss.theirs}, ours {loss.ours}"
-        )
+        print(f"NOT EXPLAINED: {loss}")
     return 1 if unexplained else 0
 
 
@@ -140,30 +234,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: outputs, not figures")
     parser.add_argument("--only", action="append", choices=PARTS, help="a part; may be repeated")
-    parser.add_argument("--json", type=Path, help="where to keep the measurements")
-    parser.add_argument("--render", type=Path, help="render measurements kept before; run nothing")
-    parser.add_argument("--output", type=Path, help="where pages and pictures go; default: docs")
+    parser.add_argument("--render", action="store_true", help="write again; run nothing")
+    parser.add_argument("--code", help="the instruction set that this process runs, and no other")
     options = parser.parse_args()
-    data: Data = {}
-    if options.render or (options.only and options.json and options.json.exists()):
-        data = json.loads((options.render or options.json).read_text())
-
-    def keep(data: Data) -> None:
-        if options.json:
-            options.json.write_text(json.dumps(data, indent=1))
-
-    if not options.render:
-        try:
-            data = run(options.only or list(PARTS), data, keep, quick=options.quick)
-        except (JobError, subprocess.CalledProcessError) as error:
-            print(error, file=sys.stderr)
-            return 1
-    with tempfile.TemporaryDirectory() as folder:  # a quick run's: they must not fail
-        write(data, options.output or (Path(folder) if data["quick"] else DOCS))
-    if data["quick"]:
-        print("all outputs are right; the timings of a quick run mean nothing")
-        return 0
-    return conclude(data)
+    parts = options.only or list(PARTS)
+    if options.quick or options.code:
+        return measure(parts, quick=options.quick, render=options.render)
+    failed = 0
+    for number, code in enumerate(instructions()):  # each in a process, as numba reads it once
+        left = [part for part in parts if number == 0 or part not in ONCE]
+        if not left:
+            continue
+        command = [sys.executable, "-m", "benchmarks.report", f"--code={code}"]
+        command += [*(f"--only={part}" for part in left), *["--render"] * options.render]
+        environment = {**os.environ, **INSTRUCTIONS.get(code, {})}
+        failed |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    finish()
+    return failed
 
 
 if __name__ == "__main__":

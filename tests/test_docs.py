@@ -203,7 +203,8 @@ def test_words_on_mixing_are_true() -> None:
 
 def test_every_page_and_picture_is_found() -> None:
     """A page names every picture and example."""
-    everywhere = named("README.md", *map(str, (ROOT / "docs").rglob("*.md")))
+    results = (ROOT / "benchmarks" / "results").glob("*.json")
+    everywhere = named("README.md", *map(str, [*(ROOT / "docs").rglob("*.md"), *results]))
     for folder in ("images", "examples"):
         assert not {file.name for file in (ROOT / "docs" / folder).glob("*.*")} - everywhere
 
@@ -215,6 +216,8 @@ def test_every_page_has_a_place_in_the_site() -> None:
     expected = [path.relative_to(folder).as_posix() for path in folder.rglob("*.md")]
     expected += [f"{path.relative_to(folder).as_posix()}.md" for path in folder.rglob("*.ipynb")]
     expected += [f"repository/{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")]
+    results = (ROOT / "benchmarks" / "results").glob("*.json")
+    expected += [f"repository/benchmarks/results/{path.name}.md" for path in results]
     assert sorted(expected) == sorted(said)
 
 
@@ -347,3 +350,19 @@ def anchors(page: Path) -> set[str]:
     """The names that GitHub gives to the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+NUMBER = r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?:e-\d+)?"
+UNITS = "ns|us|ms|s|ns per index|M/s|GB|MB|%|times"
+
+
+def test_benchmarks_have_their_numbers_from_results() -> None:
+    """The page writes by hand what was measured; each number with a unit is in some result."""
+    text = (ROOT / "docs/benchmarks.md").read_text()
+    assert 2500 > len(text.split())
+    assert "|" not in text  # its tables are made of the results
+    files = (ROOT / "benchmarks" / "results").glob("*.json")
+    known = set(re.findall(NUMBER, " ".join(file.read_text() for file in files)))
+    found = re.findall(rf"({NUMBER}) ?(?:{UNITS})(?![\w/])", " ".join(text.split()))
+    assert 50 < len(found)
+    assert [] == [number for number in found if number not in known]

@@ -10,7 +10,6 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
@@ -61,18 +60,8 @@ PREFIX = 10**6
 """Reads among which the worst deviation of a mixture is looked for."""
 WORLD_SIZES = 2, 4, 5, 8, 10, 16
 """For these numbers of ranks, it is looked how unevenly they get the sources of a mixture."""
-OWN = "all of this CPU's"
 LOUD = 6
 """Standard deviations from what is expected that no honest draw is away."""
-INSTRUCTIONS: dict[str, dict[str, str]] = {
-    "AVX2": {
-        "NUMBA_CPU_NAME": "x86-64-v3",
-        "NUMBA_CPU_FEATURES": "",
-        "ATEN_CPU_CAPABILITY": "avx2",
-    },
-    OWN: {},
-}
-"""What kernels are compiled for, and torch's chosen from; ours are run with both."""
 Record = dict[str, Any]
 Data = dict[str, Any]
 Array = NDArray[Any]
@@ -83,14 +72,6 @@ def small(case: Case) -> Case:
     num = min(case.num, 100) if "class" in case.need else case.num
     n = 1001 * num if case.need in MIXTURES else 6000
     return case._replace(n=n, num=num, size=min(case.size, 10**4))
-
-
-def instructions() -> dict[str, dict[str, str]]:
-    """Return what can be run here, the set that figures are judged by first."""
-    flags = Path("/proc/cpuinfo").read_text().split()
-    if "avx512f" in flags:
-        return INSTRUCTIONS
-    return {"AVX2" if "avx2" in flags else OWN: {}}
 
 
 def rows(dealt: Any) -> Array:
@@ -291,9 +272,9 @@ def rank_bias(sources: Array, num: int) -> float:
     return worst
 
 
-def ask(name: str, case: Case, kind: str, cache: str) -> Record:
+def ask(name: str, case: Case, cache: str) -> Record:
     """Return the medians of the numbers of several processes, fewer where they take long."""
-    environment = {"OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": cache, **instructions()[kind]}
+    environment = {"OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": cache}
     runs: list[Record] = []
     begin = perf_counter()
     while len(runs) < RUNS and perf_counter() - begin < LONG:
@@ -307,7 +288,7 @@ def ask(name: str, case: Case, kind: str, cache: str) -> Record:
 def answer_quickly(names: list[str]) -> list[Record]:
     """Measure all on few samples, in one process: for the outputs."""
     return [
-        {**case._asdict(), "dealer": name, "set": OWN, "runs": 1, **answer(name, case._asdict())}
+        {**case._asdict(), "dealer": name, "runs": 1, **answer(name, case._asdict())}
         for case in dict.fromkeys(map(small, CASES))
         for name in names
         if case.need in NAMES[name].needs
@@ -318,18 +299,16 @@ def measure(*, quick: bool) -> dict[str, Any]:
     """Measure every dealer that is here in every case that it has an answer to."""
     known = standing(DEALERS)
     names = [row["name"] for row in known if not row["missing"]]
-    result: dict[str, Any] = {"dealers": known, "sets": [OWN] if quick else list(instructions())}
+    result: dict[str, Any] = {"dealers": known}
     if quick:
         return {**result, "records": run_fresh(f"{__name__}.answer_quickly", names)}
     result["records"] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for case, name, kind in product(CASES, names, result["sets"]):
-            only = NAMES[name].ours and case.n < 10**8  # where it costs little
-            if case.need not in NAMES[name].needs or (kind != result["sets"][0] and not only):
+    with tempfile.TemporaryDirectory() as cache:
+        for case, name in product(CASES, names):
+            if case.need not in NAMES[name].needs:
                 continue
-            cache = f"{folder}/{result['sets'].index(kind)}"
-            found = ask(name, case, kind, cache)
-            result["records"].append({**case._asdict(), "dealer": name, "set": kind, **found})
+            found = ask(name, case, cache)
+            result["records"].append({**case._asdict(), "dealer": name, **found})
             told = found.get("stop") or f"{found['ns']:.3g} ns, {found['runs']} runs"
-            print(f"{case.need}, n = {case.n}: {name}, {kind}: {told}", flush=True)
+            print(f"{case.need}, n = {case.n}: {name}: {told}", flush=True)
     return result

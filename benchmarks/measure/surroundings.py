@@ -1,4 +1,4 @@
-"""The machine, date and versions of a run, for every page."""
+"""The machine, instructions, commit, date and versions of a run, for every page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ import datetime as dt
 import importlib.metadata
 import os
 import platform
+import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import indexplan
 from indexplan.files.machine import num_cores
+
+INSTRUCTIONS = {
+    "AVX2": {
+        "NUMBA_CPU_NAME": "x86-64-v3",
+        "NUMBA_CPU_FEATURES": "",
+        "ATEN_CPU_CAPABILITY": "avx2",
+    },
+    "AVX-512": {},
+}
+"""What kernels are compiled for, and torch's chosen from: a machine runs what it can."""
+
+
+def instructions() -> list[str]:
+    """Return the instruction sets that can be run here, the most common first."""
+    flags = Path("/proc/cpuinfo").read_text().split()
+    if "avx512f" in flags:
+        return [*INSTRUCTIONS]
+    return ["AVX2" if "avx2" in flags else platform.machine()]
 
 
 def surroundings() -> dict[str, Any]:
@@ -18,6 +38,10 @@ def surroundings() -> dict[str, Any]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(": ")[2] for line in lines if "model name" in line]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    commit = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    root = Path(__file__).parent
+    said = subprocess.run(commit, cwd=root, capture_output=True, text=True, check=False)
+    chosen = os.environ.get("NUMBA_CPU_NAME") == INSTRUCTIONS["AVX2"]["NUMBA_CPU_NAME"]
     names = ("numpy", "numba", "torch", "safetensors")
     return {
         "machine": {
@@ -28,9 +52,11 @@ def surroundings() -> dict[str, Any]:
         },
         "versions": {
             "indexplan": indexplan.__version__,  # of this checkout, installed or not
-            **{name: importlib.metadata.version(name) for name in names},
+            **{name: importlib.metadata.version(name) for name in names if find_spec(name)},
             "Python": platform.python_version(),
         },
+        "instructions": "AVX2" if chosen else instructions()[-1],
+        "commit": said.stdout.strip(),
         "load": os.getloadavg()[0],
         "date": dt.date.today().isoformat(),
     }

@@ -1,4 +1,4 @@
-"""docs/bins-measured.md: bins of samples by their lengths, compared with other libraries."""
+"""Bins of samples by their lengths, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -8,20 +8,8 @@ from typing import Any, NamedTuple
 from benchmarks.contenders.binners import BINNERS, DRAWN, NAMES, NEEDS
 from benchmarks.measure.real_lengths import KINDS
 from benchmarks.render import losing
-from benchmarks.render.benchmarks import who
-from benchmarks.render.writer import (
-    INSTALL,
-    SHARED,
-    Figure,
-    figures,
-    markdown,
-    number,
-    power,
-    section,
-    this_run,
-    time,
-    top,
-)
+from benchmarks.render.page import Block
+from benchmarks.render.writer import INSTALL, Figure, number, power, section, tabular, time, who
 
 OURS = BINNERS[0].name
 Record = dict[str, Any]
@@ -130,9 +118,18 @@ def found_of(data: Any, need: str, kind: str, name: str = OURS, n: int = 0) -> R
     )
 
 
-def of(key: str, *case: Any, factor: float = 1) -> Callable[[Any], float]:
+def of(key: str, *case: Any) -> Callable[[Any], float]:
     """Return a figure's measure: one number of ours."""
-    return lambda data: found_of(data, *case)[key] * factor
+    return lambda data: float(found_of(data, *case)[key])
+
+
+def against(
+    key: str, need: str, kind: str, rival: str, ours: str = OURS, n: int = 0
+) -> Callable[[Any], float]:
+    """Return a figure's measure: a rival's number by ours."""
+    return lambda data: float(
+        found_of(data, need, kind, rival, n)[key] / found_of(data, need, kind, ours, n)[key]
+    )
 
 
 FIGURES = (
@@ -144,16 +141,18 @@ FIGURES = (
         least=True,
     ),
     Figure(
-        "Packed, 1e6 chats, to build",
-        100,
-        "ms",
-        of("build_seconds", "packing", "chats", OURS, 10**6, factor=1e3),
+        "Packed, 1e6 chats, to build, against axolotl's multipack",
+        50,
+        "times sooner",
+        against("build_seconds", "packing", "chats", "axolotl multipack", n=10**6),
+        least=True,
     ),
     Figure(
-        "Packed, 1e6 chats, an epoch",
-        200,
-        "ns per sample",
-        of("epoch_seconds", "packing", "chats", OURS, 10**6, factor=1e9 / 10**6),
+        "Packed, 1e6 chats, an epoch, against axolotl's multipack",
+        10,
+        "times faster",
+        against("epoch_seconds", "packing", "chats", "axolotl multipack", n=10**6),
+        least=True,
     ),
     Figure(
         "Packed, variance of global batches by that of random ones, real lengths, the worst",
@@ -166,31 +165,35 @@ FIGURES = (
         ),
     ),
     Figure(
-        "Balance of 1,024 samples, a step",
-        0.3,
-        "ms",
-        of("step_seconds", "balance", "chats", "indexplan, balance", factor=1e3),
+        "Balance of 1,024 samples, a step, against VERL's",
+        5,
+        "times faster",
+        against("step_seconds", "balance", "chats", "VERL Karmarkar-Karp", "indexplan, balance"),
+        least=True,
     ),
     Figure(
-        "DocumentWindows, 1e6 documents, to the first window",
-        50,
-        "ms",
-        of("first_seconds", "windows", "documents", "indexplan, windows", factor=1e3),
+        "DocumentWindows, 1e6 documents, to the first window, against Megatron's indices",
+        3,
+        "times sooner",
+        against("first_seconds", "windows", "documents", "Megatron indices", "indexplan, windows"),
+        least=True,
     ),
     Figure(
         "LengthGrouped of 1e6 chats, padding", 0.03, "of all", of("padding", "batches", "chats")
     ),
     Figure(
-        "LengthGrouped of 1e6 chats, to build",
-        100,
-        "ms",
-        of("build_seconds", "batches", "chats", factor=1e3),
+        "LengthGrouped of 1e6 chats, with the first epoch, against transformers",
+        5,
+        "times sooner",
+        against("first_seconds", "batches", "chats", "transformers LengthGroupedSampler"),
+        least=True,
     ),
     Figure(
-        "LengthGrouped of 1e6 chats, an epoch",
-        100,
-        "ns per sample",
-        of("epoch_seconds", "batches", "chats", factor=1e9 / 10**6),
+        "LengthGrouped of 1e6 chats, an epoch, against transformers",
+        10,
+        "times faster",
+        against("epoch_seconds", "batches", "chats", "transformers LengthGroupedSampler"),
+        least=True,
     ),
     Figure(
         "neighbouring batches of similar length, correlation, the worst of all",
@@ -236,7 +239,7 @@ def losses(data: Any) -> list[losing.Loss]:
     return found
 
 
-def table(data: Any, need: str) -> list[str]:
+def table(data: Any, need: str) -> list[Block]:
     """Return the table of a need."""
     columns = [COLUMNS[key] for key in SHOWN[need]]
     rows = [
@@ -248,40 +251,31 @@ def table(data: Any, need: str) -> list[str]:
         for record in records(data, need)
     ]
     header = " | ".join(["lengths", "who", *(column.title for column in columns)])
-    return markdown(header, rows, "llr")
+    return tabular(header, rows, "llr")
 
 
-def lengths_of() -> list[str]:
+def lengths_of() -> list[Block]:
     """Return the table of which lengths there are."""
     rows = [
         (kind, source, " ".join(str(of.__doc__).split()).removesuffix("."))
         for source, kinds in {"drawn": DRAWN, "real": KINDS}.items()
         for kind, of in kinds.items()
     ]
-    return markdown("lengths | are | of", rows, "l")
+    return tabular("lengths | are | of", rows, "l")
 
 
-HOW = {
-    "a number": "is of one process, which made bins of few samples before",
-    "outputs": "are verified after timing",
-    "times": "are of one thread's CPU",
-}
+CURES = dict.fromkeys(binner.cure for binner in BINNERS if "--no-deps" in binner.cure)
+INSTALLED = " && ".join([INSTALL, *CURES])
+ABOUT = "A number is of one process, which made bins of few samples before; times are of its CPU."
 
 
-def page(data: Any) -> list[str]:
-    """Return the page."""
-    found = data["bins"]
-    cures = dict.fromkeys(binner.cure for binner in BINNERS if "--no-deps" in binner.cure)
-    lines = top(data, "Bins, measured")
-    lines += ["Packing, length grouping, balance and windows, beside other libraries.", ""]
-    lines += section("Figures", "", figures(FIGURES, data))
-    lines += losing.section(losses(data))
-    lines += section("What is measured", "", markdown("column | is", MEASURED.items(), "l"))
-    lines += this_run(data, HOW, SHARED, " && ".join([INSTALL, *cures]))
-    lines += section("Who is compared", "", who(found["binners"]))
+def blocks(data: Any) -> list[Block]:
+    """Return the page's blocks."""
+    parts = section("What is measured", ABOUT, tabular("column | is", MEASURED.items(), "l"))
+    parts += who(data["bins"]["binners"])
     words = "Real ones are of packages: see benchmarks/measure/real_lengths.py."
-    lines += section("Lengths", words, lengths_of())
+    parts += section("Lengths", words, lengths_of())
     for need, title in NEEDS.items():
         if records(data, need):
-            lines += section(title, WORDS[need], table(data, need))
-    return lines
+            parts += section(title, WORDS[need], table(data, need))
+    return parts

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
 from benchmarks.measure.loading import ROW_BYTES
-from benchmarks.render.writer import markdown, number
+from benchmarks.render.page import Block
+from benchmarks.render.writer import Figure, number, tabular
 
 TORCH, FULL, BLOCKS = "torch DistributedSampler", "indexplan Shuffle", "indexplan BlockShuffle"
 SHOWN_BLOCK = 4096
@@ -36,11 +38,6 @@ def amplification(job: dict[str, Any]) -> float | None:
     return median(run["read_bytes"] / run["useful_bytes"] for run in job["runs"])
 
 
-def all_in(job: dict[str, Any]) -> list[float]:
-    """Return the rows per second of all of a job's runs, set-up and first batch included."""
-    return [run["useful_bytes"] / ROW_BYTES / run["seconds"] for run in job["runs"]]
-
-
 def cells(job: dict[str, Any]) -> list[str]:
     """Return what is told of a job, as HEADER names it."""
     first, speed = values(job, "first"), values(job, "rows_per_s")
@@ -60,7 +57,7 @@ HEADER = (
 )
 
 
-def disk(data: dict[str, Any]) -> list[str]:
+def disk(data: dict[str, Any]) -> list[Block]:
     """Return the table of what the disk does without any loader."""
     named = {
         "whole file, 1 MiB at a time, cold": ("bytes_per_s", ROW_BYTES),
@@ -73,56 +70,10 @@ def disk(data: dict[str, Any]) -> list[str]:
         told = [number(value / 1e3) for value in (min(speed), median(speed), max(speed))]
         rows.append((name, *told, number(median(speed) * ROW_BYTES / 1e6)))
     header = "plain reads | thousand rows per s, slowest | median | best | MB per s, median"
-    return markdown(header, rows)
+    return tabular(header, rows)
 
 
-def findings(data: dict[str, Any]) -> list[str]:
-    """Say, with the numbers of the run, where blocks pay and where they do not."""
-
-    def best(who: str, name: str, block_size: int = SHOWN_BLOCK, **fields: Any) -> float:
-        fields = {"cache": "cold", "access": "gather", "workers": 0, **fields}
-        (job,) = jobs_of(data, who=who, block_size=block_size, **fields)
-        return (max if name == "rows_per_s" else min)(values(job, name))
-
-    def gain(**fields: Any) -> str:
-        ours, full = (best(who, "rows_per_s", **fields) for who in (BLOCKS, FULL))
-        return number(ours / full)
-
-    def took(who: str, **fields: Any) -> str:
-        return number(best(who, "seconds", advice="default", **fields))
-
-    small = best(BLOCKS, "rows_per_s", 8, advice="random") / best(
-        FULL, "rows_per_s", advice="random"
-    )
-    by_page = (
-        f"blocks give {gain(advice='random')} times the rows per second of a full "
-        f"shuffle, and blocks of one page {number(small)} times: a full shuffle uses one of a "
-        "page's 8 rows before it needs the next page, a window of blocks all of them"
-    )
-    by_more = (
-        "1,000 batches, set-up included, take "
-        f"{took(TORCH)} s with DistributedSampler, {took(FULL)} s with Shuffle, {took(BLOCKS)} s "
-        f"with BlockShuffle, and {took(BLOCKS, block_size=8)} s with blocks of one page, which are "
-        "small beside what a miss brings. By then the full shuffles have this whole file in "
-        "memory; of a much larger one, every batch would cost what the first costs here, or more"
-    )
-    ours, full = (
-        number(256e6 / best(who, "rows_per_s", cache="warm", advice="default"))
-        for who in (BLOCKS, FULL)
-    )
-    from_memory = (
-        f"a batch takes {ours} us with blocks and {full} us with a full shuffle: little "
-        "beside a training step, so mix a dataset that stays in memory fully"
-    )
-    found = {
-        "page by page": by_page,
-        "where the kernel reads around": by_more,
-        "warm": from_memory,
-    }
-    return markdown("of the best runs | finding", found.items(), "l")
-
-
-def conditions(data: dict[str, Any]) -> list[str]:
+def conditions(data: dict[str, Any]) -> list[Block]:
     """Return the table of what was run, and how."""
     ahead = data["read_ahead"]
     around = "an unknown number of" if ahead is None else f"{ahead // 1024:,}"
@@ -149,21 +100,56 @@ def conditions(data: dict[str, Any]) -> list[str]:
         "MADV_RANDOM": "brings the missed page alone",
         "BlockShuffle": "blocks of 4,096 rows (2 MiB), of which 8 are mixed",
     }
-    return markdown("what | how", told.items(), "l")
+    return tabular("what | how", told.items(), "l")
 
 
-def tables(data: dict[str, Any]) -> list[str]:
-    """Return all as Markdown."""
-    lines = [*findings(data), *conditions(data), *disk(data)]
+def blocks(found: dict[str, Any]) -> list[Block]:
+    """Return the page's blocks."""
+    data = found["loading"]
+    parts: list[Block] = [*conditions(data), *disk(data)]
     for (cache, advice, access), title in SCENARIOS.items():
         fields = {"cache": cache, "advice": advice, "access": access}
         rows = [
             (f"{job['who']}, {job['workers']} workers", *cells(job))
             for job in jobs_of(data, block_size=SHOWN_BLOCK, **fields)
         ]
-        lines += [f"**{title}**", "", *markdown(f"who | {HEADER}", rows)]
+        parts += [f"## {title}", *tabular(f"who | {HEADER}", rows)]
     sizes = jobs_of(data, who=BLOCKS, cache="cold", workers=0)
     sizes.sort(key=lambda job: (job["advice"], job["block_size"]))
     rows = [(f"{job['block_size']:,} rows, {job['advice']} advice", *cells(job)) for job in sizes]
-    words = "**Blocks of other sizes, cold, 0 workers; 32,768 rows are mixed whatever the size**"
-    return [*lines, words, "", *markdown(f"block | {HEADER}", rows)]
+    words = "Cold, 0 workers; 32,768 rows are mixed whatever the size."
+    return [*parts, "## Blocks of other sizes", words, *tabular(f"block | {HEADER}", rows)]
+
+
+def _gain(advice: str, key: str) -> Callable[[Any], float]:
+    """Return a figure's measure: the best runs of a full shuffle by those of blocks, cold."""
+
+    def gain(found: Any) -> float:
+        fields = {"cache": "cold", "access": "gather", "workers": 0, "advice": advice}
+        fields["block_size"] = SHOWN_BLOCK
+        jobs = [jobs_of(found["loading"], who=who, **fields)[0] for who in (BLOCKS, FULL)]
+        if key == "seconds":
+            ours, full = (min(values(job, key)) for job in jobs)
+            return float(full / ours)
+        ours, full = (max(values(job, key)) for job in jobs)
+        return float(ours / full)
+
+    return gain
+
+
+FIGURES = (
+    Figure(
+        "cold, page by page: BlockShuffle's rows per second against Shuffle's",
+        3,
+        "times as many",
+        _gain("random", "rows_per_s"),
+        least=True,
+    ),
+    Figure(
+        "cold, the kernel reads around: 1,000 batches of BlockShuffle against Shuffle's",
+        2,
+        "times sooner",
+        _gain("default", "seconds"),
+        least=True,
+    ),
+)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from benchmarks.contenders.planners import NAMES, OURS
+from benchmarks.render.page import Block
 from benchmarks.render.results import Results
 from benchmarks.render.views import VIEWS, View, shown
-from benchmarks.render.writer import markdown, number, power
+from benchmarks.render.writer import number, power, tabular
 
 _FILE = (
     "It only copies one epoch from a file that was built before (see Building a file) and lies in "
@@ -201,20 +202,21 @@ def of_timings(results: Results) -> list[Loss]:
     return losses
 
 
-def all_losses(results: Results) -> list[Loss]:
-    """Return every row, of every table, in which a rival is ahead."""
-    losses = []
-    for view in VIEWS:
-        if view.question in results.contest:
-            losses += of_view(view, results.contest[view.question])
-    return losses + of_timings(results)
+def of_contest(results: Results) -> list[Loss]:
+    """Return the rows of all views in which a rival is ahead."""
+    return [
+        loss
+        for view in VIEWS
+        if view.question in results.contest
+        for loss in of_view(view, results.contest[view.question])
+    ]
 
 
 MOST_CELLS = 7
 """So many cells of a table are written out; of more, the first and the last."""
 
 
-def section(losses: list[Loss]) -> list[str]:
+def section(losses: list[Loss]) -> list[Block]:
     """Return them as a table, one row for each table and rival."""
     entries: dict[tuple[str, str], list[Loss]] = {}
     for loss in losses:
@@ -227,8 +229,6 @@ def section(losses: list[Loss]) -> list[str]:
         why = found[0].why()
         rows.append((title, rival, "; ".join(cells), said.get(why, why) or "**Not explained.**"))
         said.setdefault(why, f'As for "{title}", {rival}.' if why else "")
-    lines = ["## Where a rival is ahead", "", "Found from the tables; the reasons are ours.", ""]
-    return [*lines, *(markdown("what | rival | theirs, ours | why", rows, "l") if rows else NONE)]
-
-
-NONE = ["None.", ""]
+    words = "Found from the tables; the reasons are ours." if rows else "Nowhere."
+    found_here = tabular("what | rival | theirs, ours | why", rows, "l") if rows else []
+    return ["## Where a rival is ahead", words, *found_here]

@@ -1,4 +1,4 @@
-"""docs/orders-measured.md: orders that deal samples, compared with other libraries."""
+"""Orders that deal samples, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from typing import Any, NamedTuple
 
 from benchmarks.contenders.dealers import DEALERS, MIXTURES, NAMES, NEEDS
 from benchmarks.render import losing
-from benchmarks.render.benchmarks import who
+from benchmarks.render.page import Block
 from benchmarks.render.writer import (
     INSTALL,
-    SHARED,
     Figure,
-    figures,
-    markdown,
     number,
     power,
     section,
     size,
-    this_run,
+    tabular,
     time,
-    top,
+    who,
 )
 
 OURS = DEALERS[0].name
@@ -87,7 +84,7 @@ WORDS = {
 
 
 def records(data: Any, need: str, n: int = 0, num: int = 0, name: str = OURS) -> list[Record]:
-    """Return what was found, of the instructions that figures are judged by first."""
+    """Return what was found, of one dealer."""
     return [
         record
         for record in data["orders"]["records"]
@@ -101,9 +98,11 @@ def of(key: str, need: str, n: int = 0, num: int = 0, factor: float = 1) -> Call
     return lambda data: next(iter(records(data, need, n, num)))[key] * factor
 
 
-def _against_torch(data: Any) -> float:
-    torch = records(data, "weights", 10**7, name="torch WeightedRandomSampler")
-    return float(next(iter(torch))["ns"] / of("ns", "weights", 10**7)(data))
+def against(key: str, rival: str, *case: Any, **more: Any) -> Callable[[Any], float]:
+    """Return a figure's measure: a rival's number by ours."""
+    return lambda data: float(
+        next(iter(records(data, *case, **more, name=rival)))[key] / of(key, *case, **more)(data)
+    )
 
 
 def _of_a_billion(data: Any) -> float:
@@ -116,30 +115,57 @@ def _worst(data: Any, measure: Callable[[Record], float]) -> float:
     return max(measure(record) for record in ours if "middle_us" in record)
 
 
+TORCH, GRAIN = "torch WeightedRandomSampler", "Grain mix"
 FIGURES = (
-    Figure("Weighted, 1e7 samples", 60, "ns per index", of("ns", "weights", 10**7)),
-    Figure("Weighted, 1e7 samples, against torch", 10, "times faster", _against_torch, least=True),
     Figure(
-        "Weighted, 1e7 samples, to the first batch",
-        0.3,
-        "us per sample",
-        of("first_seconds", "weights", 10**7, factor=1e6 / 10**7),
+        "Weighted, 1e7 samples, an index, against torch",
+        10,
+        "times faster",
+        against("ns", TORCH, "weights", 10**7),
+        least=True,
+    ),
+    Figure(
+        "Weighted, 1e7 samples, to the first batch, against torch",
+        10,
+        "times sooner",
+        against("first_seconds", TORCH, "weights", 10**7),
+        least=True,
     ),
     Figure("Weighted, memory beside 1e9 weights, from that for 1e8", 12, "GB", _of_a_billion),
-    Figure("Mixture of 30 shuffled sources", 60, "ns per index", of("ns", "mixture", num=30)),
     Figure(
-        "Mixture of 30 sources, to the first batch",
+        "Mixture of 30 shuffled sources, an index, against Megatron's blending, not shuffled",
         0.5,
-        "ms",
-        of("first_seconds", "mixture", num=30, factor=1e3),
-        below=True,
+        "times as fast",
+        against("ns", "Megatron blending", "mixture", num=30),
+        least=True,
     ),
     Figure(
-        "Mixture of 30 sources, one batch of 256",
-        60,
-        "us",
-        of("middle_us", "mixture", num=30),
-        below=True,
+        "Mixture of 30 shuffled sources, an index, against Grain's mix",
+        20,
+        "times faster",
+        against("ns", GRAIN, "mixture", num=30),
+        least=True,
+    ),
+    Figure(
+        "Mixture of 30 sources, to the first batch, against Grain's mix",
+        1,
+        "times sooner",
+        against("first_seconds", GRAIN, "mixture", num=30),
+        least=True,
+    ),
+    Figure(
+        "Mixture of 30 sources, a batch of the middle, against Grain's mix",
+        5,
+        "times faster",
+        against("middle_us", GRAIN, "mixture", num=30),
+        least=True,
+    ),
+    Figure(
+        "ClassBatches, an index, against MPerClassSampler",
+        40,
+        "times faster",
+        against("ns", "pytorch-metric-learning MPerClassSampler", "class batches"),
+        least=True,
     ),
     Figure(
         "Mixtures, a source's distance from its share, anywhere",
@@ -155,7 +181,6 @@ FIGURES = (
         lambda data: _worst(data, lambda record: record.get("rank_bias", 0)),
         below=True,
     ),
-    Figure("ClassBatches", 250, "ns per index", of("ns", "class batches")),
     Figure(
         "a batch of the middle against the first, once built, the worst of all",
         1.5,
@@ -203,25 +228,24 @@ def cell(column: Column, record: Record) -> str:
     return "cannot" if column.key == "middle_us" else ""
 
 
-def table(data: Any, need: str) -> list[str]:
+def table(data: Any, need: str) -> list[Block]:
     """Return the table of a need, the reason below of whoever could not answer."""
     columns = [each for each in COLUMNS if need in MIXTURES or each.key not in OF_MIXTURES]
-    rows, stops = [], []
+    rows: list[list[Any]] = []
+    stops: list[Block] = []
     for record in records_of(data, need):
         ours = next(iter(records(data, need, record["n"], record["num"])), {})
-        own = record["set"] != data["orders"]["sets"][0]
-        name = record["dealer"] + f", {record['set']} instructions" * own
-        start = [case_of(record), name]
+        start = [case_of(record), record["dealer"]]
         if "stop" in record:
             rows.append([*start, "error", *[""] * len(columns)])
-            stops += [f"{record['dealer']}, {case_of(record)}: `{record['stop']}`", ""]
+            stops.append(f"{record['dealer']}, {case_of(record)}: `{record['stop']}`")
             continue
         ratio = number(record["ns"] / ours["ns"]) if ours else ""
         cells = [cell(column, record) for column in columns]
         rows.append([*start, *cells[:3], ratio, *cells[3:]])
     titles = [column.title for column in columns]
     header = " | ".join(["case", "who", *titles[:3], "x ours", *titles[3:]])
-    return markdown(header, rows, "llr") + stops
+    return tabular(header, rows, "llr") + stops
 
 
 def records_of(data: Any, need: str) -> list[Record]:
@@ -229,30 +253,22 @@ def records_of(data: Any, need: str) -> list[Record]:
     return [record for record in data["orders"]["records"] if record["need"] == need]
 
 
-def page(data: Any) -> list[str]:
-    """Return the page."""
+INSTALLED = " && ".join(
+    [INSTALL, *(dealer.cure for dealer in DEALERS if "--no-deps" in dealer.cure)]
+)
+
+
+def blocks(data: Any) -> list[Block]:
+    """Return the page's blocks."""
     found = data["orders"]
-    install = " && ".join(
-        [INSTALL, *(dealer.cure for dealer in DEALERS if "--no-deps" in dealer.cure)]
-    )
     runs = max(record.get("runs", 1) for record in found["records"])
-    how = {
-        "a number": (
-            f"is the median of up to {runs} processes, fewer where they take long, each of one "
-            "library, which ran on few samples before"
-        ),
-        "outputs": "are verified after timing",
-        "times": "are of one thread's CPU",
-        "instructions": f"{found['sets'][0]}, unless said otherwise",
-    }
-    lines = top(data, "Orders of samples, measured")
-    lines += ["Weights, classes, mixtures and repeats, beside other libraries.", ""]
-    lines += section("Figures", "", figures(FIGURES, data))
-    lines += losing.section(losses(data))
-    lines += section("What is measured", "", markdown("column | is", MEASURED.items(), "l"))
-    lines += this_run(data, how, SHARED, install)
-    lines += section("Who is compared", "", who(found["dealers"]))
+    words = (
+        f"A number is the median of up to {runs} processes, fewer where they take long, each of "
+        "one library, which ran on few samples before. Times are of one thread's CPU."
+    )
+    parts = section("What is measured", words, tabular("column | is", MEASURED.items(), "l"))
+    parts += who(found["dealers"])
     for need, title in NEEDS.items():
         if records_of(data, need):
-            lines += section(title, WORDS[need], table(data, need))
-    return lines
+            parts += section(title, WORDS[need], table(data, need))
+    return parts

@@ -1,196 +1,177 @@
-"""The pictures; all of the comparison have the same colours and markers."""
+"""The pictures, drawn from the kept results: transparent, so that they read in the dark too."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.contenders.planners import NAMES
-from benchmarks.measure.questions import KEYS
-from benchmarks.render import loading
-from benchmarks.render.results import Results
-from benchmarks.render.views import PAGE, VIEWS, View, shown
-from benchmarks.render.writer import number, power
+from benchmarks.render.page import Table, after, read
+from benchmarks.render.views import DRAWN, VIEWS
 
-Points = list[tuple[int, float]]
-
-
-def points_of(view: View, rows: dict[int, Any], name: str) -> tuple[Points, str]:
-    """Return a rival's points, and what stopped it where: "" if nothing did."""
-    points: Points = []
-    for place, row in rows.items():
-        record = row.get(name)
-        if record and "stop" not in record:
-            points.append((place, max(view.value(record), PAGE if view.key == "memory" else 0)))
-    stops = [
-        (place, row[name]["stop"])
-        for place, row in rows.items()
-        if name in row and "stop" in row[name] and "since" not in row[name]
-    ]
-    if not stops:
-        return points, ""
-    place, reason = stops[0]
-    return points, f"{reason} at {f'world {place}' if view.by_world else power(place)}"
+GREY, OURS = "#7a7f87", "#8957e5"  # both are seen on white and on black
+OTHERS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "M/s": 1e6}
+STYLE: Any = {
+    "font.size": 12,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "indexplan",
+    "savefig.transparent": True,
+    **{f"{part}.color": GREY for part in ("text", "axes.label", "xtick", "ytick", "grid")},
+    "axes.labelcolor": GREY,
+    "axes.edgecolor": GREY,
+    "axes.titlecolor": GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+del STYLE["axes.label.color"]
 
 
-def draw(axes: Any, view: View, rows: dict[int, Any]) -> None:
-    """Draw all rivals' lines; where one stops, an x at the end, and the reason in the legend."""
-    for name in view.asked().rivals:
-        rival = NAMES[name]
-        points, stop = points_of(view, rows, name)
-        if not points:
-            continue
-        axes.plot(
-            *zip(*points, strict=True),
-            color=rival.colour,
-            linestyle=rival.dashes,
-            marker=rival.marker,
-            markersize=8,
-            linewidth=2.6 if rival.ours else 1.6,
-            markeredgecolor="black",
-            markeredgewidth=0.5,
-            zorder=3 if rival.ours else 2,
-            label=f"{name} (x: {stop})" if stop else name,
-        )
-        if stop:
-            # A little to the right of the last point, as the next one is where it stopped.
-            x, y = max(points) if not view.by_world else min(points)
-            axes.plot(
-                x * (0.7 if view.by_world else 1.45),
-                y,
-                marker="x",
-                color="#B00000",
-                markersize=9,
-                markeredgewidth=2.5,
-                linestyle="",
-            )
+class Series(NamedTuple):
+    """A line of a picture, and how it is drawn; `words` stand at its end."""
+
+    words: str
+    points: list[tuple[float, float]]
+    colour: str
+    dashes: str = "-"
+    ours: bool = False
 
 
 @contextmanager
-def picture(path: Path, *, font: int = 10, **options: Any) -> Iterator[tuple[Any, Any]]:
-    """Give a figure and its axes, made with `options`, and write them to a PNG."""
+def picture(path: Path, size: tuple[float, float]) -> Iterator[Any]:
+    """Give axes to draw on, and write them to an SVG."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    with plt.rc_context({"font.size": font}):
-        figure, axes = plt.subplots(layout="constrained", **options)
-        yield figure, axes
-        figure.savefig(path, dpi=110, metadata={"Software": None})
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=size, layout="constrained")
+        yield axes
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
         plt.close(figure)
 
 
-def plot_views(contest: dict[str, list[dict[str, Any]]], folder: Path) -> None:
-    """Draw every view that was measured, to files of their names."""
-    for view in VIEWS:
-        if view.question not in contest:
-            continue
-        rows = shown(view, contest[view.question])
-        with picture(folder / f"{view.key}.png", font=14, figsize=(10, 7)) as (figure, axes):
-            draw(axes, view, rows)
-            axes.set(
-                xscale="log",
-                yscale="log",
-                xlabel="world size" if view.by_world else "samples in the dataset",
-                ylabel=view.axis,
-                title=view.title,
+def apart(heights: list[float], gap: float) -> list[float]:
+    """Return heights at least `gap` from each other, in the same order, as near as can be."""
+    ranked = sorted(range(len(heights)), key=heights.__getitem__)
+    placed = list(heights)
+    for _ in range(200):
+        for low, high in pairwise(ranked):
+            lacking = gap - (placed[high] - placed[low])
+            if lacking > 0:
+                placed[low] -= lacking / 2
+                placed[high] += lacking / 2
+    return placed
+
+
+def lines(path: Path, series: list[Series], **words: str) -> None:
+    """Draw lines on logarithmic axes, with the name of each beside its end."""
+    with picture(path, (9.5, 5)) as axes:
+        for each in series:
+            width, order = (3.2, 3) if each.ours else (1.8, 2)
+            axes.plot(*zip(*each.points, strict=True), each.dashes, color=each.colour, marker="o",
+                      markersize=5, linewidth=width, zorder=order)  # fmt: skip
+        axes.set(xscale="log", yscale="log", **words)
+        axes.grid(visible=True, which="major", alpha=0.25)
+        bottom, top = (math.log10(end) for end in axes.get_ylim())
+        ends = [max(each.points) for each in series]
+        at = apart([(math.log10(y) - bottom) / (top - bottom) for _, y in ends], 0.062)
+        for each, end, height in zip(series, ends, at, strict=True):
+            axes.annotate(
+                each.words,
+                xy=end,
+                xytext=(1.04, height),
+                textcoords="axes fraction",
+                va="center",
+                annotation_clip=False,
+                fontweight="bold" if each.ours else "normal",
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": each.colour,
+                    "alpha": 0.6,
+                    "ls": ":",
+                    "relpos": (0, 0.5),
+                },
             )
-            if view.by_world:
-                axes.set_xscale("log", base=2)
-                axes.set_xticks(list(rows), labels=[f"{place:,}" for place in rows])
-            axes.grid(visible=True, which="major", alpha=0.3)
-            figure.legend(loc="outside lower center", ncols=2, fontsize=11, frameon=False)
 
 
-def plot_quality(quality: dict[str, Any], path: Path) -> None:
+def value(cell: str) -> float | None:
+    """Return the number of a cell in its unit; None where it is no number."""
+    found = re.fullmatch(r"([\d.,e]+) ?(\S*)", cell.strip("*"))
+    if not found or found[2] not in {*UNITS, ""}:
+        return None
+    return float(found[1].replace(",", "")) * UNITS.get(found[2], 1)
+
+
+def series_of(table: Table, *, by_world: bool) -> list[Series]:
+    """Return a rival's points for each column, and with its name what stopped it."""
+    found = []
+    for number, name in enumerate(table["columns"][1:], 1):
+        cells = [(float(row[0].replace(",", "")), row[0], row[number]) for row in table["rows"]]
+        points = [(x, y) for x, _, cell in cells if (y := value(cell)) is not None]
+        stops = [(cell.strip("*"), at) for _, at, cell in cells if cell and value(cell) is None]
+        words = name
+        if stops:
+            reason, size = stops[0]
+            where = "" if "," in reason else f" at {'world ' * by_world}{size}"
+            words += f": {reason.replace(' already', '').replace(', at', ' at')}{where}"
+        rival = NAMES[name]
+        colour = OURS if rival.ours else rival.colour
+        if points:
+            found.append(Series(words, points, colour, rival.dashes, rival.ours))
+    return found
+
+
+def costs(blocks: list[Any]) -> list[Series]:
+    """Return ours and the rivals' cost per index against the size of the dataset."""
+    whole: dict[str, list[tuple[float, float]]] = {}
+    for name, n, least, *_ in after(blocks, "## Whole permutations")["rows"]:
+        whole.setdefault(name, []).append((float(n), float(least.replace(",", ""))))
+    others = iter(OTHERS)
+    found = [
+        Series(f"{name}, all of it", points, OURS if "indexplan" in name else next(others))
+        for name, points in whole.items()
+    ]
+    tables = {"A stretch of an epoch": "-", "One rank's share of 64, again and again": "--"}
+    for heading, dashes in tables.items():
+        rows = after(blocks, f"## {heading}")["rows"]
+        shuffles = [row for row in rows if row[0].startswith("Shuffle") and "there" not in row[0]]
+        points = [(float(row[0].rpartition(" ")[2]), float(row[1])) for row in shuffles]
+        words = f"indexplan.Shuffle, {'a stretch' if dashes == '-' else 'a share of 64'}"
+        found.append(Series(words, points, OURS, dashes, ours=True))
+    return found
+
+
+def bars(path: Path, table: Table) -> None:
     """Draw how far each order's label counts are from a random order's."""
-    size = str(quality["sizes"][0])
-    names = [row["name"] for row in quality["rows"]][::-1]
-    values = [row["variance"][size] for row in quality["rows"]][::-1]
-    colours = {rival.order_name: rival.colour for rival in NAMES.values() if rival.order_name}
-    with picture(path, font=14, figsize=(9, 3.6)) as (_, axes):
-        axes.barh(names, values, color=[colours.get(name, "#999999") for name in names])
-        axes.axvline(1, color="black", linestyle="--", label="a random order")
-        for i, value in enumerate(values):
-            axes.text(value + 0.03, i, f"{value:.2f}", va="center")
-        axes.set(
-            xlabel="variance of label counts, by a random order's",
-            title=f"Is it a shuffle? n = {int(size):,}",
-            xlim=(0, max(values) * 1.12),
-        )
-        axes.legend(loc="upper right")
+    rows = [(row[0], float(row[1].strip("*"))) for row in table["rows"]][::-1]
+    with picture(path, (8, 3)) as axes:
+        names, heights = zip(*rows, strict=True)
+        colours = [OURS if name.startswith("indexplan") else GREY for name in names]
+        axes.bar_label(axes.barh(names, heights, color=colours), fmt=" %.2f")
+        axes.axvline(1, color=GREY, linestyle="--")
+        axes.text(1.03, len(rows) - 0.35, "1: a random order", va="bottom")
+        axes.set(xlabel="variance of label counts, by a random order's")
+        axes.set_ylim(-0.6, len(rows) + 0.2)
+        axes.margins(x=0.1)
 
 
-def plot_costs(results: Results, path: Path) -> None:
-    """Draw ours and the rivals' cost per index against the size of the dataset."""
-    whole: dict[str, Points] = {}
-    for row in results.tables["whole permutation"]:
-        whole.setdefault(row.name, []).append((row.facts["n"], row.least()))
-    with picture(path, figsize=(7, 4)) as (_, axes):
-        for name, points in whole.items():
-            axes.plot(*zip(*points, strict=True), marker="o", label=f"{name}, whole permutation")
-        for table, label in (("stretch", "a stretch"), ("share", "one rank's share of 64")):
-            rows = [
-                row
-                for row in results.tables[table]
-                if row.name.startswith("Shuffle") and not row.name.endswith("there")
-            ]
-            points = [(int(float(row.name.rpartition(" ")[2])), row.least()) for row in rows]
-            name = f"indexplan.Shuffle, {label}"
-            axes.plot(*zip(*points, strict=True), marker="s", linestyle="--", label=name)
-        axes.set(xscale="log", yscale="log")
-        axes.set(xlabel="samples in the dataset", ylabel="ns per index, minimum")
-        ticks = (1, 2, 5, 10, 20, 50)
-        axes.set_yticks(ticks, labels=map(str, ticks), minor=False)
-        axes.set_yticks([], minor=True)
-        axes.grid(visible=True, which="major", alpha=0.3)
-        axes.legend(fontsize="small", loc="center right")
-
-
-def plot_loading(data: dict[str, Any], path: Path) -> None:
-    """Draw rows per second from a file."""
-    with picture(path, nrows=2, ncols=2, figsize=(9, 6)) as (figure, panels):
-        for axes, (scenario, title) in zip(panels.flat, loading.SCENARIOS.items(), strict=True):
-            fields = dict(zip(("cache", "advice", "access"), scenario, strict=True))
-            around = scenario[:2] == ("cold", "default")
-            colours = ((0, "#0072B2", -0.2), (2, "#E69F00", 0.2))  # Okabe and Ito's
-            for workers, color, shift in colours:
-                jobs = loading.jobs_of(
-                    data, workers=workers, block_size=loading.SHOWN_BLOCK, **fields
-                )
-                speeds = [
-                    loading.all_in(job) if around else loading.values(job, "rows_per_s")
-                    for job in jobs
-                ]
-                heights = [median(each) / 1e3 for each in speeds]
-                places = [place + shift for place in range(len(jobs))]
-                bars = axes.bar(places, heights, 0.4, color=color, label=f"{workers} workers")
-                axes.bar_label(bars, [number(height) for height in heights], fontsize="x-small")
-            names = [job["who"].replace(" ", "\n") for job in jobs]
-            axes.set_xticks(range(len(names)), names, fontsize="x-small")
-            what = "1,000 batches, the first included" if around else "after the first batch"
-            axes.set_title(f"{title}\n{what}", fontsize="small")
-            axes.set_ylabel("thousand rows per s", fontsize="small")
-            axes.margins(y=0.12)
-            axes.grid(visible=True, axis="y", alpha=0.3)
-            axes.set_axisbelow(True)
-        panels[0, 0].legend(fontsize="x-small")
-        figure.suptitle("Rows of 512 bytes per second, medians", fontsize=10)
-
-
-def plot(data: dict[str, Any], results: Results, folder: Path) -> None:
-    """Draw all that was measured, to PNG files of a folder."""
-    plot_views(results.contest, folder)
-    if "quality" in data:
-        plot_quality(data["quality"], folder / "quality.png")
-    if "loading" in data:
-        plot_loading(data["loading"], folder / "loading.png")
-    if results.tables:
-        plot_costs(results, folder / "cost_per_index.png")
-
-
-assert set(KEYS) == {view.question for view in VIEWS}  # every question has a picture
+def draw(folder: Path) -> None:
+    """Draw all pictures from the results that are kept, of their first runs."""
+    planning, timings, quality = (
+        read(name)["runs"][0]["blocks"] for name in ("planning", "timings", "quality")
+    )
+    for view in VIEWS:
+        if view.key in DRAWN:
+            series = series_of(after(planning, f"### {view.title}"), by_world=view.by_world)
+            x = "world size" if view.by_world else "samples in the dataset"
+            lines(folder / f"{view.key}.svg", series, xlabel=x, ylabel=view.axis, title=view.title)
+    x, y = "samples in the dataset", "ns per index, minimum"
+    lines(folder / "cost_per_index.svg", costs(timings), xlabel=x, ylabel=y, title="Cost per index")
+    bars(folder / "quality.svg", next(each for each in quality if not isinstance(each, str)))

@@ -1,4 +1,4 @@
-"""docs/plan-file-measured.md, and the table of alternatives in docs/plan-file.md."""
+"""Plan files: builds, verification and reads, and other ways to keep an order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.render.writer import SHARED, Figure, figures, markdown, number, this_run, top
+from benchmarks.render.page import Block
+from benchmarks.render.writer import Figure, number, section, tabular
 
 READ = "a random read of 256, warm"
 NODE_READS = "read from disk for 8 ranks of 4096, cold cache"
@@ -33,7 +34,12 @@ def _against_dd(found: Data) -> float:
 
 def _verified(found: Data) -> float:
     seconds = statistics.median(run["cpu_seconds"] for run in found["verify_one"])
-    return float(found["num_bytes"] / seconds / 1e9)
+    return statistics.median(found["dd_seconds"]) / seconds
+
+
+def _read(found: Data) -> float:
+    plan, npy = (found["peers"][kind]["open"]["us"] for kind in ("plan", "npy"))
+    return float(plan / npy)
 
 
 def _node_reads(found: Data) -> float | None:
@@ -51,21 +57,14 @@ def _growth(data: Data) -> float:
 
 FIGURES = (
     Figure("a build against dd", 0.8, "of its speed", _of(_against_dd), least=True),
-    Figure(
-        "bytes and hashes alone, no disk",
-        350,
-        "M indices/s of CPU",
-        _of(lambda found: found["generate"]["indices_per_second"] / 1e6),
-        least=True,
-    ),
-    Figure("verify on one core", 0.8, "GB/s of CPU", _of(_verified), least=True),
-    Figure(f"{READ}, `order.take`", 5, "us", _of(lambda found: found["read"]["order.take"])),
+    Figure("verify on one core, against dd", 0.8, "of its speed", _of(_verified), least=True),
+    Figure("a random read of 256, warm, by np.load's", 2, "times", _of(_read)),
     Figure(NODE_READS, 2.5, "bytes per useful byte", _of(_node_reads)),
     Figure("growth of a build per core", 64, "MiB", _growth),
 )
 
 
-def measurements(data: Data) -> list[str]:
+def measurements(data: Data) -> list[Block]:
     """Return the table of what the figures come from."""
     node, mb = data["node"], data["num_bytes"] / 1e6
     rows = []
@@ -77,6 +76,8 @@ def measurements(data: Data) -> list[str]:
         "verify, all cores": [run["seconds"] for run in data["verify_all"]],
     }.items():
         rows.append([what, f"{_each(seconds)} s; {_each([mb / each for each in seconds])} MB/s"])
+    rate = data["generate"]["indices_per_second"]
+    rows.append(["bytes and hashes alone, no disk", f"{number(rate / 1e6)} M indices/s of CPU"])
     rows += [[f"{READ}, `{name}`", f"{number(us)} us"] for name, us in data["read"].items()]
     rows += [
         ["a node's step of 8 batches of 256, cold cache", f"{number(node['step_us'])} us"],
@@ -85,19 +86,21 @@ def measurements(data: Data) -> list[str]:
     for n, builds in ((data["n"], data["builds"]), (data["small"]["n"], [data["small"]])):
         grown = _each([build["peak_bytes"] / 2**20 for build in builds])
         rows.append([f"growth of a build of {n:,} indices, all cores", f"{grown} MiB"])
-    return markdown("what | result", rows, "l")
+    return tabular("what | result", rows, "l")
 
 
-def alternatives(data: Data) -> list[str]:
+def alternatives(data: Data) -> list[Block]:
     """Return the table of other ways to keep an order."""
     peers = data["peers"]
     header = "what | bytes per index | s to write | ms to open | MB held | us per read"
+    words = (
+        f"One order of {peers['n']:,} indices; who does not generate it gets it in memory and only "
+        "writes it. A read is 256 neighbours, as a new array. Held is how much a reader grows as "
+        "it opens the file."
+    )
     return [
-        f"One order of {peers['n']:,} indices; who does not generate it gets it in memory and only",
-        "writes it. A read is 256 neighbours, as a new array. Held is how much a reader grows as",
-        "it opens the file.",
-        "",
-        *markdown(
+        words,
+        *tabular(
             f"{header} | checksums | many builders | any world size",
             [_peer_row(kind, peers[kind], peers["n"]) for kind in PEERS],
             "lrrrrrl",
@@ -123,30 +126,18 @@ def _peer_row(kind: str, data: Data, n: int) -> list[str]:
     ]
 
 
-def page(data: Data) -> list[str]:
-    """Return the page."""
+WORDS = (
+    "A plan of {n:,} indices, {num_bytes:,} bytes. Builds and dd, which copies zeros, take turns; "
+    "both begin with an idle disk and end with a synced one. Reads and verification are from the "
+    "page cache, but the node's, which begins with no page of the plan in it, by mincore."
+)
+
+
+def blocks(data: Data) -> list[Block]:
+    """Return the page's blocks."""
     found = data["plan_files"]
-    how = {
-        "plan": f"{found['n']:,} indices, {found['num_bytes']:,} bytes",
-        "outputs": "are verified after timing",
-        "builds and dd, which copies zeros": (
-            "take turns; both begin with an idle disk and end with a synced one"
-        ),
-        "reads and verification": (
-            "from the page cache, but the node's, which begins with no page of the plan in it, by "
-            "mincore"
-        ),
-    }
+    words = WORDS.format(n=found["n"], num_bytes=found["num_bytes"])
     return [
-        *top(data, "Plan files, measured"),
-        "## Figures",
-        "",
-        *figures(FIGURES, data),
-        "## Measurements",
-        "",
-        *measurements(found),
-        *this_run(data, how, SHARED),
-        "## Alternatives",
-        "",
-        *alternatives(found),
+        *section("Measurements", words, measurements(found)),
+        *section("Alternatives", "", alternatives(found)),
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.measure.quality import noise
-from benchmarks.render.writer import markdown, power, section
+from benchmarks.render.page import Block
+from benchmarks.render.views import IMAGES
+from benchmarks.render.writer import power, tabular
 
 WORDS = (
     "Each test against a random order, so 1 is right: the mean of {seeds} seeds, in bold where it "
@@ -31,8 +33,9 @@ TESTS = {
 }
 
 
-def quality_section(data: dict[str, Any]) -> list[str]:
-    """Return the section of the report."""
+def blocks(found: dict[str, Any]) -> list[Block]:
+    """Return the page's blocks."""
+    data = found["quality"]
     bands = {key: noise(data, key) for key in ("variance", "xors")}
 
     def cells(row: dict[str, Any], key: str, digits: int) -> list[str]:
@@ -57,6 +60,6 @@ def quality_section(data: dict[str, Any]) -> list[str]:
         for row in data["rows"]
     ]
     words = WORDS.format(seeds=data["seeds"], **bands)
-    picture = ["![variance of label counts](images/quality.png)", ""]
-    found = markdown(" | ".join(header), rows) + markdown("name | means", TESTS.items(), "l")
-    return section("Quality of the orders", words, picture + found)
+    picture = f"![variance of label counts]({IMAGES}/quality.svg)"
+    tables = tabular(" | ".join(header), rows) + tabular("name | means", TESTS.items(), "l")
+    return [words, picture, *tables]

@@ -1,4 +1,4 @@
-"""docs/shards-measured.md: what nodes download, compared with MosaicML Streaming's code."""
+"""What nodes download, compared with MosaicML Streaming's code."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from typing import Any
 
 from benchmarks.measure.shards import BATCH, RANKS, RULES, SPREAD
 from benchmarks.render import losing
-from benchmarks.render.writer import (
-    Figure,
-    figures,
-    markdown,
-    number,
-    power,
-    section,
-    this_run,
-    top,
-)
+from benchmarks.render.page import Block
+from benchmarks.render.writer import Figure, number, power, section, tabular
 
 OURS = "ShardShuffle"
 NARROW = f"{OURS}, window 1"
@@ -295,7 +287,7 @@ def rows_of() -> list[tuple[str, dict[str, Any]]]:
     return rows
 
 
-def table(data: Any, shards: int, even: bool, nodes: list[int]) -> list[str]:
+def table(data: Any, shards: int, even: bool, nodes: list[int]) -> list[Block]:
     """Return what was found of some shards: rows for plans, columns for numbers of nodes."""
     rows = []
     for name, fields in rows_of():
@@ -306,12 +298,10 @@ def table(data: Any, shards: int, even: bool, nodes: list[int]) -> list[str]:
             cells += [cell(record) for record in found if record["resumed"] or not on][:1] or [""]
         if any(cells):
             rows.append([name, *cells])
-    return markdown(
-        " | ".join(["who", *(f"{each} node{'s' * (each > 1)}" for each in nodes)]), rows
-    )
+    return tabular(" | ".join(["who", *(f"{each} node{'s' * (each > 1)}" for each in nodes)]), rows)
 
 
-def mixing(data: Any) -> list[str]:
+def mixing(data: Any) -> list[Block]:
     """Return how evenly labels are mixed."""
     rows = [
         (
@@ -325,28 +315,17 @@ def mixing(data: Any) -> list[str]:
         for row in sorted(data["shards"]["mixing"], key=lambda row: row["shards"])
     ]
     names = "shards", "who", "variance", "different in a step", "live of a node", "downloads"
-    return markdown(" | ".join(names), rows, "llr")
+    return tabular(" | ".join(names), rows, "llr")
 
 
-def page(data: Any) -> list[str]:
-    """Return the page."""
+def blocks(data: Any) -> list[Block]:
+    """Return the page's blocks."""
     found = data["shards"]["records"]
-    lines = top(data, "Shards, measured")
-    lines += ["What nodes download. [Shards](shards.md) says how to choose.", ""]
-    words = f"1e5 uneven shards of 512 samples in the mean, {FIGURE_NODES} nodes."
-    lines += section("Figures", words, figures(FIGURES, data))
-    lines += losing.section(losses(data))
-    seconds = max(record["count_seconds"] for record in found)
-    told = {
-        "numbers": "are counts, which no other run changes",
-        "counting one epoch": f"took {number(seconds)} s of CPU at most",
-    }
-    lines += section("What is measured", "", markdown("what | is", MEASURED.items(), "l"))
-    lines += this_run(data, told)
+    parts = section("What is measured", "", tabular("what | is", MEASURED.items(), "l"))
     nodes = sorted({record["nodes"] for record in found})
     for shards in sorted({record["shards"] for record in found}):
         for even in (True, False):
             kind = "even" if even else "uneven"
             title = f"{power(shards)} {kind} shards"
-            lines += section(title, "", table(data, shards, even, nodes))
-    return lines + section("Mixing", MIXED, mixing(data))
+            parts += section(title, "", table(data, shards, even, nodes))
+    return parts + section("Mixing", MIXED, mixing(data))

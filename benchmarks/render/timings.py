@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from benchmarks.render.page import Block
 from benchmarks.render.results import Results, Row
-from benchmarks.render.writer import markdown, number, power, section
+from benchmarks.render.views import IMAGES
+from benchmarks.render.writer import number, power, section, tabular
 
 
-def weak_points(results: Results) -> list[str]:
-    """Return the table of where this library itself is slow, with the numbers of the run."""
-    batch, stream = results.tables["batch"][0], results.row("stream", "n = 1e9, world 64")
-    share = results.row("share", "Shuffle, n = 1e6")
-    inverse = max(results.block_ratios("inverse").values())
-    blocks = max(results.block_ratios("share").values())
-    alone, *_, many = results.tables["locate"]
-    weak = {
-        "Batch by batch": (
-            f"`plan.batch` costs {number(batch.ns())} ns per index, most of it the fixed cost of a "
-            f"call in Python; `plan.batches`, which draws ahead, {number(stream.ns())}"
-        ),
-        "A small share": (
-            f"{number(share.ns())} ns per index for one rank of 64 at n = 1e6, where a share is "
-            f"{share.num_indices:,} indices: too few to hide the fixed cost, and 12 rounds"
-        ),
-        "BlockShuffle": (
-            f"up to {number(blocks)} times the time of Shuffle for a rank's share, where each run "
-            f"of 256 starts in another window, and up to {number(inverse)} times for the inverse"
-        ),
-        "`plan.locate`": (
-            f"{number(alone.median * 1e6)} us for one sample, {number(many.ns())} ns per sample "
-            f"for {many.num_indices:,} scattered ones, of which the order takes a few"
-        ),
-    }
-    if results.starts:
-        cold = results.starts["first_batch_cold"]["seconds"]["median"]
-        weak["A cold cache"] = f"{number(cold)} s to the first batch, nearly all of it compilation"
-    return markdown("what | cost", weak.items(), "l")
-
-
-def per_index(results: Results, table: str) -> list[str]:
+def per_index(results: Results, table: str) -> list[Block]:
     """Return the table of costs per index, as ratios to Shuffle and to torch's largest."""
     base = results.row(table, "Shuffle, n = 1e9").least()
     rival = results.rival("torch.randperm", results.largest()).least()
@@ -52,10 +25,10 @@ def per_index(results: Results, table: str) -> list[str]:
         for row in results.tables[table]
     ]
     header = "order | min, ns per index | median | to Shuffle at 1e9 | faster than torch.randperm"
-    return markdown(f"{header} at {power(results.largest())}", rows)
+    return tabular(f"{header} at {power(results.largest())}", rows)
 
 
-def whole(results: Results) -> list[str]:
+def whole(results: Results) -> list[Block]:
     """Return the comparison with others at the job that they can do."""
     rows = []
     for row in results.tables["whole permutation"]:
@@ -64,10 +37,10 @@ def whole(results: Results) -> list[str]:
         least, ratio = number(row.least()), f"{torch.least() / row.least():.2f}"
         rows.append((row.name, power(n), least, number(row.ns()), ratio))
     header = "who | n | min, ns per index | median | faster than torch.randperm"
-    return markdown(header, rows)
+    return tabular(header, rows)
 
 
-def calls(rows: list[Row], unit: str = "us") -> list[str]:
+def calls(rows: list[Row], unit: str = "us") -> list[Block]:
     """Return a table of latencies, in microseconds or seconds."""
     factor = {"us": 1e6, "s": 1}[unit]
     cells = [
@@ -78,10 +51,10 @@ def calls(rows: list[Row], unit: str = "us") -> list[str]:
         )
         for row in rows
     ]
-    return markdown(f"question | indices | min, {unit} | median", cells)
+    return tabular(f"question | indices | min, {unit} | median", cells)
 
 
-def stream(rows: list[Row]) -> list[str]:
+def stream(rows: list[Row]) -> list[Block]:
     """Return the table of streaming."""
     cells = [
         (
@@ -92,10 +65,10 @@ def stream(rows: list[Row]) -> list[str]:
         )
         for row in rows
     ]
-    return markdown("plan | batches | million indices per s, median | us per batch, median", cells)
+    return tabular("plan | batches | million indices per s, median | us per batch, median", cells)
 
 
-def columns(rows: list[Row]) -> list[str]:
+def columns(rows: list[Row]) -> list[Block]:
     """Return the table of what columns cost, by the time of the CPU."""
     cells = [
         (
@@ -108,10 +81,10 @@ def columns(rows: list[Row]) -> list[str]:
         for row in rows
     ]
     header = "column | MB per CPU second | hashlib.sha256 of the same bytes | ratio | worker, MB"
-    return markdown(header, cells)
+    return tabular(header, cells)
 
 
-def starts(results: Results) -> list[str]:
+def starts(results: Results) -> list[Block]:
     """Return the table of imports and first calls."""
     named = {
         "import numpy": results.starts["import_numpy"],
@@ -131,17 +104,17 @@ def starts(results: Results) -> list[str]:
         )
         for name, times in named.items()
     ]
-    lines = markdown("in a fresh process | min, s | median, s | whole process, s | processes", rows)
+    lines = tabular("in a fresh process | min, s | median, s | whole process, s | processes", rows)
     cold, warm = results.starts["first_calls_cold"], results.starts["first_calls_warm"]
     rows = [
         (name, number(cold[name]["median"] * 1e3), number(warm[name]["median"] * 1e3))
         for name in cold
         if name != "process"
     ]
-    return lines + markdown("first call | cold cache (compiles), ms | warm cache, ms", rows)
+    return lines + tabular("first call | cold cache (compiles), ms | warm cache, ms", rows)
 
 
-def growth(results: Results) -> list[str]:
+def growth(results: Results) -> list[Block]:
     """Return the table of time and memory to the first batch."""
     rows = [
         (
@@ -154,16 +127,15 @@ def growth(results: Results) -> list[str]:
         )
         for row in results.growth
     ]
-    return markdown(
+    return tabular(
         "who | n | min, s | user CPU, s | median, s | peak growth, MB | still held, MB", rows
     )
 
 
-def repeated(results: Results) -> list[str]:
+def repeated(results: Results) -> list[Block]:
     """Return the tables of repeated timings, of this library mostly."""
-    lines = section("Weak points", "Where this library itself is slow.", weak_points(results))
-    picture = ["![cost per index against size](images/cost_per_index.png)", ""]
-    lines += section(
+    picture: list[Block] = [f"![cost per index against size]({IMAGES}/cost_per_index.svg)"]
+    lines = section(
         "A stretch of an epoch", "A contiguous interval.", per_index(results, "stretch")
     )
     words = "`plan.indices`: batches of 256 of one rank of 64, so runs of 256 positions in strides."
@@ -198,7 +170,7 @@ def repeated(results: Results) -> list[str]:
     return lines + section("Verification", words, calls(results.tables["verify"], "s"))
 
 
-def processes(results: Results) -> list[str]:
+def processes(results: Results) -> list[Block]:
     """Return the tables of fresh processes: imports, compilation, memory."""
     words = "Each number has its own processes. Cold is an empty folder for numba's cache."
     lines = section("The first batch of a process", words, starts(results))
@@ -207,3 +179,9 @@ def processes(results: Results) -> list[str]:
         "virtual machine must first be given memory, the time includes that, user CPU does not."
     )
     return lines + section("Memory of all questions", words, growth(results))
+
+
+def blocks(data: dict[str, Any]) -> list[Block]:
+    """Return the page's blocks."""
+    results = Results(data)
+    return repeated(results) + processes(results)

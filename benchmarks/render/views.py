@@ -8,9 +8,14 @@ from typing import Any
 
 from benchmarks.contenders.planners import NAMES
 from benchmarks.measure.questions import KEYS, LIMITS, Question
-from benchmarks.render.writer import markdown, number, power, rate, size, time
+from benchmarks.render.page import Block
+from benchmarks.render.writer import number, power, rate, size, tabular, time
 
 Record = dict[str, Any]
+DRAWN = ("first_batch", "share", "worlds", "resume")
+"""Views that have a picture."""
+IMAGES = "../../docs/images"
+"""Where pictures are, from the results."""
 PAGE = 4096
 """Bytes; memory is counted in pages, so no growth is at most one."""
 
@@ -128,7 +133,7 @@ def cell(view: View, record: Record | None) -> str:
     return view.show(view.value(record))
 
 
-def table(view: View, records: list[Record]) -> list[str]:
+def table(view: View, records: list[Record]) -> list[Block]:
     """Return a view's table: a row for each size, a column for each rival, the best in bold."""
     rows = shown(view, records)
     names = [name for name in view.asked().rivals if any(name in row for row in rows.values())]
@@ -140,20 +145,20 @@ def table(view: View, records: list[Record]) -> list[str]:
             for name in names
         ]
         lines.append((f"{place:,}" if view.by_world else power(place), *cells))
-    return markdown(f"{'world size' if view.by_world else 'n'} | {' | '.join(names)}", lines)
+    return tabular(f"{'world size' if view.by_world else 'n'} | {' | '.join(names)}", lines)
 
 
-def sections(contest: dict[str, list[Record]]) -> list[str]:
-    """Return all tables and pictures of the comparison."""
-    lines: list[str] = ["## Against others", "", LIMITS, ""]
-    lines += [
+def sections(contest: dict[str, list[Record]]) -> list[Block]:
+    """Return all tables of the comparison."""
+    blocks: list[Block] = [
+        "## Against others",
+        LIMITS,
         "Where a rival stopped, the cell names what ran out: memory, time or disk (also 16 GB).",
-        "",
     ]
     for view in VIEWS:
         if view.question in contest:
-            lines += [f"### {view.title}", "", view.words, ""]
-            if view.key != "first_batch":  # the page begins with that picture
-                lines += [f"![{view.title.lower()}](images/{view.key}.png)", ""]
-            lines += table(view, contest[view.question])
-    return lines
+            blocks += [f"### {view.title}", view.words]
+            if view.key in DRAWN:
+                blocks += [f"![{view.title.lower()}]({IMAGES}/{view.key}.svg)"]
+            blocks += table(view, contest[view.question])
+    return blocks

@@ -1,14 +1,14 @@
-"""Run histories on all loaders and write docs/torture.md: `python -m benchmarks.torture`.
+"""Run histories on all loaders and keep what they lose: `python -m benchmarks.torture`.
 
-`--quick` runs a few on each, checks the laws of the counts, and writes nothing. `--only NAME` runs
-some loaders again, and takes the others from the file that `--json` names.
-`--render FILE` runs nothing. `--history NUMBER` shows one history.
+The results are benchmarks/results/torture.json, the counts build/measured/torture.json. `--quick`
+runs a few on each, checks the laws of the counts, and keeps nothing. `--only NAME` runs some
+loaders again; `--render` runs nothing. `--history NUMBER` shows one history.
 
-`--through` runs trainers and frameworks instead, through their own code, and brings their tables up
-to date in three pages. Composer has to be run in an environment of its own: `--through --only
-Composer --json FILE` there, then `--through --json FILE` where the others are.
+`--through` runs trainers and frameworks instead, through their own code, keeps what they came to in
+benchmarks/results/through.json, and brings the tables of two pages up to date. Not all can be
+installed together: run some with `--only`, in an environment of their own (Composer needs that).
 
-`--live` runs groups under torchft that come and go, and brings their table up to date.
+`--live` runs groups under torchft that come and go, and keeps benchmarks/results/live.json.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,18 @@ from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.contenders.loaders import LOADERS, Entry
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
+from benchmarks.render import page as results
+from benchmarks.render.writer import where
 from benchmarks.torture import live, live_page, page, through, through_page
 from benchmarks.torture.counting import merged
 from benchmarks.torture.histories import history
 
+COUNTS = ROOT / "build" / "measured" / "torture.json"
+COMMANDS = {
+    "torture": "python -m benchmarks.torture",
+    "through": "python -m benchmarks.torture --through",
+    "live": "python -m benchmarks.torture --live",
+}
 QUICK = 6
 """Histories of `--quick`, without worker processes."""
 HOURS = 6
@@ -62,12 +71,10 @@ def wrong(name: str, record: dict[str, Any]) -> list[str]:
     return found
 
 
-def run_through(only: list[str] | None, file: Path | None) -> int:
-    """Run trainers and frameworks, and write their tables; 1 if ours was not exact, or one lacks.
-
-    The file keeps the records, as not all can be installed together.
-    """
-    data: dict[str, Any] = json.loads(file.read_text()) if file and file.exists() else {}
+def run_through(only: list[str] | None) -> int:
+    """Run trainers and frameworks, and keep the records; 1 if ours was not exact, or one lacks."""
+    kept = (results.RESULTS / "through.json").exists()
+    data: dict[str, Any] = results.read("through")["runs"][0]["records"] if kept else {}
     for each in FRAMEWORKS:
         if only and each.name not in only:
             continue
@@ -75,38 +82,45 @@ def run_through(only: list[str] | None, file: Path | None) -> int:
         if not record["missing"]:
             data[each.name] = record
         print(each.name, record, flush=True)
-    if file:
-        file.write_text(json.dumps(data, indent=1))
     problems = [each for name, record in data.items() for each in through.wrong(name, record)]
     waiting = through_page.waiting(data)
     print(*problems, *(f"the tables wait for {name}" for name in waiting), sep="\n")
+    if not problems:
+        keep("through", through_page, data, surroundings(), {"records": data})
     if not problems and not waiting:
         through_page.write(data)
     return 1 if problems or (waiting and not only) else 0
 
 
 def run_live(*, quick: bool) -> int:
-    """Run groups that come and go, and write their table; 1 if ours was not exact."""
+    """Run groups that come and go, and keep the counts; 1 if ours was not exact."""
     records = live.live(live.QUICK if quick else tuple(live.KINDS))
     for name, record in records.items():
         print(f"{name}: {record['missing'] or record['counts']}")
     problems = live.wrong(records)
     print(*problems, sep="\n")
     if not problems and not quick:
-        live_page.write(records)
+        keep("live", live_page, records, surroundings(), {"records": records})
     return 1 if problems else 0
+
+
+def keep(
+    name: str, page: Any, data: Any, around: dict[str, Any], more: Any, folder: Path | None = None
+) -> None:
+    """Keep results, which no instruction set changes, with the surroundings of the run."""
+    run = {**where(around), "instructions": "", "command": COMMANDS[name], "figures": [], **more}
+    run["blocks"] = page.blocks(data)
+    results.keep(name, page.TITLE, page.WORDS, run, folder or results.RESULTS)
 
 
 def main() -> int:
     """Run the command line; 1 if ours lost or repeated a sample, or a loader could not be run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few histories, and no page")
+    parser.add_argument("--quick", action="store_true", help="a few histories, of which none stays")
     parser.add_argument("--only", action="append", help="a loader, or a framework; may be repeated")
     parser.add_argument("--histories", type=int, help="at most so many of each loader")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share them; default: 1")
-    parser.add_argument("--json", type=Path, help="where to keep the counts")
-    parser.add_argument("--render", type=Path, help="render counts kept before; run nothing")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "torture.md")
+    parser.add_argument("--render", action="store_true", help="write again; run nothing")
     parser.add_argument("--through", action="store_true", help="trainers and frameworks")
     parser.add_argument("--live", action="store_true", help="groups under torchft that come and go")
     parser.add_argument("--history", type=int, help="show a history; run nothing")
@@ -117,11 +131,10 @@ def main() -> int:
     if options.live:
         return run_live(quick=options.quick)
     if options.through:
-        return run_through(options.only, options.json)
+        return run_through(options.only)
     data: dict[str, Any] = {"loaders": {}}
-    known = options.render or (options.json if options.only else None)
-    if known and known.exists():
-        data = json.loads(known.read_text())
+    if (options.render or options.only) and COUNTS.exists() and not options.quick:
+        data = json.loads(COUNTS.read_text())
     asked = [] if options.render else options.only or [entry.name for entry in LOADERS]
     if asked:
         data.update(surroundings())
@@ -132,11 +145,11 @@ def main() -> int:
         record = run(entry, min(entry.histories, most), with_workers, options.jobs)
         data["loaders"][entry.name] = record
         print(f"{entry.name}: {record.get('missing') or page.summary(record)}", flush=True)
-        if options.json:
-            options.json.write_text(json.dumps(data, indent=1))
-    text = page.render(data)  # also where it goes nowhere: it must not fail
-    if not options.quick:
-        options.output.write_text(through_page.kept(text, options.output))
+        if not options.quick:
+            COUNTS.parent.mkdir(parents=True, exist_ok=True)
+            COUNTS.write_text(json.dumps(data, indent=1))
+    with tempfile.TemporaryDirectory() as folder:  # a quick run's: writing must not fail
+        keep("torture", page, data, data, {}, Path(folder) if options.quick else None)
     problems = [each for name, record in data["loaders"].items() for each in wrong(name, record)]
     print(*problems, sep="\n")
     missing = [name for name, record in data["loaders"].items() if record["missing"]]

@@ -1,4 +1,4 @@
-"""docs/torture.md: every number in it comes from the counts."""
+"""What loaders lose when a run is stopped and resumed: every number comes from the counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections import Counter
 from typing import Any
 
 from benchmarks.contenders.loaders import LOADERS
-from benchmarks.render.writer import markdown, section, time, where
+from benchmarks.render.page import Block
+from benchmarks.render.writer import section, tabular, time
 from benchmarks.torture.counting import Tally, summed
 from benchmarks.torture.histories import (
     EPOCHS,
@@ -21,7 +22,6 @@ from benchmarks.torture.histories import (
     SIZES,
 )
 from benchmarks.torture.running import PATIENCE
-from benchmarks.torture.through_page import marks
 
 Record = dict[str, Any]
 SUMS = ("histories", "refused", "exact", "uneven", "samples", "lost", "twice", "dropped", "padded")
@@ -67,7 +67,7 @@ def rows(data: Record) -> list[tuple[str, Record]]:
     return [(name, known[name]) for name in names if name in known and not known[name]["missing"]]
 
 
-def overview(data: Record) -> list[str]:
+def overview(data: Record) -> list[Block]:
     """Return the table that says it all."""
     others = [kind for kind in KINDS if kind != NOTHING]
     cells = []
@@ -87,7 +87,7 @@ def overview(data: Record) -> list[str]:
         "loader | histories | nothing changes: lost | read twice | refused "
         "| something changes: lost | read twice | refused | time to resume, median"
     )
-    return markdown(header, cells)
+    return tabular(header, cells)
 
 
 RIGHT, BY_POLICY = "nothing lost or read twice", "nothing but by policy"
@@ -105,7 +105,7 @@ def group(sums: Record) -> str:
     return f"{right}{', some refused' * (sums['refused'] > 0)}"
 
 
-def in_words(data: Record) -> list[str]:
+def in_words(data: Record) -> list[Block]:
     """Return the table of who was right, by what changes."""
     cells = []
     for kind, words in KINDS.items():
@@ -114,10 +114,10 @@ def in_words(data: Record) -> list[str]:
             names = [name for name in sums if sums[name]["histories"] and group(sums[name]) == each]
             if names:
                 cells.append((words, each, ", ".join(names)))
-    return markdown("where | result | loaders", cells, "l")
+    return tabular("where | result | loaders", cells, "l")
 
 
-def of_kind(data: Record, kind: str) -> list[str]:
+def of_kind(data: Record, kind: str) -> list[Block]:
     """Return the table of one kind of change."""
     cells = []
     for name, record in rows(data):
@@ -138,7 +138,7 @@ def of_kind(data: Record, kind: str) -> list[str]:
         "loader | histories | lost | read twice | refused | exact, of those that went through "
         "| dropped by policy | padded by policy | with uneven ranks"
     )
-    return [f"### {KINDS[kind][0].upper()}{KINDS[kind][1:]}", "", *markdown(header, cells)]
+    return [f"### {KINDS[kind][0].upper()}{KINDS[kind][1:]}", *tabular(header, cells)]
 
 
 def plain(text: str) -> str:
@@ -146,7 +146,12 @@ def plain(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ").replace("`", "'").replace("_", "\\_")
 
 
-def set_up(data: Record) -> list[str]:
+def place(docs: str) -> str:
+    """Return where a page is, from the results: its address, or from the folder of the pages."""
+    return docs if "://" in docs else f"../../docs/{docs}"
+
+
+def set_up(data: Record) -> list[Block]:
     """Return who took part and how, and who could not."""
     cells = []
     for entry in LOADERS:
@@ -154,11 +159,11 @@ def set_up(data: Record) -> list[str]:
         if record is None:
             continue
         version = record["version"] or f"**missing**: {plain(record['missing'])}"
-        cells.append((f"[{entry.name}]({entry.docs})", version, entry.setup, entry.promises))
-    return markdown("loader | version | set up | a resume is promised for", cells, "l")
+        cells.append((f"[{entry.name}]({place(entry.docs)})", version, entry.setup, entry.promises))
+    return tabular("loader | version | set up | a resume is promised for", cells, "l")
 
 
-def refusals(data: Record) -> list[str]:
+def refusals(data: Record) -> list[Block]:
     """Return what was raised, most often first."""
     cells = []
     for name, record in rows(data):
@@ -167,17 +172,17 @@ def refusals(data: Record) -> list[str]:
             text = reason if reason.partition(": ")[2] else f"{reason.rstrip(': ')}, without a word"
             shown[textwrap.shorten(plain(text), 170, placeholder=" ...")] += count
         cells += [(name, f"{count:,}", reason) for reason, count in shown.most_common(4)]
-    return markdown("loader | histories | raised", cells, "lrl")
+    return tabular("loader | histories | raised", cells, "lrl")
 
 
-def examples(data: Record) -> list[str]:
+def examples(data: Record) -> list[Block]:
     """Return one history of each loader that lost or repeated samples."""
     lines = []
     for name, record in rows(data):
         for each in total(record, list(KINDS))["examples"][:1]:
             number, _, told = each.removeprefix("history ").partition(", ")
             lines.append((name, number, told))
-    return markdown("loader | history | what happens", lines, "lrl") if lines else ["None.", ""]
+    return tabular("loader | history | what happens", lines, "lrl") if lines else ["None."]
 
 
 RULES = {
@@ -218,7 +223,7 @@ RULES = {
     ),
     "time to resume": (
         "the loader's own, as samples are numbers: from its construction to the first batch of "
-        "rank 0, without workers. [Benchmarks](benchmarks.md) have it for large datasets"
+        "rank 0, without workers. [Planning](planning.json) has it for large datasets"
     ),
     "worker processes": (
         f"real in some histories, on 1 to {LARGEST_WORLD_WITH_WORKERS} ranks with up to "
@@ -227,45 +232,33 @@ RULES = {
 }
 
 
-def dealt(data: Record) -> list[str]:
+def dealt(data: Record) -> list[Block]:
     """Return how many histories each loader got."""
     cells = []
     for name, record in rows(data):
         keys = ("plain", "with_workers")
         sums = [sum(t["histories"] for t in record.get(key, {}).values()) for key in keys]
         cells.append((name, *(f"{each:,}" for each in sums)))
-    return markdown("loader | without worker processes | with", cells)
+    return tabular("loader | without worker processes | with", cells)
 
 
-def render(data: Record) -> str:
-    """Return the page."""
-    lines = [
-        "# Torture",
-        "",
-        "<!-- Generated by `python -m benchmarks.torture`; do not edit. -->",
-        "",
-        "A training run is stopped anywhere and resumed, perhaps on another number of ranks, with",
-        "another batch size or other worker processes. Which samples are lost, and which are read",
-        "twice? Every loader that claims to resume gets the same random histories. Numbers are",
-        "samples per million to be read; a loader that refuses loses nothing, but stops there.",
-        "",
-        *overview(data),
-        *in_words(data),
-        *section("The rules", "", markdown("word | means", RULES.items(), "l")),
-        "## By what changes",
-        "",
-    ]
+TITLE = "Stops and resumes of loaders"
+WORDS = (
+    "A training run is stopped anywhere and resumed, perhaps on another number of ranks, with "
+    "another batch size or other worker processes. Every loader that claims to resume gets the "
+    "same random histories. Numbers are samples per million to be read; a loader that refuses "
+    "loses nothing, but stops there."
+)
+
+
+def blocks(data: Record) -> list[Block]:
+    """Return the page's blocks."""
+    parts = [*overview(data), *in_words(data)]
+    parts += section("The rules", "", tabular("word | means", RULES.items(), "l"))
+    parts += ["## By what changes"]
     for kind in KINDS:
-        lines += of_kind(data, kind)
-    lines += section("Through trainers and frameworks", "", [*marks("through"), ""])
-    lines += section("While the processes run", "", [*marks("live"), ""])
-    lines += section("How many were dealt", "", dealt(data))
-    lines += section("Who takes part", "", set_up(data))
-    lines += section("What was raised", "", refusals(data))
-    lines += section("Histories to look at", "", examples(data))
-    if "machine" in data:
-        words = (
-            ", shared with other work: trust the counts, which do not depend on it, not the times"
-        )
-        lines += section("Where it ran", "", markdown("this run | ", where(data, words), "l"))
-    return "\n".join(lines).rstrip("\n") + "\n"
+        parts += of_kind(data, kind)
+    parts += section("How many each got", "", dealt(data))
+    parts += section("Who takes part", "", set_up(data))
+    parts += section("What was raised", "", refusals(data))
+    return parts + section("Histories to look at", "", examples(data))

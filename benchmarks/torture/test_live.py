@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders.groups import LOADERS
+from benchmarks.render import page as results
 from benchmarks.torture.live import BATCH, GROUPS, KINDS, SAMPLES, STEPS, count, wrong
-from benchmarks.torture.live_page import table
+from benchmarks.torture.live_page import blocks
 from benchmarks.torture.logs import Logs
 
 
@@ -64,7 +65,7 @@ def test_the_table_says_what_was_counted() -> None:
         }
         for each in LOADERS
     }
-    text = "\n".join(table(records))
+    text = results.text(blocks(records)[0])
     assert text.count("| exact |") + text.count("| **3 lost, 2 twice** |") > len(LOADERS)
     assert [] == wrong(records)
     ours = next(each.name for each in LOADERS if each.ours)

@@ -1,8 +1,8 @@
-"""What the site adds to mkdocs: pages of code, and the anchors that GitHub gives to headings.
+"""What the site adds to mkdocs: pages of code and of results, and GitHub's anchors of headings.
 
 Pages link to files that are no pages: examples, notebooks, tests, the changelog. In the repository
 such a link opens the file. On the site it opens a page that shows the file, made here, so that the
-same link works in both, also offline.
+same link works in both, also offline. A file of results is shown as the tables that it holds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import html
 import json
 import posixpath
 import re
+import sys
 from pathlib import Path
 
 import tomllib
@@ -19,7 +20,11 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # mkdocs does not have it there
+from benchmarks.render.page import markdown  # noqa: E402
+
 VERSION = "indexplan/version.py"
+RESULTS = "benchmarks/results/"
 LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 # lunr tells nodes of its index apart by their edges, written one after another: 1 to node 23 reads
 # as 12 to node 3 does. Pages with many numbers then have words that nobody wrote, on which a query
@@ -73,7 +78,7 @@ def on_config(config: MkDocsConfig) -> None:
 def page_of(path: str) -> str:
     """Return where the page of a file lies, given by its path from the repository's root."""
     inside = path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"
-    return inside if inside.endswith(".md") else f"{inside}.md"
+    return inside if inside.endswith((".md", ".png", ".svg")) else f"{inside}.md"
 
 
 def linked_file(link: str, page: str) -> str | None:
@@ -128,12 +133,14 @@ def content(path: str) -> str:
         return text
     if path.endswith(".ipynb"):
         return of_notebook(text)
+    if path.startswith(RESULTS):
+        return markdown(text)
     return f"# {Path(path).name}\n\n`{path}`\n\n{fenced(text, Path(path).suffix[1:] or 'sh')}"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each file that pages link to, and for each notebook."""
-    linked = set(ALWAYS)
+    linked = {*ALWAYS, *(f"{RESULTS}{file.name}" for file in (ROOT / RESULTS).glob("*.json"))}
     for file in list(files.documentation_pages()):
         for _, link, _ in LINK.findall(file.content_string):
             path = linked_file(link, file.src_uri)
@@ -145,7 +152,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             linked |= {f"docs/{file.src_uri}"} if file.inclusion.is_included() else set()
     for path in sorted(linked):
         file = File.generated(config, page_of(path), content=content(path))
-        if not path.endswith(".ipynb") and path not in ALWAYS:
+        if not path.startswith(RESULTS) and not path.endswith(".ipynb") and path not in ALWAYS:
             file.inclusion = InclusionLevel.NOT_IN_NAV
         files.append(file)
     return files

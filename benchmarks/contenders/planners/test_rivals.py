@@ -12,6 +12,7 @@ import pytest
 from benchmarks.contenders.planners import RIVALS, Job, Rival, present
 from benchmarks.measure import quality
 from benchmarks.render import losing
+from benchmarks.render.page import text
 from benchmarks.render.views import VIEWS
 
 # Whole global batches, so that nobody drops, pads or spreads: 5 of 4 * 16.
@@ -128,11 +129,12 @@ def test_losses_become_a_table() -> None:
         for n in range(losing.MOST_CELLS + 1)
     ]
     resume = losing.Loss("worlds", "Worlds", "Megatron-style cached .npy", "n = 1", "2 s", "3 s")
-    *_, first, second, third, _ = losing.section([*share, resume, resume._replace(rival="Nobody")])
+    found = losing.section([*share, resume, resume._replace(rival="Nobody")])
+    *_, first, second, third = text(found[-1]).splitlines()
     assert "8 cells, from n = 0: 0 s, ours 9 s; to n = 7: 7 s, ours 9 s | It only" in first
     assert (
         '| Worlds | Megatron-style cached .npy | n = 1: 2 s, ours 3 s | As for "Share", '
         "Megatron-style cached .npy. |"
     ) == second
     assert "| Worlds | Nobody | n = 1: 2 s, ours 3 s | **Not explained.** |" == third
-    assert "None." in losing.section([])
+    assert "Nowhere." in losing.section([])
