@@ -26,7 +26,6 @@ PAGES = (
     "lengths",
     "packing",
     "shards",
-    "shard-sizes",
     "subsets",
     "removals",
     "migrate/grain",
