@@ -154,7 +154,7 @@ def bars(path: Path, table: Table) -> None:
     with picture(path, (8, 3)) as axes:
         names, heights = zip(*rows, strict=True)
         colours = [OURS if name.startswith("indexplan") else GREY for name in names]
-        axes.bar_label(axes.barh(names, heights, color=colours), fmt=" %.2f")
+        axes.bar_label(axes.barh(names, heights, color=colours), fmt="%.2f", padding=4)
         axes.axvline(1, color=GREY, linestyle="--")
         axes.text(1.03, len(rows) - 0.35, "1: a random order", va="bottom")
         axes.set(xlabel="variance of label counts, by a random order's")
