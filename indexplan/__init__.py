@@ -122,8 +122,8 @@ __all__ = [
     "worker_seed",
 ]
 
-# What touches files is imported at first use: it brings in a third of the standard library. So are
-# most orders: a run needs one or two of them, and imports no others.
+# Modules that touch files are imported at first use, because they import a third of the standard
+# library. So are most orders: a run needs one or two of them.
 _AT_FIRST_USE = {
     "verify": "indexplan.reports.verification",
     "finish": "indexplan.files.saving",

@@ -1,4 +1,4 @@
-"""Answers: results that can be read by programs, by people and in notebooks."""
+"""Answers: results that programs, people and notebooks can read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LONGEST = 300  # characters of a field in a notebook
 
 
 class Answer(abc.ABC):
-    """The base of results that can be printed for people, or turned into JSON for programs.
+    """The base of results that print for people and turn into JSON for programs.
 
-    `str` is the text that a command prints, and `to_dict()` are the JSON types. Notebooks show the
-    text. What it quotes, such as a file's name, is escaped for notebooks and terminals.
+    `str` is the text that a command prints, and `to_dict()` returns JSON types. Notebooks show the
+    text. Quoted text, such as a file's name, is escaped for notebooks and terminals.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Answer(abc.ABC):
 
 @dataclass(frozen=True)
 class Shown(Answer):
-    """An answer without a class of its own: its data and its text."""
+    """An answer without its own class: its data and its text."""
 
     data: Mapping[str, Any]
     words: str
@@ -102,15 +102,15 @@ def _on_one_line(value: Any) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], least: Sequence[int] = ()) -> list[str]:
-    """Align cells in columns, the first one to the left; on a narrow terminal in several tables.
+    """Align cells in columns, the first one to the left; in several tables on a narrow terminal.
 
-    Each of these repeats the first column. Lines have at most 80 characters, so that the text in a
-    file, or on a wide terminal, is the same everywhere.
+    Each table repeats the first column. Lines have at most 80 characters, so that the text is the
+    same in a file and on a wide terminal.
 
     Parameters
     ----------
     rows : sequence of sequence of str
-        The headings, and then the cells of each row; all of equal lengths.
+        The headings, then the cells of each row; all of equal lengths.
     least : sequence of int
         The minimum width of each column.
 

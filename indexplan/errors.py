@@ -23,11 +23,11 @@ class IndexPlanError(ValueError):
     Parameters
     ----------
     what
-        What is wrong, such as "num_samples". Alone, the whole message of an error without parts.
+        What is wrong, such as "num_samples". If it is the only argument, it is the whole message.
     rule
-        What must hold for it, from "must" or "needs" on.
+        The rule that it breaks, starting with "must" or "needs".
     got
-        What it was instead; None where there is nothing to show.
+        What it was instead; None if there is nothing to show.
     cure
         What to do, as a clause.
 
@@ -63,7 +63,7 @@ class IndexPlanError(ValueError):
 
 
 class Cure(str):
-    """A cure for those who write Python, with another one for those who type a command."""
+    """A cure for people who write Python, with another one for people who type a command."""
 
     command: str
 
@@ -78,13 +78,13 @@ class Cure(str):
 
 
 class RemoteError(Exception):
-    """What a worker process raised, as it wrote it: the cause of an error that arrived as text."""
+    """What a worker process raised, in its own words: the cause of an error that came as text."""
 
 
 def _rebuilt(kind: type[IndexPlanError], text: str) -> tuple[str, RemoteError | None]:
-    """Return the message of an error's text, which may be that of its whole traceback.
+    """Return the message from an error's text, which may be the text of its whole traceback.
 
-    A DataLoader rebuilds an error of a worker from one text: where it was, then the traceback.
+    A DataLoader rebuilds a worker's error from a single text: where it was, then the traceback.
     """
     _, found, said = f"\n{text}".rpartition(f"\n{kind.__module__}.{kind.__qualname__}: ")
     if not found or "\nOriginal Traceback " not in text:
@@ -93,7 +93,7 @@ def _rebuilt(kind: type[IndexPlanError], text: str) -> tuple[str, RemoteError | 
 
 
 class PlanFileError(IndexPlanError):
-    """Raised if a file is missing, damaged or not writable, or the dataset of a plan has changed.
+    """Raised if a file is missing, damaged or not writable, or a plan's dataset has changed.
 
     Examples
     --------
@@ -112,14 +112,14 @@ def wrong(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
 
 
 def in_file(path: object, error: IndexPlanError) -> PlanFileError:
-    """Return an error about a part of a file, as one that names the file."""
+    """Turn an error about a part of a file into one that names the file."""
     return PlanFileError(f"{path}: {error.what}", error.rule, error.got, error.cure)
 
 
 def empty_batches(
     world_size: int | None, remainder: str, epoch: int, sub_epoch: int
 ) -> IndexPlanError:
-    """Return the error of a loop that would give a rank an empty batch; models take none."""
+    """Return the error of a loop that would give a rank an empty batch, which no model accepts."""
     return IndexPlanError(
         "each step",
         "must hold a unit for every rank",
@@ -130,7 +130,7 @@ def empty_batches(
 
 
 def inside(where: str, error: IndexPlanError) -> IndexPlanError:
-    """Return an error about a part of something, as one that says where in it that is."""
+    """Turn an error about a part of something into one that says where the part is."""
     kind = PlanFileError if isinstance(error, PlanFileError) else IndexPlanError
     return kind(f"{where}: {error.what}", error.rule, error.got, error.cure)
 
@@ -217,9 +217,9 @@ def integer(
 
 
 def as_integer(value: Any) -> int | None:
-    """Return an integer of any type, such as NumPy's, as int; None of anything else.
+    """Return an integer of any type, such as NumPy's, as int; None for anything else.
 
-    A boolean is no integer, here and there.
+    A boolean does not count as an integer.
     """
     if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy.bool, without numpy
         return None

@@ -1,4 +1,4 @@
-"""Where the C header of shuffle-v1 lies."""
+"""Where the C header of shuffle-v1 is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 
 def get_include() -> str:
-    """Return the folder to give to a C, C++ or CUDA compiler, for `indexplan/shuffle_v1.h`.
+    """Return the folder of `indexplan/shuffle_v1.h`, to pass to a C, C++ or CUDA compiler.
 
-    The header has the indices of `Shuffle` without Python: one file without dependencies.
+    The header computes the indices of `Shuffle` without Python. It is one file without
+    dependencies.
 
     Returns
     -------

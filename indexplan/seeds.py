@@ -58,8 +58,8 @@ def key_words(
 ) -> NDArray[np.uint32]:
     """Return the key words of one purpose in one epoch of an order of some size.
 
-    Without the size, shuffles of nearly one size would be nearly one permutation. None is for a
-    mixture alone, whose size changes where sources are added to a run.
+    Without the size, shuffles of nearly equal sizes would be nearly the same permutation. Only a
+    mixture passes None, because its size changes when sources are added to a run.
 
     Returns
     -------
@@ -75,17 +75,17 @@ def key_words(
 
 
 def worker_seed(seed: int, *, epoch: int, rank: int, worker: int) -> int:
-    """Return the seed of what a loader's worker draws in an epoch, such as augmentation.
+    """Return the seed for what a loader's worker draws in an epoch, such as augmentation.
 
-    It is hashed from all four numbers, so that no two workers, ranks, epochs or seeds draw the
-    same: while all ranks must agree on the order of the samples, their augmentation must differ.
+    It is hashed from all four numbers, so no two workers, ranks, epochs or seeds draw the same. All
+    ranks must agree on the order of the samples, but their augmentation must differ.
 
     Parameters
     ----------
     seed : int
         The seed of the run, 0 <= seed < 2**128.
     epoch, rank, worker : int
-        Each 0 <= number < 2**32; if the main process loads the data itself, it is worker 0.
+        0 <= number < 2**32 each. If the main process loads the data itself, it is worker 0.
 
     Returns
     -------

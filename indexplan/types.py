@@ -1,6 +1,6 @@
-"""What the library returns, by name: for annotations, and for `isinstance`.
+"""The classes that the library returns, by name: for annotations, and for `isinstance`.
 
-Nobody makes these: `Plan.account` returns an `Account`, `save` a `Saved`, and so on.
+You don't make these yourself: `Plan.account` returns an `Account`, `save` a `Saved`, and so on.
 
 Examples
 --------

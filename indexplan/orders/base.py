@@ -39,14 +39,14 @@ Draws: TypeAlias = tuple[tuple[Any, ...], ...]  # of each: algorithm, size, seed
 class Order(HasFields, HasGroups, abc.ABC):
     """The sequence in which each epoch reads the samples; the base of `Shuffle` and all others.
 
-    An order holds the size of its dataset and its seed, and knows nothing of ranks and batches: a
-    `Plan` divides it among them. It deals *units*: single samples, or bins of several samples that
-    stay together.
+    An order holds the size of its dataset and its seed. It knows nothing of ranks and batches: a
+    `Plan` divides it among them. It hands out *units*: single samples, or bins of several samples
+    that stay together.
 
-    To write an order of your own, make a frozen dataclass with `eq=False` (`Order` compares
-    algorithms and fields itself), set `algorithm`, write the hooks `fill`, or `deal` if its units
-    are bins, and `find`, and pass the class to `register`. Set `traits` unless units are single
-    samples and each epoch reads every sample exactly once. The other methods check their arguments
+    To write your own order, make a frozen dataclass with `eq=False` (`Order` compares algorithms
+    and fields itself). Set `algorithm`, and write two hooks: `fill`, or `deal` if its units are
+    bins; and `find`. Set `traits` unless units are single samples and each epoch reads every sample
+    exactly once. Then pass the class to `register`. The other methods check their arguments
     and call these hooks; they are final. docs/orders.md has examples, and
     `indexplan.testing.check_order` checks an order.
 
@@ -73,22 +73,22 @@ class Order(HasFields, HasGroups, abc.ABC):
 
     @property
     def traits(self) -> Traits:
-        """What the order promises of every epoch; a class that promises less sets its own."""
+        """What the order promises about every epoch; set it in a class that promises less."""
         return PLAIN
 
     @property
     def deals_bins(self) -> bool:
-        """Whether a unit may hold another number of samples than one, as `traits` says."""
+        """Whether units are bins, which may hold any number of samples; from `traits`."""
         return self.traits.deals_bins
 
     @property
     def constant_num_units(self) -> bool:
-        """Whether all epochs have the same number of units, as `traits` says."""
+        """Whether all epochs have the same number of units; from `traits`."""
         return self.traits.constant_num_units
 
     @property
     def stream_key(self) -> int:
-        """The seed from which loaders derive those of augmentation: `seed`, or 0 without one.
+        """The seed from which loaders derive seeds for augmentation: `seed`, or 0 without one.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Order(HasFields, HasGroups, abc.ABC):
 
     @property
     def _draws(self) -> Draws:
-        """What determines all that the order draws, orders inside it included; () if nothing.
+        """What determines everything that the order and those inside it draw; () if nothing.
 
         Orders that share a member draw the same: a mixture of them would read them in step.
         """
@@ -113,7 +113,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         return () if seed is None else ((self.algorithm, self.num_samples, seed),)
 
     def _key_words(self, purpose: int, epoch: int, count: int) -> NDArray[np.uint32]:
-        """Return the key words of what the order draws for one purpose in one epoch."""
+        """Return the key words for what the order draws for one purpose in one epoch."""
         return key_words(getattr(self, "seed", 0), purpose, epoch, count, self.num_samples)
 
     @property
@@ -130,8 +130,8 @@ class Order(HasFields, HasGroups, abc.ABC):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if both read the same units before the given position. By default that is true of
-        equal orders only; an order whose later epochs may change, such as `Mixture`, overrides it.
+        It may if both read the same units before the given position. By default, that holds only
+        for equal orders. An order whose later epochs may change, such as `Mixture`, overrides it.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         return html_of_fields(self)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        """Write the samples at some runs of positions to `out`: the hook of single samples.
+        """Write the samples at runs of positions to `out`: the hook for single samples.
 
         Parameters
         ----------
@@ -160,16 +160,16 @@ class Order(HasFields, HasGroups, abc.ABC):
             0 <= epoch < 2**32.
         starts, stops : numpy.ndarray
             int64, shape (num_runs,), C-contiguous: valid runs [start, stop) of positions, in any
-            order, some of them perhaps empty. `indexplan.expand` turns them into positions.
+            order; some may be empty. `indexplan.expand` turns them into positions.
         out : numpy.ndarray
-            int64, of exactly their size. Several threads may call this at once, each with its own
-            part of one array.
+            int64, with exactly one element for each position. Several threads may call this at
+            once, each with its own part of one array.
         """
         rule = "written, or deal, with traits that say deals_bins"
         raise wrong(f"fill of {type(self).__name__}", rule, None, "see docs/orders.md")
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        """Return the units at some runs of positions: the hook of bins, written instead of `fill`.
+        """Return the units at runs of positions: the hook for bins, written instead of `fill`.
 
         Parameters
         ----------
@@ -179,41 +179,42 @@ class Order(HasFields, HasGroups, abc.ABC):
         Returns
         -------
         Units
-            New arrays, to which the caller may write; with spans if and only if the traits say
-            `cuts_samples`.
+            New arrays, which the caller may write to. They have spans if and only if the traits
+            have `cuts_samples`.
         """
         samples = np.empty(int((stops - starts).sum()), np.int64)
         self.fill(epoch, starts, stops, samples)
         return Units(samples, np.ones_like(samples))
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        """Return where an epoch reads some samples: the hook that is the inverse of what it reads.
+        """Return where an epoch reads some samples: the hook that inverts `fill` or `deal`.
 
         Parameters
         ----------
         epoch : int
             0 <= epoch < 2**32.
         indices : numpy.ndarray
-            int64, shape (k,): valid samples, unsorted, some of them perhaps repeated.
+            int64, shape (k,): valid samples, unsorted; some may be repeated.
         most : int, optional
-            How many reads of each sample the caller needs: its first ones. More are allowed, so an
-            order that reads no sample very often ignores it. By default all are needed.
+            How many reads of each sample the caller needs, counted from the first. You may return
+            more, so ignore it in an order that reads no sample very often. By default, all are
+            needed.
 
         Returns
         -------
         which, positions : numpy.ndarray
-            int64, shape (reads,): a pair for each read, in any order: its place in `indices`, and
-            the position of the unit. A sample that is not read has none, and a unit that holds a
-            sample twice gives two.
+            int64, shape (reads,): a pair for each read, in any order: where the sample is in
+            `indices`, and the position of its unit. A sample that is not read has no pair, and one
+            that a unit holds twice has two.
         """
         rule = "written, as the inverse of what the order reads"
         raise wrong(f"find of {type(self).__name__}", rule, None, "see docs/orders.md")
 
     def tally(self, epoch: int, indices: Int64) -> Int64:
-        """Return how often an epoch reads each of some valid samples: a hook; by default by `find`.
+        """Return how often an epoch reads each of these samples: a hook; by default it uses `find`.
 
-        An order that may read samples more than 2**27 times writes it in closed form, so that it is
-        known before they are listed.
+        An order that may read samples more than 2**27 times needs a closed form of it, so that the
+        number is known before the reads are listed.
         """
         return np.bincount(self.find(epoch, indices)[0], minlength=len(indices))
 
@@ -223,7 +224,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         """Write the indices at intervals of positions of several epochs; units are single samples.
 
         The intervals numbered [cuts[i], cuts[i + 1]) belong to epochs[i]. An order whose epochs are
-        short, and costly to set up one by one, overrides this.
+        short and costly to set up one by one overrides this.
         """
         done = 0
         for epoch, a, b in zip(epochs.tolist(), cuts.tolist(), cuts[1:].tolist(), strict=False):
@@ -232,7 +233,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             done = until
 
     def num_units(self, epoch: int) -> int:
-        """Return how many units the epoch has: for orders of single samples, `num_samples`."""
+        """Return the number of units in an epoch: `num_samples` for orders of single samples."""
         return self.num_samples
 
     def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -264,7 +265,7 @@ class Order(HasFields, HasGroups, abc.ABC):
     ) -> Int64:
         """Return what each unit of valid intervals costs: the sum of its samples' costs.
 
-        `cost` maps lengths to costs. The lengths are those of the column, or, where the order cuts
+        `cost` maps lengths to costs. The lengths are those in the column or, if the order cuts
         samples, those of the parts. An order that knows the lengths in its units without drawing
         the samples may override this.
         """
@@ -273,17 +274,17 @@ class Order(HasFields, HasGroups, abc.ABC):
 
     @property
     def _gaps(self) -> Gaps | None:
-        """The layer that leaves units out, if positions are those of one; else None."""
+        """The layer that leaves units out, if positions are counted in one; else None."""
         return None
 
     @property
     def _puts_off(self) -> bool:
-        """Whether units that a run skipped are read at the end of their epoch."""
+        """Whether skipped units are read at the end of their epoch."""
         return False
 
     @property
     def _same_reads(self) -> bool:
-        """Whether all epochs read each sample equally often, but for those that a layer names."""
+        """Whether all epochs read each sample equally often, except those that a layer names."""
         return self.traits.reads == "once"
 
     def _refused(
@@ -292,15 +293,15 @@ class Order(HasFields, HasGroups, abc.ABC):
         epoch: int,
         position: int,
     ) -> tuple[str, ...]:
-        """Return in words what `continues` could not tell, if it is known: rule, got and cure."""
+        """Return why `continues` returned False, if that is known: rule, got and cure."""
         return ()
 
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Return the last place from which it continues a saved order that it is not; or None."""
+        """Return the last place from which it continues a different saved order; or None."""
         return None
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
-        """Return this order with other weights from an epoch and position on; only mixtures can."""
+        """Return this order with other weights from an epoch and position on; for mixtures only."""
         cure = "put a Mixture there: weights are those of its sources"
         raise wrong("the order inside", "a Mixture", self.algorithm, cure)
 
@@ -316,8 +317,8 @@ class Order(HasFields, HasGroups, abc.ABC):
         epoch : int
             0 <= epoch < 2**32.
         starts, stops : array_like of int, shape (num_runs,), or int
-            Intervals [start, stop) of positions, read one after another: a single interval, or for
-            example a rank's share of many steps. Without `stops`, `starts` are single positions.
+            Intervals [start, stop) of positions, read in turn: a single one, or several, such as a
+            rank's share of many steps. Without `stops`, `starts` are single positions.
 
         Returns
         -------
@@ -342,7 +343,7 @@ class Order(HasFields, HasGroups, abc.ABC):
     def offsets(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return where each unit starts among the samples that `take` returns, and where all end.
 
-        Where units are bins of several samples, this tells which samples belong together.
+        If units are bins of several samples, this shows which samples belong together.
 
         Returns
         -------
@@ -359,9 +360,9 @@ class Order(HasFields, HasGroups, abc.ABC):
 
     @once
     def _hidden_cuts(self) -> tuple[str, str] | None:
-        """The name of a class that does not pass on that an order inside it cuts samples; or None.
+        """The name of a class that does not pass on that an order inside it cuts samples, or None.
 
-        The class is this order's, or that of one inside; with the algorithm of the hidden order.
+        It is the class of this order or of one inside it, with the algorithm of the hidden order.
         """
         for inside, holder in nested(self):
             if inside.traits.cuts_samples and not holder.traits.cuts_samples:
@@ -378,13 +379,14 @@ class Order(HasFields, HasGroups, abc.ABC):
         Returns
         -------
         numpy.ndarray
-            int64, shape (samples, 2): the tokens [start, stop) of each sample, or frames, or
-            whatever its length is counted in.
+            int64, shape (samples, 2): [start, stop) of each sample, in tokens, frames, or any other
+            unit that lengths are counted in.
 
         Raises
         ------
         IndexPlanError
-            As `take` does; also if the order reads whole samples, whose lengths it does not know.
+            As `take` does. Also if the order reads whole samples, because it does not know how long
+            they are.
 
         Examples
         --------
@@ -444,8 +446,8 @@ class Order(HasFields, HasGroups, abc.ABC):
         Returns
         -------
         positions : numpy.ndarray
-            int64, shape (reads,): those of the first sample, rising, then those of the second, and
-            so on. A unit that holds a sample twice appears twice.
+            int64, shape (reads,): the positions of the first sample in rising order, then those of
+            the second, and so on. A unit that holds a sample twice appears twice.
         offsets : numpy.ndarray
             int64, shape (k + 1,): sample i has the positions [offsets[i], offsets[i + 1]).
 
@@ -499,7 +501,7 @@ class Order(HasFields, HasGroups, abc.ABC):
 
 
 def spans_of(order: Order, units: Units) -> Int64:
-    """Return the spans of units that an order of parts of samples dealt."""
+    """Return the spans of the units that an order of parts of samples returned."""
     if units.spans is None:
         rule = "given by its deal, as its traits say cuts_samples"
         raise wrong(f"spans of {type(order).__name__}", rule, None, "see docs/orders.md")
@@ -507,7 +509,7 @@ def spans_of(order: Order, units: Units) -> Int64:
 
 
 def not_located(order: Order) -> str:
-    """Return why an order cannot say where it reads samples; an empty text if it can."""
+    """Return why an order cannot locate samples, or an empty text if it can."""
     try:
         order.locate_all(0, [])
     except IndexPlanError as error:  # it has no find, or is stored and its class unknown

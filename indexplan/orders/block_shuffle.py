@@ -20,8 +20,8 @@ from indexplan.seeds import BLOCKS, WINDOWS, check_seed
 class BlockShuffle(Order):
     """Every epoch reads all samples once, shuffled by blocks and then within windows of blocks.
 
-    For datasets stored in shards of one size: only `window` blocks are read from at a time. For
-    shards of other sizes, and for many nodes, see `ShardShuffle`.
+    For datasets stored in shards of one size: it reads from only `window` blocks at a time. For
+    shards of different sizes, or many nodes, see `ShardShuffle`.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class BlockShuffle(Order):
         Neighbouring samples in a block, such as those of a shard, 1 <= block_size < 2**63; the last
         block may hold fewer.
     window : int, default 1
-        Blocks whose samples are shuffled together, 1 <= window < 2**63. More mix better, and keep
-        more blocks in use at a time.
+        Number of blocks whose samples are shuffled together, 1 <= window < 2**63. A larger window
+        mixes better, but keeps more blocks in use at a time.
     seed : int, default 0
         0 <= seed < 2**128.
 

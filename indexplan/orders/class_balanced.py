@@ -1,4 +1,4 @@
-"""Every class as often as every other, or as often as its weight says: class-balanced-v1."""
+"""Read all classes equally often, or by weight: class-balanced-v1."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ CURE = "pass one number for each class, by rising label, or a dict of label to n
 class ClassBalanced(ByClass):
     """Reads all classes equally often, or each by its weight, however many samples they have.
 
-    For imbalanced datasets. Of n classes without weights, the first n reads of the run hold each
-    class once, the next n too, and so on. A class repeats none of its samples before all of them
-    have been read.
+    For imbalanced datasets. Without weights, the first n reads of the run contain each of the n
+    classes once, and so do the next n, and so on. A class repeats none of its samples before all of
+    them have been read.
 
     Parameters
     ----------
@@ -40,22 +40,22 @@ class ClassBalanced(ByClass):
         `num_classes * largest_class` oversamples the small classes, `num_classes * smallest_class`
         undersamples the large ones.
     weights : Column, array_like of float, mapping of label to float, or path, optional
-        How often each class is read, relative to the others; a list is by rising label. A weight of
-        0 leaves a class out.
+        How often to read each class, relative to the others. A list has the weights in order of
+        rising labels. A weight of 0 leaves a class out.
     seed : int, default 0
         0 <= seed < 2**128.
 
     Raises
     ------
     IndexPlanError
-        If epoch_size, seed or a weight is out of range, a weight names no class, or an epoch is too
-        small for a class of positive weight. When an epoch is read, if it ends past read 2**62 of
-        the run.
+        If epoch_size, seed or a weight is out of range, a label in the weights does not exist, or
+        an epoch is too small for a class of positive weight. When an epoch is read, if it ends past
+        read 2**62 of the run.
 
     Notes
     -----
-    The exact numbers of reads in an epoch that the weights give are rounded by largest remainder,
-    ties to the lowest label.
+    The weights give each class an exact number of reads in an epoch, which is rounded by largest
+    remainder, with ties to the lowest label.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class ClassBalanced(ByClass):
 
     @once
     def _shares(self) -> Int64 | None:
-        """How often a row reads each class; None if that is once."""
+        """How often a row reads each class; None if once."""
         if self.weights is None:
             return None
         weights, num = self.weights.array.copy(), len(self._table.labels)
@@ -138,7 +138,7 @@ class ClassBalanced(ByClass):
         return int(self._firsts[-1])
 
     def _deal(self, units: Int64) -> Iterator[tuple[slice, Int64, Int64]]:
-        """Yield some units of the stream at a time: which, the class of each, and its number."""
+        """Yield units of the stream, some at a time: which, the class of each, and its number."""
         firsts = self._firsts
         for at in range(0, len(units), CHUNK):
             numbers = units[at : at + CHUNK]

@@ -30,26 +30,26 @@ class ClassBatches(ByClass):
     """Builds batches of a fixed number of classes, with `per_class` samples of each.
 
     For metric learning (P x K batches) and few-shot episodes (N ways, K shots and Q queries:
-    `per_class=K + Q`). A unit is a whole such batch. So give the plan `batch_size=1`, or more for
-    several of them per rank, and the loader `keep_bins=False`, which collates a unit's samples like
-    any batch.
+    `per_class=K + Q`). Each unit is one such batch. So pass `batch_size=1` to the plan, or more for
+    several of them per rank, and `keep_bins=False` to the loader, which then collates a unit's
+    samples like any batch.
 
     Parameters
     ----------
     labels : Column, array_like of int or path
         The class of each sample.
     classes : int
-        Different classes in a batch, at least 1.
+        Number of different classes in a batch, at least 1.
     per_class : int
-        Samples of each class, at least 1; classes * per_class < 2**31. They lie next to each other,
-        so a batch can be reshaped to (classes, per_class).
+        Samples of each class, at least 1; classes * per_class < 2**31. They are next to each other,
+        so you can reshape a batch to (classes, per_class).
     epoch_size : int, optional
         Batches in an epoch, at least 1, and at most 2**62 // (classes * per_class); by default as
         many as the dataset's samples fill.
     seed : int, default 0
         0 <= seed < 2**128.
     short : {"error", "repeat", "leave_out"}, default "error"
-        What to do about classes with fewer than `per_class` samples: raise an error, repeat some of
+        What to do with classes of fewer than `per_class` samples: raise an error, repeat some of
         their samples in a batch, or never read these classes.
 
     Raises
@@ -142,7 +142,7 @@ class ClassBatches(ByClass):
 
     @property
     def _per_row(self) -> int:
-        """Units in a row, which deals each class at most once."""
+        """Units in a row, which holds each class at most once."""
         return len(self._table.labels) // self.classes
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -193,13 +193,13 @@ class ClassBatches(ByClass):
         return out
 
     def _things(self, classes: Int64) -> Int64:
-        """Return the thing that a row deals in place of each class."""
+        """Return the thing that a row has in place of each class."""
         things = np.empty(len(classes), np.int64)
         kernels.permutation.invert(len(self._table.labels), self._class_words, classes, things)
         return things
 
     def _units_in(self, things: Int64, rows: Int64) -> Int64:
-        """Return the unit in which a row deals each thing; -1 if it leaves that out."""
+        """Return the unit of a row that has each thing; -1 if the row leaves it out."""
         out = np.empty(len(things), np.int64)
         num = len(self._table.labels)
         kernels.classes.row_numbers(num, self.classes, self._row_key, things, rows, out)

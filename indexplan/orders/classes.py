@@ -1,4 +1,4 @@
-"""What orders by class share: the members of each class, and where they are read."""
+"""What orders by class have in common: the members of each class, and where they are read."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CHUNK = 2**14  # reads that are computed at a time
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The classes of a dataset by rising label, and the samples of each, rising: its members.
+    """The classes of a dataset by rising label, and the members of each: its samples, rising.
 
     Parameters
     ----------
     labels : numpy.ndarray
         int64, shape (num_classes,).
     starts, sizes : numpy.ndarray
-        int64, shape (num_classes,): where in `members` a class starts, and how many it has.
+        int64, shape (num_classes,): where each class starts in `members`, and how many it has.
     members : numpy.ndarray
         uint32, or int64 from 2**32 samples on, shape (num_samples,).
     """
@@ -105,10 +105,10 @@ def _sorted(labels: NDArray[Any]) -> Classes:
 
 
 class ByClass(Order):
-    """An order that deals the members of each class in rounds, some at a time: a tuple.
+    """An order that reads the members of each class in rounds, a few at a time: a tuple.
 
     The tuples of a class, and the members in them, are numbered over the whole run: tuple q holds
-    the numbers [q * size, (q + 1) * size). A round consists of `_periods` numbers.
+    the numbers [q * size, (q + 1) * size). A round has `_periods` numbers.
     """
 
     labels: Column
@@ -149,13 +149,13 @@ class ByClass(Order):
 
     @once
     def _periods(self) -> Int64:
-        """Members of each class that a round deals: what fills whole tuples, or all if too few."""
+        """Members of each class in a round: as many as fill whole tuples, or all if too few."""
         sizes = self._table.sizes
         return np.where(sizes >= self._size, sizes - sizes % self._size, sizes)
 
     @abstractmethod
     def _dealt(self, unit: int, classes: Int64) -> Int64:
-        """Return how many tuples each of some classes has dealt before a unit of the stream."""
+        """Return how many tuples of each of some classes come before a unit of the stream."""
 
     @abstractmethod
     def _units_of(self, classes: Int64, tuples: Int64) -> Int64:
@@ -180,7 +180,7 @@ class ByClass(Order):
         return epoch * size
 
     def _members_of(self, classes: Int64, numbers: Int64, out: Int64) -> None:
-        """Write the samples that classes deal under some numbers."""
+        """Write the samples that classes have at some numbers."""
         table = self._table
         kernels.classes.class_members(
             self._size, table.sizes, self._member_key, classes, numbers, out
@@ -189,7 +189,7 @@ class ByClass(Order):
         out[:] = table.members[out]
 
     def _numbers_in(self, classes: Int64, ranks: Int64, turns: Int64) -> Int64:
-        """Return the number under which a round deals each member; -1 if it leaves it out."""
+        """Return the number of each member in a round; -1 if the round leaves it out."""
         out = np.empty(len(classes), np.int64)
         key = self._member_key
         kernels.classes.member_numbers(
@@ -198,9 +198,9 @@ class ByClass(Order):
         return out
 
     def _asked(self, epoch: int, indices: Int64) -> tuple[Int64, ...]:
-        """Return which samples have a class, and of each the class, its rank there, low and high.
+        """Return which samples have a class, and for each its class, its rank there, low and high.
 
-        The class deals the numbers [low, high) in the epoch.
+        The epoch reads the numbers [low, high) of the class.
         """
         table, begin = self._table, self._begin(epoch)
         classes = self._classes_of(indices)
@@ -239,7 +239,7 @@ class ByClass(Order):
         return counts
 
     def _reads(self, epoch: int, indices: Int64, most: int) -> Iterator[tuple[Int64, Int64]]:
-        """Yield reads, (which of the indices, position), in each class's first `most` rounds."""
+        """Yield the reads in each class's first `most` rounds: (which of the indices, position)."""
         asked, classes, ranks, low, high = self._asked(epoch, indices)
         period, begin = self._periods[classes], self._begin(epoch)
         first = low // period
@@ -257,7 +257,8 @@ class ByClass(Order):
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         # If later numbers are read later, the first read of a sample is in the first three rounds
-        # of its class: the first may have dealt it before the epoch, and the second leave it out.
+        # of its class: the first may have read it before the epoch, and the second may leave it
+        # out.
         empty, rounds = np.empty(0, np.int64), np.iinfo(np.int64).max
         asked, reads = np.arange(len(indices)), [(empty, empty)]
         if most == 1 and self._rising:

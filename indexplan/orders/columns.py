@@ -28,7 +28,7 @@ WRITTEN = "write it with np.save"
 SPEC = "write specs with to_json"
 FLAT = "pass numbers in one dimension, or the path of a .npy file of them"
 
-# whether fields come from JSON, where a text is no path: whoever wrote it may be a stranger
+# whether fields come from JSON, where a string is not a path: the author may be a stranger
 _IN_JSON: ContextVar[bool] = ContextVar("_IN_JSON", default=False)
 
 Status: TypeAlias = "tuple[int, ...]"
@@ -41,29 +41,30 @@ Columns: TypeAlias = "Finder | str | os.PathLike[str] | Iterable[Any] | None"
 class Column:
     """An array of numbers that an order needs, such as weights, identified by its values.
 
-    Orders make one of each list, array or file that they are given. Equal numbers are equal
-    columns, wherever they come from. Plans in JSON, fingerprints and cursors hold only its
-    `to_dict()`: dtype, length and sha256. Make one yourself to read and hash a large array once for
-    several orders.
+    Orders turn each list, array or file that you pass into a column. Columns with equal numbers are
+    equal, wherever the numbers come from. JSON plans, fingerprints and cursors hold only its
+    `to_dict()`: dtype, length and sha256. Make one yourself to read and hash a large array only
+    once for several orders.
 
     Parameters
     ----------
     values : array_like, shape (length,), or path
         Integers below 2**63 or floats; or the path of a `.npy` file of them, which is mapped into
-        memory. A column of a path is pickled as the path, one of an array as the array.
+        memory. A column made from a path is pickled as the path, one made from an array as the
+        array.
     kind : {"integers", "floats"}, optional
-        What the values have to be; integers are accepted as floats. By default what they are.
+        What the values must be; integers are accepted as floats. By default, either.
 
     Raises
     ------
     IndexPlanError
-        If the values are not numbers of that kind in one dimension, or the file is no such `.npy`.
-        When it is hashed or unpickled: if the file has changed.
+        If the values are not one-dimensional numbers of that kind, or the file is not a `.npy` of
+        them. When the column is hashed or unpickled, if the file has changed.
 
     Notes
     -----
-    The sha256 is of the line "<dtype> <length>" and of the numbers, little-endian: integers as
-    "<u4" if all are from 0 to 2**32 - 1, else as "<i8"; floats as "<f8", -0.0 as 0.0. A file with
+    The sha256 covers the line "<dtype> <length>" and the numbers, little-endian: integers as "<u4"
+    if all are from 0 to 2**32 - 1, else as "<i8"; floats as "<f8", with -0.0 as 0.0. A file with
     one of these dtypes is mapped as it is; numbers of other dtypes are copied.
 
     Examples
@@ -94,7 +95,7 @@ class Column:
 
     @classmethod
     def of(cls, values: Any, kind: str | None = None, what: str = "a column") -> Column:
-        """Return a column of some values, which messages call `what`; a column as it is."""
+        """Return values, which messages call `what`, as a column; a column stays as it is."""
         if isinstance(values, Column):
             own = values._array.dtype.str  # noqa: SLF001 (of a column)
             if kind is None or own in TYPES.get(kind, ()):
@@ -108,9 +109,9 @@ class Column:
     def claimed(
         cls, path: str, identity: Mapping[str, Any], status: Status | None = None
     ) -> Column:
-        """Return the column of a file, which has to have the given identity.
+        """Return the column of a file that must have the given identity.
 
-        That is checked by hashing the file, except where its `status` is the one given.
+        The file is hashed to check that, unless its `status` is the one given.
         """
         column = cls(path, _kind(identity["dtype"]))
         if column._status != status and column.identity != identity:
@@ -122,10 +123,10 @@ class Column:
 
     @property
     def array(self) -> NDArray[Any]:
-        """The numbers, read-only; those of a file are mapped, and refused once it has changed.
+        """The numbers, read-only; those of a file are mapped, and refused if it has changed.
 
-        Reading a mapped file that was cut short would kill the process (SIGBUS), so that whoever
-        reads numbers has to ask for them again after a while.
+        Reading a mapped file that was cut short would kill the process (SIGBUS). So a long-lived
+        reader has to ask for the numbers again after a while.
         """
         self.check_file(gone=True)  # 4 us for a file
         return self._array
@@ -146,7 +147,7 @@ class Column:
     def blocks(self, dtype: str) -> Iterator[memoryview]:
         """Yield the bytes of the numbers as `dtype`, 1 MiB at a time.
 
-        At the end, raise `IndexPlanError` if the column is a file that has changed meanwhile.
+        At the end, raise `IndexPlanError` if the column's file has changed in the meantime.
         """
         for block in _blocks(self.array):
             # + 0.0 changes the bits of one float only: -0.0
@@ -157,7 +158,7 @@ class Column:
     def check_file(self, *, gone: bool = False) -> None:
         """Raise `IndexPlanError` if the column is a file that has changed since it was mapped.
 
-        With `gone`, a file that was deleted is accepted, as its numbers stay mapped.
+        With `gone`, a deleted file is accepted, because its numbers stay mapped.
         """
         if self.path is not None and self._status != (now := _status(self.path)):
             if gone and not now:
@@ -190,7 +191,7 @@ class Column:
 
 @contextmanager
 def from_json() -> Iterator[None]:
-    """Refuse texts as columns while an order is made of JSON fields: they would be opened."""
+    """Refuse strings as columns while an order is made from JSON: they would be opened as files."""
     token = _IN_JSON.set(True)
     try:
         yield
@@ -214,7 +215,7 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
 
 
 def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
-    """Return numbers as a read-only array with a column's dtype; uncopied if they have one."""
+    """Return numbers as a read-only array with a column's dtype; not copied if they have one."""
     row = _as_row(what if path is None else path, values, kind, in_file=path is not None)
     types = TYPES[FLOATS if kind == FLOATS or row.dtype.kind == "f" else INTEGERS]
     if row.dtype.str not in types:
@@ -248,7 +249,7 @@ def _as_row(what: str, values: Any, kind: str | None, *, in_file: bool) -> NDArr
         short = not in_file and row.size <= AS_THEY_ARE
         got = values if short else f"{row.dtype} of shape {row.shape}"
         raise wrong(what, rule, got, _cure(row, kind))
-    # for other types there is nothing to check, which would read the whole file at each opening
+    # other types need no check, which would read the whole file each time it is opened
     if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
         raise wrong(what, rule, most, _smaller(kind))
     if kind == FLOATS and not _are_floats(row):
@@ -263,7 +264,7 @@ def _smaller(kind: str | None) -> str:
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Return what NumPy makes of some values, but booleans where it takes some of a list as 1."""
+    """Return what NumPy makes of values; booleans if a list has any, which NumPy may make 1."""
     return np.asarray(values, np.bool_ if _holds_boolean(values) else None)
 
 
@@ -283,10 +284,10 @@ def _holds_boolean(values: Any) -> bool:
 
 
 def _too_large(values: Any, row: NDArray[Any]) -> list[int]:
-    """Return the integers that NumPy has made floats, which differ from them, or left as objects.
+    """Return the integers that NumPy has turned into different floats, or left as objects.
 
-    It makes floats of lists with an integer from 2**63 on and a negative one or a float, and
-    objects of integers that 64 bits do not hold.
+    NumPy makes floats of lists that hold an integer from 2**63 on and a negative one or a float,
+    and objects of integers that do not fit in 64 bits.
     """
     if row.ndim == 1 and row.dtype.kind == "O":
         return [each for each in row if isinstance(each, int) and not -(2**63) <= each < 2**63]
@@ -328,7 +329,7 @@ def _kind(dtype: str) -> str:
 
 
 def _status(path: str) -> Status:
-    """Return what differs between files, and after a change of a file; () if it is gone."""
+    """Return a status that differs between files and after each change; () if the file is gone."""
     try:
         found = os.stat(path)  # noqa: PTH116 (2 us; with Path it is 10)
     except FileNotFoundError:
@@ -342,7 +343,7 @@ def is_identity(value: Any) -> bool:
 
 
 def check_identity(field: str, identity: Mapping[str, Any]) -> None:
-    """Raise `IndexPlanError` unless dtype, length and sha256 are such as a column has."""
+    """Raise `IndexPlanError` unless dtype, length and sha256 may be a column's."""
     digest, types = identity["sha256"], [each for kind in TYPES.values() for each in kind]
     if identity["dtype"] not in types:
         raise wrong(f"{field}'s dtype", f"one of {', '.join(types)}", identity["dtype"], SPEC)
@@ -352,18 +353,18 @@ def check_identity(field: str, identity: Mapping[str, Any]) -> None:
 
 
 def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Column:
-    """Return the column for which the dtype, length and sha256 in a field from JSON stand.
+    """Return the column that the dtype, length and sha256 in a JSON field stand for.
 
     Parameters
     ----------
     columns : folder, or iterable of columns, arrays, paths and folders
-        Where to look: in a folder it is `<sha256>.npy`, as in the folder `columns` of a plan
-        directory, or any other `.npy` file; those of its length are read until it is found.
+        Where to look. In a folder it is `<sha256>.npy`, as in the folder `columns` of a plan
+        directory, or any other `.npy` file: those of its length are read until it is found.
 
     Raises
     ------
     IndexPlanError
-        If it is not there; the message names the field and the sha256.
+        If it is not found; the message names the field and the sha256.
     """
     check_identity(field, identity)
     found: Column | None = None
@@ -409,7 +410,7 @@ def _is_of_length(values: Any, length: int) -> bool:
 
 
 def _candidate(values: Any, identity: Mapping[str, Any]) -> Column | None:
-    """Return some values as a column if that has the given identity, else None."""
+    """Return values as a column if it has the given identity, else None."""
     if isinstance(values, str | os.PathLike):
         if Path(values).is_dir():
             return _in_folder(values, identity)

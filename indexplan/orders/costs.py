@@ -1,4 +1,4 @@
-"""What units cost: the sums of their samples' costs."""
+"""The cost of units: the sums of their samples' costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Int64 = NDArray[np.int64]
 
 
 def costs_of(units: Units, lengths: Column, cost: Callable[[Int64], Int64], *, bins: bool) -> Int64:
-    """Return what each of some units costs, which are bins of samples or samples."""
+    """Return what each unit costs; units are bins of samples or single samples."""
     if units.spans is None:
         costs = cost(lengths.array[units.samples].astype(np.int64))
     else:

@@ -1,4 +1,4 @@
-"""Easy samples first: a mixture of bins of difficulty, of which more and more are opened."""
+"""Easy samples first: a mixture of bins by difficulty that opens more and more of them."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def curriculum(
     """Return an order that reads the easiest samples first, and harder ones later in the run.
 
     Samples are sorted by difficulty and cut into bins whose sizes differ by at most one. Each stage
-    of the run opens the easiest of these bins; their samples are read equally often, shuffled. No
-    sample of a bin is repeated before all samples of the bin have been read, whatever opens
-    meanwhile, and a bin that a stage closes continues later where it stopped.
+    of the run opens the easiest of these bins, and reads their samples equally often, shuffled. No
+    sample is repeated before all samples of its bin have been read, regardless of which bins open
+    in the meantime. A bin that a stage closes later continues where it stopped.
 
     Parameters
     ----------
     difficulty : Column, array_like or path, shape (num_samples,)
-        The difficulty of each sample, such as its length; of equal ones, the earlier sample is the
-        easier.
+        The difficulty of each sample, such as its length. Of samples with equal difficulty, the
+        earlier one counts as easier.
     stages : sequence of (int, number)
-        From which unit of the whole run on (all epochs one after another; rising, the first one 0),
-        which part of the samples is open, above 0 and at most 1. That is this part of the num_bins
-        bins, rounded up. As bins differ by a sample, they may hold less than the part, but by less
-        than one sample.
+        Each stage is the unit of the whole run at which it begins (counted over all epochs; rising,
+        the first one 0), and the fraction of the samples that is open, above 0 and at most 1. The
+        stage opens this fraction of the num_bins bins, rounded up. Because bin sizes differ by a
+        sample, these may hold less than the fraction, but by less than one sample.
     num_bins : int, optional
         1 <= num_bins <= 4,096, at most num_samples; by default 100, or num_samples if that is less.
     epoch_size, seed
@@ -64,17 +64,17 @@ def curriculum(
     Raises
     ------
     IndexPlanError
-        If a number is out of range, the stages do not rise from 0, or a difficulty is NaN.
+        If a number is out of range, the stages do not start at 0 and rise, or a difficulty is NaN.
 
     Notes
     -----
     Bin i of b holds the samples [n * i // b, n * (i + 1) // b) of the n sorted ones, and reads them
     by a `Shuffle` whose seed is the first four key words of purpose 6 and "epoch" 1 + i, the lowest
-    first. Up to 65,536 samples, bins are weighted by their sizes; with more, equally, as an exact
-    period would be too long, and the sizes hardly differ.
+    first. Up to 65,536 samples, bins are weighted by their sizes. With more, they are weighted
+    equally, because an exact period would be too long and the sizes hardly differ.
 
-    For one pass from easy to hard, shuffled among neighbours, sort the samples yourself:
-    `Subset(LocalShuffle(n, window), np.argsort(difficulty, kind="stable"), n)`.
+    For one pass from easy to hard that is shuffled only among neighbours, sort the samples
+    yourself: `Subset(LocalShuffle(n, window), np.argsort(difficulty, kind="stable"), n)`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A cursor, as far as an order asks it: the place from which on a run is to change."""
+"""What an order needs of a cursor: the place from which a run changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CURE = "pass plan.cursor(...) of a plan with that order"
 
 
 class Saved(Protocol):
-    """A cursor, as far as it is asked here."""
+    """The part of a cursor that is used here."""
 
     @property
     def order(self) -> Mapping[str, Any]:
@@ -37,7 +37,7 @@ def place_of(order: Order, cursor: Any, what: str, cure: str = CURE) -> tuple[in
     Raises
     ------
     IndexPlanError
-        If it is no cursor, or was saved under an order that this one does not continue.
+        If it is not a cursor, or was saved under an order that this one does not continue.
     """
     try:
         saved, epoch, position = cursor.order, cursor.epoch, cursor.position

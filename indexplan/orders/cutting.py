@@ -1,4 +1,4 @@
-"""Long samples cut into pieces, which an order then reads as its samples."""
+"""Long samples cut into pieces, which an order then reads as samples."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Pieces:
 
 
 def pieces(lengths: Numbers, max_length: int) -> Pieces:
-    """Cut samples that are too long into pieces of `max_length`, and a last piece of what is left.
+    """Cut samples that are too long into pieces of `max_length`, the last of which may be shorter.
 
     For orders such as `Packed(pieces(lengths, n).lengths, n)`, which then reads pieces as its
-    samples; the dataset needs an item for each piece. The pieces are the same in all epochs.
+    samples. The dataset needs an item for each piece. The pieces are the same in all epochs.
 
     Parameters
     ----------

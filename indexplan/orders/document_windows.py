@@ -30,7 +30,7 @@ KEPT_EPOCHS = 2  # a run reads the end of one epoch and the start of the next
 
 
 class Blocks(NamedTuple):
-    """The blocks of an epoch as its stream has them, and at which token each begins and ends."""
+    """The blocks of an epoch in stream order, and the tokens where each begins and ends."""
 
     order: Int64
     begins: Int64
@@ -43,7 +43,7 @@ class DocumentWindows(Order):
 
     For pre-training. In each epoch the documents are shuffled, laid end to end, and cut into
     windows of `length` tokens, which are shuffled too. A unit is a window: a bin of the documents
-    that it reads, and `spans` says which tokens of each.
+    that it reads; `spans` gives the tokens of each.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ class DocumentWindows(Order):
         Tokens of a window that are targets, 1 <= length < 2**63: the context length of a model that
         predicts each next token.
     overlap : int, default 1
-        Tokens before these, which the previous window reads too; length + overlap is at most the
-        sum of lengths. A model's targets are its inputs shifted by one token, so 1 gives `length`
-        inputs and as many targets.
+        Tokens before the targets, which the previous window reads too; length + overlap is at most
+        the sum of lengths. A model's targets are its inputs shifted by one token, so 1 gives
+        `length` inputs and as many targets.
     block_size : int, default 1024
         Neighbouring documents that stay together, 1 <= block_size < 2**63: blocks are shuffled, and
-        the documents in each. To read one window costs as much as to shuffle its blocks. A block
-        size of all documents is a full shuffle.
+        so are the documents in each. Reading one window costs as much as shuffling its blocks. For
+        a full shuffle, pass the number of documents.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -71,10 +71,10 @@ class DocumentWindows(Order):
     Notes
     -----
     Every epoch has (sum(lengths) - overlap) // length windows. It lays out every document once and
-    whole, so none is repeated before all have been read; fewer than length + overlap tokens are no
-    targets. A document may lie in several windows, or in none.
+    whole, so none is repeated before all have been read. Fewer than length + overlap tokens are not
+    targets. A document may be in several windows, or in none.
 
-    In memory are 16 bytes for each block of each of the last 2 epochs that were read.
+    It takes 16 bytes of memory for each block of each of the last 2 epochs that were read.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class DocumentWindows(Order):
         return OrderedDict()
 
     def _stream(self, epoch: int) -> tuple[NDArray[np.uint32], Blocks]:
-        """Return the key of an epoch's blocks, and where they lie in its stream."""
+        """Return the key of an epoch's blocks, and where they are in its stream."""
         found = self._epochs.get(epoch)
         if found is None:
             words = self._block_words(epoch)

@@ -1,4 +1,4 @@
-"""Epochs of another size than the dataset's: epochs-v1."""
+"""Epochs whose size differs from the dataset's: epochs-v1."""
 
 from __future__ import annotations
 
@@ -23,30 +23,29 @@ PLACE_STOP = 2**63
 @register
 @dataclass(frozen=True, eq=False)
 class Epochs(Layer):
-    """Reads another order in epochs of any size, each of which begins where the previous one ended.
+    """Reads another order in epochs of any size; each begins where the previous one ended.
 
-    For epochs of 10,000 steps, whatever the dataset's size, or of a tenth of the dataset. No sample
-    is repeated before all have been read.
+    For epochs of 10,000 steps regardless of the dataset's size, or of a tenth of the dataset. No
+    sample is repeated before all have been read.
 
     Parameters
     ----------
     order : Order
-        What is read, one of its epochs after another. Its epochs must all have the same number of
-        units.
+        The order to read, epoch after epoch. All of its epochs must have the same number of units.
     epoch_size : int
         Units in an epoch, 1 <= epoch_size < 2**63.
 
     Raises
     ------
     IndexPlanError
-        If epoch_size is out of range, the order's epochs differ in units, or a single epoch is
-        longer than all epochs of the order. When an epoch is read, if the epochs up to its end have
-        more than 2**63 - 1 units, or it would need epoch 2**32 of the order inside.
+        If epoch_size is out of range, the inner order's epochs differ in units, or a single epoch
+        is longer than all epochs of the inner order. When an epoch is read, if the epochs up to its
+        end have more than 2**63 - 1 units, or it would need epoch 2**32 of the inner order.
 
     Notes
     -----
-    The epochs of the order inside, of n units each, follow one another in a stream. Position p of
-    epoch e is unit u = e * epoch_size + p of it, which is position u % n of epoch u // n inside.
+    The epochs of the inner order, of n units each, follow one another in a stream. Position p of
+    epoch e is unit u = e * epoch_size + p of it, which is position u % n of inner epoch u // n.
     Over any part of the stream, the counts of two samples differ by at most 2; over a part from its
     start, by at most 1.
 

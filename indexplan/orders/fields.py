@@ -1,4 +1,4 @@
-"""What an order is made of: its fields, which stand for it in JSON and tell it from others."""
+"""The fields of an order, which stand for it in JSON and tell it apart from others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_VALUE = 80  # most characters of a value in a list of differences
 
 
 class HasFields:
-    """An order as far as its fields go: as JSON types, in a pickle, and in comparisons."""
+    """The part of an order that handles its fields: in JSON, in a pickle, and in comparisons."""
 
     algorithm: str
 
@@ -77,7 +77,7 @@ def field_names(kind: type[HasFields]) -> list[str]:
 
 
 def different_fields(saved: Any, order: Any) -> str:
-    """Return in words which fields the dict forms of two orders have not in common."""
+    """Return in words which fields differ between the dict forms of two orders."""
     if not isinstance(saved, Mapping):
         return str(saved)
     return ", ".join(
@@ -87,7 +87,7 @@ def different_fields(saved: Any, order: Any) -> str:
 
 
 def difference_in_words(there: Any, mine: Any, derived: Sequence[str] = ()) -> str:
-    """Return in words in which fields a JSON object that is there differs from mine.
+    """Return in words in which fields an existing JSON object differs from mine.
 
     Fields that are `derived` from others are named only if no other differs.
     """
@@ -99,7 +99,7 @@ def difference_in_words(there: Any, mine: Any, derived: Sequence[str] = ()) -> s
 
 
 def differences(there: Any, mine: Any, inside: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield each field in which two JSON objects differ, as order.seed, with both values.
+    """Yield each field in which two JSON objects differ, such as order.seed, with both values.
 
     A field that is missing is none.
 

@@ -1,4 +1,4 @@
-"""Reads that an order has found, (which of the samples, position), by sample."""
+"""The reads that an order has found, (which of the samples, position), by sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that leave units out of some epochs, and keep the sequence of all others."""
+"""Layers that leave units out of some epochs, and keep the sequence of the others."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MOST_AIMED = 2**10  # sections whose shares are added up
 
 
 class Sections(NamedTuple):
-    """What an epoch deals: sections of the positions of the order inside, one after another.
+    """What an epoch reads: sections of the inner order's positions, one after another.
 
-    Section i has the positions from `starts[i]` on, and is dealt at [bounds[i], bounds[i + 1]).
+    Section i has the positions from `starts[i]` on, and is read at [bounds[i], bounds[i + 1]).
     """
 
     starts: Int64  # (sections,)
@@ -33,7 +33,7 @@ class Sections(NamedTuple):
 
     @classmethod
     def without(cls, gaps: Int64, num_units: int) -> Sections:
-        """Return the sections between some positions, which rise, of an epoch's units."""
+        """Return the sections between these rising positions of an epoch's units."""
         starts, bounds = np.zeros(len(gaps) + 1, np.int64), np.zeros(len(gaps) + 2, np.int64)
         starts[1:] = gaps + 1
         bounds[1:-1] = gaps - np.arange(len(gaps))
@@ -62,12 +62,12 @@ class Sections(NamedTuple):
         return begins + shift, ends + shift
 
     def inside(self, position: int) -> int:
-        """Return the position inside of the unit that is dealt at a position."""
+        """Return the inner position of the unit that is read at a position."""
         which = int(self.bounds.searchsorted(position, "right")) - 1
         return int(self.starts[which] - self.bounds[which]) + position
 
     def dealt(self, positions: Int64) -> Int64:
-        """Return where some positions inside are dealt; -1 where they are left out."""
+        """Return where these inner positions are read; -1 where they are left out."""
         starts, order = self.starts, None
         if (starts[1:] < starts[:-1]).any():  # few, as units that were put off lie at the end
             order = np.argsort(starts, kind="stable")
@@ -83,20 +83,20 @@ class Sections(NamedTuple):
 class Gaps(Layer):
     """A layer that leaves units out: the base of `Without` and `Skipped`.
 
-    A class writes `_sections`, and how long epochs and sub-epochs then are. The partition asks for
-    that by the methods below; sub-epochs are named as one of `parts`.
+    A subclass writes `_sections`, and how long epochs and sub-epochs then are, which the partition
+    asks for by the methods below. They name a sub-epoch as one of `parts`.
     """
 
     _keeps_numbers = True
 
     @abc.abstractmethod
     def _sections_of(self, epoch: int) -> Sections | None:
-        """Return what an epoch deals; None if that is everything as it is inside."""
+        """Return what an epoch reads; None if that is the same as inside."""
 
     @property
     @abc.abstractmethod
     def _own_changes(self) -> set[int] | None:
-        """The epochs at which this layer begins to leave out another number; None if unknown."""
+        """The epochs at which the number that this layer leaves out changes; None if unknown."""
 
     @abc.abstractmethod
     def _edge(self, epoch: int, parts: int, part: int) -> int:
@@ -115,24 +115,24 @@ class Gaps(Layer):
         """Return how many units of the sub-epochs [start, stop) are skipped, and excluded."""
 
     def _num_taken_out(self, epoch: int) -> int:
-        """Return how many samples leave bins that stay; of the layers inside too."""
+        """Return how many samples are removed from bins that stay, by the layers inside too."""
         return num_taken_out(self.order, epoch)
 
     @property
     @abc.abstractmethod
     def _since(self) -> list[tuple[int, int]]:
-        """Of each change that this layer makes, where it starts: epoch and position."""
+        """Where each change that this layer makes starts: epoch and position."""
 
     @abc.abstractmethod
     def _num_had(self, saved: Mapping[str, Any]) -> int:
-        """Return how many of these changes an order of this class had when it was saved."""
+        """Return how many of these changes a saved order of this class had."""
 
     @property
     def _gaps(self) -> Gaps:
         return self
 
     def _before(self, saved: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
-        """Yield how many of these changes an order that was saved may have had, and on what."""
+        """Yield how many of these changes a saved order may have had, and around what order."""
         if saved.get("algorithm") == self.algorithm and (num := self._num_had(saved)):
             yield num, saved.get("order")
         yield 0, saved
@@ -140,8 +140,8 @@ class Gaps(Layer):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if nothing before that place was left out since, and the order inside may continue
-        with the one that was inside.
+        It may if nothing before that place has been left out since, and the inner order may
+        continue the inner order of the saved one.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Gaps(Layer):
         return None
 
     def _around(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Return the last place up to which nothing past a place inside was read."""
+        """Return the last place up to which nothing past an inner place was read."""
         if place is None:
             return None
         epoch, positions = place[0], range(self.num_units(place[0]) + 1)
@@ -191,7 +191,7 @@ class Gaps(Layer):
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
         period: int | None = None,
     ) -> Gaps:
-        """Return this order around a mixture with other weights from a cursor on, and more sources.
+        """Return this order with other weights, or more sources, for its mixture from a cursor on.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class Gaps(Layer):
         Raises
         ------
         IndexPlanError
-            If the order inside is no mixture, or as `Mixture.with_phase` does.
+            If the inner order is not a mixture, or as `Mixture.with_phase` does.
 
         Examples
         --------
@@ -239,7 +239,7 @@ class Gaps(Layer):
 
     @property
     def _changes(self) -> set[int] | None:
-        """The epochs from which on there is another number of units; None if nobody knows."""
+        """The epochs from which the number of units changes; None if unknown."""
         own, inner = self._own_changes, self.order._gaps  # noqa: SLF001
         if own is None or (inner is None and not self.order.constant_num_units):
             return None
@@ -247,7 +247,7 @@ class Gaps(Layer):
         return None if inside is None else own | inside
 
     def _sections(self, epoch: int) -> Sections | None:
-        """Return what `_sections_of` does, and keep it for the last epochs that were asked for."""
+        """Return what `_sections_of` does, and keep it for the latest epochs."""
         kept: dict[int, Sections | None] = self._kept
         try:
             return kept[epoch]
@@ -263,7 +263,7 @@ class Gaps(Layer):
         return {}
 
     def num_units(self, epoch: int) -> int:
-        """Return how many units are left of the epoch."""
+        """Return how many units are left in the epoch."""
         sections = self._sections(epoch)
         return self.order.num_units(epoch) if sections is None else int(sections.bounds[-1])
 
@@ -275,14 +275,14 @@ class Gaps(Layer):
         ]
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return the place inside after the last unit that was read."""
+        """Return the inner place after the last unit that was read."""
         sections = self._sections(epoch)
         if sections is None or not position:
             return epoch, position
         return epoch, sections.inside(min(position, int(sections.bounds[-1])) - 1) + 1
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
-        """Return each group's share inside, over sections, or all around them if they are many."""
+        """Return each group's share inside, over the sections, or over their whole span if many."""
         sections = self._sections(epoch)
         if sections is None:
             return self.order.aim(epoch, start, stop)
@@ -294,7 +294,7 @@ class Gaps(Layer):
         )
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        # the first reads may be left out, of samples that are read often
+        # the first reads of a sample that is read often may be left out
         which, positions = self.order.find(epoch, indices, None if self._repeats else most)
         sections = self._sections(epoch)
         if sections is None:
@@ -339,6 +339,6 @@ def missing(order: Order, epoch: int, parts: int, start: int, stop: int) -> tupl
 
 
 def num_taken_out(order: Order, epoch: int) -> int:
-    """Return how many samples an epoch of any order takes out of bins that stay."""
+    """Return how many samples an epoch of any order removes from bins that it still reads."""
     layer = order._gaps  # noqa: SLF001 (of an order, for this)
     return 0 if layer is None else layer._num_taken_out(epoch)  # noqa: SLF001

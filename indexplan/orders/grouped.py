@@ -1,4 +1,4 @@
-"""Bins of samples of a single group: grouped-v1."""
+"""Bins of samples from a single group: grouped-v1."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Grouped(Strata):
     """Every epoch reads all samples once, in bins of one group each, such as one aspect ratio.
 
     For images of several shapes, or texts of several languages, that cannot share a batch. The bins
-    are shuffled over the epoch, and each epoch puts other samples together. A plan's batch size
+    are shuffled over the epoch, and each epoch combines different samples. A plan's batch size
     counts bins.
 
     Parameters
     ----------
     groups : Column, array_like of int or path
-        The number of each sample's group, 0 <= group < 65,536: of its resolution, language, ...
+        The number of each sample's group, such as its resolution or language, 0 <= group < 65,536.
     batch_size : int, mapping of int to int, or sequence of int
-        Samples in a bin, 1 <= size < 2**31: one size for all groups, a mapping of group to size, or
-        the sizes of groups 0, 1, 2, ... One bin of each group may have fewer.
+        Number of samples in a bin, 1 <= size < 2**31: one size for all groups, a mapping of group
+        to size, or the sizes of groups 0, 1, 2, ... One bin of each group may have fewer.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -146,5 +146,5 @@ def _sizes(given: Any, present: list[int], groups: Column) -> int | tuple[tuple[
             rule = f"given, as sample {at} is in that group"
             raise wrong(f"batch_size of group {group}", rule, None, CURE)
     sizes = {known[group] for group in present}
-    # equal sizes are always kept in the same form, so that equal orders compare equal
+    # equal sizes always take the same form, so that equal orders compare equal
     return sizes.pop() if len(sizes) == 1 else tuple((group, known[group]) for group in present)

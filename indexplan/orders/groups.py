@@ -19,7 +19,7 @@ Float64 = NDArray[np.float64]
 
 
 class HasGroups:
-    """An order as far as its groups go: their names, who is in them, and their shares."""
+    """The part of an order that handles groups: their names, their members and their shares."""
 
     algorithm: str
     num_samples: int
@@ -32,12 +32,12 @@ class HasGroups:
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """The names of the groups, such as classes, whose shares the order controls; or ()."""
+        """The names of the groups whose shares the order controls, such as classes; or ()."""
         return ()
 
     @property
     def shares_of(self) -> str:
-        """What `group_shares` are shares of: "samples", or "units" where the order counts units.
+        """What `group_shares` counts: "samples", or "units" if the order's weights count units.
 
         Examples
         --------
@@ -50,21 +50,21 @@ class HasGroups:
         return "samples"
 
     def group(self, indices: Int64) -> Int64:
-        """Return the group of each valid index, flat; -1 where it belongs to none. A hook."""
+        """Return the group of each valid index, flat; -1 if it has none. A hook."""
         raise _unwritten(self, "group")
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
-        """Return each group's share of a valid interval of positions, which is not empty. A hook.
+        """Return each group's share of a valid, non-empty interval of positions. A hook.
 
         float64, shape (groups,): fractions that sum to 1.
         """
         raise _unwritten(self, "aim")
 
     def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
-        """Return the group of each sample of a valid interval; -1 where it belongs to none.
+        """Return the group of each sample in a valid interval; -1 if it has none.
 
-        Of each unit, where `shares_of` counts those. An order that knows the groups without drawing
-        the samples may override this.
+        If `shares_of` is "units", return the group of each unit. An order that knows the groups
+        without drawing the samples may override this.
         """
         units = self.deal(epoch, np.array([start]), np.array([stop]))
         if self.shares_of == "samples":
@@ -80,7 +80,7 @@ class HasGroups:
         return wrong("an order", "one with groups, such as a Mixture", self.algorithm, cure)
 
     def group_of(self, indices: ArrayLike) -> Int64:
-        """Return which group, such as which source of a `Mixture`, each of some samples is in.
+        """Return the group of each of some samples, such as its source in a `Mixture`.
 
         Parameters
         ----------
@@ -90,8 +90,8 @@ class HasGroups:
         Returns
         -------
         numpy.ndarray
-            int64, the shape of `indices`: where in `group_names` the sample's group is; -1 if the
-            sample is in none.
+            int64, the shape of `indices`: the number of the sample's group in `group_names`; -1 if
+            the sample has none.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class HasGroups:
         return self.group(array.ravel()).reshape(array.shape)
 
     def group_shares(self, epoch: int, start: int, stop: int) -> Float64:
-        """Return the share of each group at which the order aims over some positions of an epoch.
+        """Return the share of each group that the order aims at over some positions of an epoch.
 
         Parameters
         ----------
@@ -116,8 +116,8 @@ class HasGroups:
         Returns
         -------
         numpy.ndarray
-            float64, shape (groups,): fractions of the samples, or of the units where `shares_of`
-            says so; they sum to 1.
+            float64, shape (groups,): fractions of the samples, or of the units if `shares_of` is
+            "units"; they sum to 1.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a mixture has in common with the one, of fewer sources, that a run was saved under."""
+"""What a mixture has in common with the one of fewer sources that a run was saved under."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MIXTURE = "mixture-v1"
 
 
 class Former(NamedTuple):
-    """A mixture that a run was saved under: its sources, and phases with shares of all sources.
+    """A mixture that a run was saved under: its sources, and its phases with shares of all sources.
 
-    Sources come last when they join, so old samples keep their numbers, and had a share of 0.
+    New sources join at the end, so old samples keep their numbers; until then, their share is 0.
     """
 
     names: tuple[str, ...]
@@ -23,9 +23,9 @@ class Former(NamedTuple):
 
     @classmethod
     def of(cls, saved: Mapping[str, Any], mine: Mapping[str, Any]) -> Former | None:
-        """Return what `saved` says, the dict form of an order, to a mixture of dict form `mine`.
+        """Return the dict form `saved` as seen by a mixture of dict form `mine`.
 
-        None if it is not a mixture of the same epochs and seed.
+        None if it is not a mixture with the same epochs and seed.
         """
         others = {"sources": None, "phases": None}
         if {**saved, **others} != {**mine, **others}:
@@ -43,7 +43,7 @@ class Former(NamedTuple):
             return None
 
     def parts_at(self, phases: Sequence[Phase]) -> int | None:
-        """Return the unit of the run from which on other phases have other shares; None if none."""
+        """Return the unit from which shares differ from those of other phases; None if none."""
         for one, other in zip_longest(self.phases, phases):
             if one != other:
                 return min(phase[0] for phase in (one, other) if phase is not None)
@@ -51,7 +51,7 @@ class Former(NamedTuple):
 
 
 def num_sources(saved: Any) -> int:
-    """Return how many sources all mixtures have together that the dict form of an order holds."""
+    """Return how many sources the mixtures in the dict form of an order have in total."""
     if isinstance(saved, Mapping):
         own = len(saved["sources"]) if saved.get("algorithm") == MIXTURE else 0
         return own + sum(map(num_sources, saved.values()))

@@ -1,4 +1,4 @@
-"""Which names a class of orders may not use otherwise: hooks, and the methods that call them."""
+"""The names that a class of orders may not reuse: hooks, and the methods that call them."""
 
 from __future__ import annotations
 

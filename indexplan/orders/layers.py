@@ -1,4 +1,4 @@
-"""Orders around one other order: a layer reads that order's runs elsewhere, or renames samples."""
+"""Orders that wrap one other order: a layer reads its runs elsewhere, or renames its samples."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops
 
 
 class Layer(Order):
-    """An order around the one in its field `order`; the base of `Subset`, `Epochs` and `Repeat`.
+    """Wraps the order in its field `order`; the base of `Subset`, `Epochs` and `Repeat`.
 
-    A layer writes `inside`, if it reads the units of the order inside at other positions, or
-    `renamed`, if it gives other names to its samples, and `find`, which undoes that; and
-    `num_units` and `traits` where they differ. Everything else is the inner order's.
-    docs/orders.md has an example.
+    If your layer reads the inner order's units at other positions, write `inside`. If it renames
+    samples, write `renamed`. In both cases, write `find`, which undoes this, and `num_units` and
+    `traits` where they differ. Everything else comes from the inner order. docs/orders.md has an
+    example.
 
-    A run that was saved under a layer may continue with an equal layer around an order that may
-    continue, if units are read where the order inside has them. A layer that writes `inside`
+    A run that was saved under a layer may continue with an equal layer if its inner order may
+    continue, and units are read where the inner order has them. A layer that writes `inside`
     continues only with an equal order, unless it writes `reach` too.
 
     Examples
@@ -57,14 +57,14 @@ class Layer(Order):
         self._look_inside()
 
     def _look_inside(self) -> None:
-        """Check the order inside, and take over its `num_samples`."""
+        """Check the inner order, and take over its `num_samples`."""
         if not isinstance(self.order, Order):
             raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         object.__setattr__(self, "num_samples", self.order.num_samples)
         nest(self, [self.order])
 
     def inside(self, epoch: int, starts: Int64, stops: Int64) -> Iterable[Run]:
-        """Return which runs of the order inside are read at some runs: a hook.
+        """Return which runs of the inner order are read at these runs: a hook.
 
         Parameters
         ----------
@@ -74,17 +74,17 @@ class Layer(Order):
         Returns
         -------
         iterable of (epoch, starts, stops)
-            In the sequence of reading, all units of the given runs; by default the same runs.
+            All units of the given runs, in the sequence of reading; by default, the same runs.
         """
         return [(epoch, starts, stops)]
 
     def renamed(self, samples: Int64) -> Int64:
-        """Return what this order calls some samples of the order inside: a hook.
+        """Return this order's indices of some samples of the inner order: a hook.
 
         Parameters
         ----------
         samples : numpy.ndarray
-            int64, shape (samples,); the order inside may have kept it, so it is not written to.
+            int64, shape (samples,). Do not write to it, because the inner order may keep it.
 
         Returns
         -------
@@ -94,12 +94,12 @@ class Layer(Order):
         return samples
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return the inner epoch and position before which all that was read so far lies: a hook.
+        """Return an inner epoch and position that nothing read so far is past: a hook.
 
         Parameters
         ----------
         epoch, position : int
-            What is read next by this order.
+            What this order reads next.
         """
         return epoch, position
 
@@ -136,7 +136,7 @@ class Layer(Order):
         return self.order.tally(epoch, indices)
 
     def num_units(self, epoch: int) -> int:
-        """Return the number of units of the order inside."""
+        """Return the inner order's number of units."""
         return self.order.num_units(epoch)
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -150,29 +150,29 @@ class Layer(Order):
 
     @property
     def _moves(self) -> bool:
-        """Whether units may be read at other positions than inside."""
+        """Whether units may be read at positions that differ from those inside."""
         kind = type(self)
         own = (kind.inside, kind.fill, kind.deal, kind.num_units)
         return own != (Layer.inside, Layer.fill, Layer.deal, Layer.num_units)
 
     @property
     def _renames(self) -> bool:
-        """Whether samples may have other names than inside."""
+        """Whether samples may have indices that differ from those inside."""
         return type(self).renamed is not Layer.renamed
 
     @property
     def traits(self) -> Traits:
-        """What the order inside promises."""
+        """What the inner order promises."""
         return self.order.traits
 
     @property
     def stream_key(self) -> int:
-        """The `stream_key` of the order inside."""
+        """The inner order's `stream_key`."""
         return self.order.stream_key
 
     @property
     def _draws(self) -> Draws:
-        """What the order inside draws."""
+        """What the inner order draws."""
         return self.order._draws  # noqa: SLF001 (of an order too)
 
     @property
@@ -195,21 +195,21 @@ class Layer(Order):
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """The `group_names` of the order inside."""
+        """The inner order's `group_names`."""
         return self.order.group_names
 
     @property
     def shares_of(self) -> str:
-        """The `shares_of` of the order inside."""
+        """The inner order's `shares_of`."""
         return self.order.shares_of
 
     @property
     def shard_sizes(self) -> Column | None:
-        """Samples in each shard, if the order inside knows of shards; else None."""
+        """Samples in each shard, if the inner order knows of shards; else None."""
         return self.order.shard_sizes
 
     def group(self, indices: Int64) -> Int64:
-        """Return the group of each sample in the order inside."""
+        """Return the group of each sample in the inner order."""
         return super().group(indices) if self._renames else self.order.group(indices)
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
@@ -233,8 +233,8 @@ class Layer(Order):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if the layers are equal, and the order inside may continue where its reads ended. A
-        layer that reads units at other positions must say in `reach` where that is.
+        It may if the layers are equal, and the inner order may continue where its reads ended. A
+        layer that reads units at other positions must return that place from `reach`.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class Layer(Order):
         return self._refused_inside(saved["order"], epoch, position)
 
     def _refused_inside(self, inside: Any, epoch: int, position: int) -> tuple[str, ...]:
-        """Return what the order inside says of the one that was inside."""
+        """Return why the inner order does not continue the saved one's inner order."""
         if not isinstance(inside, Mapping):
             return ()
         return self.order._refused(inside, *self.reach(epoch, position))  # noqa: SLF001

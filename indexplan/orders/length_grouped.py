@@ -17,8 +17,8 @@ from indexplan.seeds import check_seed
 class LengthGrouped(Buckets):
     """Every epoch reads all samples once, in bins of a fixed number of samples of similar length.
 
-    For batches with little padding. The bins are shuffled over the epoch, and each epoch puts other
-    samples together. A plan's batch size counts bins: `Plan(order, batch_size=1)` gives each rank
+    For batches with little padding. The bins are shuffled over the epoch, and each epoch combines
+    different samples. A plan's batch size counts bins: `Plan(order, batch_size=1)` gives each rank
     one bin per step, which a loader with `keep_bins=False` collates like any batch.
 
     Parameters
@@ -26,10 +26,11 @@ class LengthGrouped(Buckets):
     lengths : Column, array_like of int or path
         The length of each sample, 1 <= length <= 2**40, in tokens, frames or any other unit.
     batch_size : int
-        Samples in a bin, 1 <= batch_size < 2**31. One bin of an epoch may have fewer.
+        Number of samples in a bin, 1 <= batch_size < 2**31. One bin of each epoch may have fewer.
     num_buckets : int, default 64
-        Intervals of lengths that are not mixed in a bin, 1 <= num_buckets <= 65,536. With more,
-        there is less padding, but fewer samples can share a bin.
+        Number of intervals to divide the lengths into, 1 <= num_buckets <= 65,536; a bin holds
+        samples from one interval. With more, there is less padding, but fewer samples can share a
+        bin.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -40,8 +41,8 @@ class LengthGrouped(Buckets):
 
     Notes
     -----
-    Samples are sorted by length, and cut into buckets of whole bins where padding is least; in each
-    epoch every bucket is shuffled. This takes 4 bytes for each sample and 16 for each different
+    Samples are sorted by length, and cut into buckets of whole bins where padding is least. Each
+    epoch shuffles every bucket. This takes 4 bytes for each sample and 16 for each different
     length, computed at first use.
 
     Examples

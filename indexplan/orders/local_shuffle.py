@@ -1,4 +1,4 @@
-"""A shuffle inside windows, in the dataset's order: local-shuffle-v1."""
+"""A shuffle within windows, in the dataset's order: local-shuffle-v1."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ class LocalShuffle(Order):
     """Every epoch reads the dataset from start to end, shuffled only within windows of neighbours.
 
     For curricula, over samples sorted by difficulty (`Subset(LocalShuffle(n, 1000), by_difficulty,
-    n)`); for time series; and to keep the reads of a sample apart: those in one epoch and in the
-    next are at least num_samples - window + 1 reads apart.
+    n)`); for time series; and to keep the reads of a sample apart: from one epoch to the next, they
+    are at least num_samples - window + 1 reads apart.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset, 1 <= num_samples < 2**63.
     window : int
-        Neighbours that are shuffled together, 1 <= window < 2**63; the last window may hold fewer.
+        Number of neighbours to shuffle together, 1 <= window < 2**63; the last window may hold
+        fewer.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -39,8 +40,8 @@ class LocalShuffle(Order):
 
     Notes
     -----
-    Positions [v * window, (v + 1) * window) hold the samples with these same numbers, permuted by
-    the network of shuffle-v1 with keys that Philox4x32-10 derives from v.
+    Positions [v * window, (v + 1) * window) hold the samples with the same numbers, permuted by the
+    network of shuffle-v1 with keys that Philox4x32-10 derives from v.
 
     Examples
     --------

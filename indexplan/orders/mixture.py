@@ -41,7 +41,7 @@ FIRST, ALL = "first_exhausted", "all_exhausted"
 class Mixture(Order):
     """Reads several datasets together, evenly interleaved, each as often as its weight says.
 
-    For example 70 % web text and 30 % code. The weights may change during the run. Indices are
+    For example, 70 % web text and 30 % code. The weights may change during the run. Indices are
     those of a `torch.utils.data.ConcatDataset` of the sources; `split` returns the source of each.
 
     Parameters
@@ -51,36 +51,38 @@ class Mixture(Order):
         the same seed, sources of nearly the same size are read in nearly the same sequence. All
         epochs of a source must have the same number of units.
     weights : mapping of str to number, or sequence of (int, mapping)
-        How much each source is read, relative to the others; or phases `(unit, weights)`, each of
-        which begins at that unit of the whole run, counted over all epochs; the first unit is 0.
-        Decimals are taken as written: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10 units.
+        How much to read each source, relative to the others. To change this during the run, pass
+        phases `(unit, weights)`: each begins at that unit of the run, counted over all epochs, and
+        the first at 0. Decimals are taken as written: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10
+        units.
     epoch_size : int or {"first_exhausted", "all_exhausted"}, optional
-        Units in an epoch, 1 <= epoch_size < 2**63: by default as many as the sources have together.
-        "first_exhausted" ends the epoch before any source would start again, "all_exhausted" when
-        each source has been read to its end at least once.
+        Units in an epoch, 1 <= epoch_size < 2**63: by default, as many as all sources have
+        together. "first_exhausted" ends the epoch before any source would start again,
+        "all_exhausted" when each source has been read to its end at least once.
     seed : int, default 0
         0 <= seed < 2**128, for the mixing; the sources have their own.
     period : int, optional
-        For weights that are not short decimals: they are rounded to shares of so many units, after
-        which all counts are exact; at most 2**20. By default 2**16.
+        For weights that are not short decimals: they are rounded to shares of this many units,
+        after which all counts are exact. At most 2**20; by default 2**16.
 
     Raises
     ------
     IndexPlanError
-        If a number is out of range, the weights name other sources, or two sources are equal. When
-        an epoch is read, if it needs unit 2**63 of the run or later, or epoch 2**32 of a source.
+        If a number is out of range, the weights do not name exactly the sources, or two sources are
+        equal. When an epoch is read, if it needs unit 2**63 of the run or later, or epoch 2**32 of
+        a source.
 
     Notes
     -----
-    Each source goes through its own epochs, wherever the mixture's epochs begin and end: the c-th
-    unit read of a source is position c % n of its epoch c // n, of n units. So no unit of a source
+    Each source has epochs that do not depend on where the mixture's epochs begin and end: the c-th
+    unit read of a source of n units is position c % n of its epoch c // n. So no unit of a source
     is repeated before all of them have been read, and none is skipped where weights change.
 
-    At every place in a phase of weights, the number of units read of each source is within `within`
-    of its share: less than 1 for two sources, about 2 for many, and never 3.36. At every multiple
-    of the period it is exact. The counts of independent draws would deviate by about the square
-    root of the units read. And every place is a source's with exactly its probability, over all
-    seeds: so no rank gets more of a source than others but by chance, whatever their number and
+    At every place in a phase of weights, the number of units read from each source is within
+    `within` of its share: less than 1 for two sources, about 2 for many, and never 3.36. At every
+    multiple of the period it is exact. Independent draws would deviate by about the square root of
+    the units read. Over all seeds, a source is read at every place with exactly its probability. So
+    only by chance does a rank get more of a source than others, for any number of ranks and any
     batch size.
 
     Examples
@@ -124,7 +126,7 @@ class Mixture(Order):
         keep(self, "epoch_size", self._stop(epoch_size))
 
     def _stop(self, epoch_size: Any) -> int:
-        """Return the units in an epoch, for an epoch size as a number or as a name."""
+        """Return the units in an epoch, for an epoch size given as a number or a name."""
         if not isinstance(epoch_size, str) or epoch_size not in (FIRST, ALL):
             size = sum(self._sizes.tolist()) if epoch_size is None else epoch_size
             cure = f"pass how many units an epoch has, {FIRST!r} or {ALL!r}"
@@ -145,7 +147,7 @@ class Mixture(Order):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the sources, as they were given."""
+        """The names of the sources, in the order in which they were given."""
         return tuple(name for name, _ in self.sources)
 
     @property
@@ -155,12 +157,12 @@ class Mixture(Order):
 
     @property
     def period(self) -> int:
-        """The units after which all counts are exact, in the last phase of weights."""
+        """The number of units after which all counts are exact, in the last phase of weights."""
         return sum(self.shares)
 
     @property
     def within(self) -> float:
-        """How many units a source may be from its share at most, in the last phase of weights.
+        """The largest distance in units of a source from its share, in the last phase of weights.
 
         Below 1 for two sources, below 2 for three, about 2 for more.
         """
@@ -173,7 +175,7 @@ class Mixture(Order):
 
     @property
     def shares_of(self) -> str:
-        """What the weights count: "units" where the sources deal bins, else "samples"."""
+        """What the weights count: "units" if the sources are of bins, else "samples"."""
         return "units" if self.deals_bins else "samples"
 
     @once
@@ -193,7 +195,7 @@ class Mixture(Order):
 
     @once
     def _soonest(self) -> int:
-        """Up to which unit of the run no source can have been read in all its epochs."""
+        """The unit of the run up to which no source can have used up all its epochs."""
         sizes: list[int] = self._sizes.tolist()
         return min(size * num_epochs(each) for size, each in zip(sizes, self._whose, strict=True))
 
@@ -207,7 +209,7 @@ class Mixture(Order):
 
     @property
     def _own_draws(self) -> Draws:
-        """What determines which source each unit is of; new sources must not change it."""
+        """What determines the source of each unit; new sources must not change it."""
         return ((self.algorithm, None, self.seed),)
 
     @property
@@ -254,7 +256,7 @@ class Mixture(Order):
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
         period: int | None = None,
     ) -> Mixture:
-        """Return this mixture with other weights from some place of the run on, and more sources.
+        """Return this mixture with other weights, or more sources, from some place of the run on.
 
         Earlier reads do not change, so a run can stop and resume with it:
         `plan.replace(order=mixture.with_phase(cursor, ...)).resume(cursor)`.
@@ -265,10 +267,10 @@ class Mixture(Order):
             Where the weights begin: a cursor of a plan with this mixture, or the unit of the whole
             run, epoch * epoch_size + position. Phases that began there or later are dropped.
         weights : mapping of str to number
-            As for `Mixture`, for all sources.
+            As for `Mixture`; for all sources, new ones included.
         sources : mapping of str to Order, or sequence of (str, Order), optional
             Sources that join there. They come last, so that all samples keep their numbers, and
-            epochs keep their size. Of a dataset that grew, pass the new rows as one more source.
+            epochs keep their size. If a dataset has grown, pass its new rows as one more source.
         period : int, optional
             As for `Mixture`.
 
@@ -276,7 +278,7 @@ class Mixture(Order):
         ------
         IndexPlanError
             If place is not a unit of the run or a cursor of a plan with this mixture, the weights
-            name other sources, or a source has the name of another.
+            do not name exactly the sources, or a source has the name of another.
 
         Examples
         --------
@@ -306,7 +308,7 @@ class Mixture(Order):
         return self.with_phase(where[0] * self.epoch_size + where[1], weights, **options)
 
     def _new(self, sources: Any) -> tuple[tuple[str, Order], ...]:
-        """Return sources that are to join, or raise if one has a name that is taken."""
+        """Return the sources that join, or raise if one has a name that is taken."""
         joined = sources_of(sources)
         for name, _ in joined:
             if name in self.names:
@@ -325,7 +327,7 @@ class Mixture(Order):
         Returns
         -------
         sources, samples : numpy.ndarray
-            int64, the shape of `indices`: where in `names` the source is, and the index there.
+            int64, the shape of `indices`: the number of the source in `names`, and the index in it.
 
         Raises
         ------
@@ -354,8 +356,9 @@ class Mixture(Order):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if its first sources are those of the saved order, epoch size and seed are equal, and
-        so are the weights up to the given position, where sources that joined since had none.
+        It may if its first sources are those of the saved order, if epoch size and seed are equal,
+        and if the weights are equal up to the given position. Sources that have joined since count
+        as having weight 0 up to there.
 
         Parameters
         ----------
@@ -374,7 +377,7 @@ class Mixture(Order):
         return saved == mine or self._apart(Former.of(saved, mine), epoch, position) is None
 
     def _apart(self, former: Former | None, epoch: int, position: int) -> tuple[str, ...] | None:
-        """Return why a run cannot go on: rule, what it got and cure, () if that is all; or None."""
+        """Return why a run cannot continue: rule, got and cure; () if unknown, None if it can."""
         place = epoch * self.epoch_size + position
         if former is None or place >= PLACE_STOP:
             return ()
@@ -482,9 +485,9 @@ class Mixture(Order):
         return np.cumsum(offsets)
 
     def _read_of(self, epoch: int, indices: Int64) -> Iterator[tuple[int, Int64, int, int, Int64]]:
-        """Yield for each source of some samples which are its own, and its units in an epoch.
+        """Yield, for each source of these samples, which belong to it, and its units in an epoch.
 
-        That is: the source's number, where in `indices` its samples are, the first of its units and
+        That is: the source's number, where its samples are in `indices`, the first of its units and
         the one past the last, and the samples' indices in the source.
         """
         begin = self._begin(epoch)

@@ -1,4 +1,4 @@
-"""Orders inside orders: which they are, and how deep."""
+"""Orders inside orders: which ones, and how deep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 
 
 def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
-    """Note how deeply orders are nested, and raise if that is deeper than plans in JSON may be."""
+    """Note how deeply orders are nested, and raise if that is too deep for a plan in JSON."""
     depths = [getattr(each, "_depth", 1) for each in inside]
     depth = max(getattr(order, "_depth", 1), 1 + max(depths))
     if depth > DEEPEST:

@@ -29,10 +29,10 @@ from indexplan.orders.strata import (
 )
 from indexplan.seeds import check_epoch, check_seed
 
-# Which percentage of all tokens, those of the shortest samples, to keep for filling the room that
-# the others leave. Each is tried. Of those with at most one bin in ENOUGH more than the best, the
-# one is taken whose bins differ least in how many samples they have. benchmarks/measure compares
-# them on real lengths.
+# Percentages of all tokens, from the shortest samples, to set aside for filling the room that the
+# others leave. Each is tried. Among those with at most one bin in ENOUGH more than the best, the
+# one wins whose bins differ least in their number of samples. benchmarks/measure compares them on
+# real lengths.
 TAILS = (0, 1, 2, 5, 10, 20, 40, 100)
 ENOUGH = 1000
 
@@ -46,9 +46,9 @@ CUT = "np.minimum(lengths, max_length), where the dataset cuts them, or ip.piece
 class Packed(ByLength):
     """Every epoch reads all samples once, packed into bins of up to `max_length` tokens.
 
-    For fine-tuning on rows that hold several texts each. Bins are nearly full, and each holds long
+    For fine-tuning on rows that hold several texts each. Bins are nearly full, and each mixes long
     and short samples, unlike those of packers that fill one bin after another. They are shuffled
-    over the epoch, and each epoch puts other samples together; all epochs have the same number of
+    over the epoch, and each epoch combines different samples; all epochs have the same number of
     bins. A plan's batch size counts bins.
 
     Parameters
@@ -61,8 +61,8 @@ class Packed(ByLength):
         Most samples in a bin, 1 <= max_samples < 2**31; by default 2**31 - 1.
     min_stratum : int, default 1
         At least this many samples of similar length are interchangeable, 1 <= min_stratum <= 2**32.
-        With more, a sample shares its bin with more different ones over the epochs, but bins are
-        less full, as all interchangeable samples count as the longest of them.
+        With a larger number, a sample shares its bin with more different ones over the epochs. But
+        bins are less full, because interchangeable samples all count as long as the longest.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -73,9 +73,9 @@ class Packed(ByLength):
 
     Notes
     -----
-    Which lengths share a bin is computed at first use, and is the same in all epochs; which samples
-    of these lengths is shuffled. Inside a bin the longest come first. This takes 4 bytes a sample,
-    and more where there are few samples or many different lengths.
+    The lengths that share a bin are computed at first use, and are the same in all epochs. The
+    samples of these lengths are shuffled. Inside a bin, the longest come first. This takes 4 bytes
+    a sample, and more if there are few samples or many different lengths.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Packed(ByLength):
 
     @once
     def _pattern_costs(self) -> dict[Callable[[Int64], Int64], Int64]:
-        """What a bin of each pattern costs, under the function of costs that was used last."""
+        """What a bin of each pattern costs, under the cost function that was used last."""
         return {}
 
     def _costs_of_patterns(self, cost: Callable[[Int64], Int64]) -> Int64:
@@ -210,7 +210,7 @@ class Packed(ByLength):
 
 
 def _closed(places: Int64, least: int) -> Int64:
-    """Return which of the runs that begin at some places begin a stratum, and where the last ends.
+    """Return which of the runs that begin at these places begin a stratum, and where the last ends.
 
     A stratum consists of as many consecutive runs as hold at least `least` samples; the last one of
     what is left.
@@ -224,7 +224,7 @@ def _closed(places: Int64, least: int) -> Int64:
 
 
 def _best(pack: Callable[[int], Made]) -> Made:
-    """Return, of the packings with nearly the fewest bins, the one whose bins are most alike."""
+    """Return the packing whose bins are most alike among those with nearly the fewest bins."""
     found: list[tuple[int, int]] = []
     for tail in TAILS:
         made = pack(tail)

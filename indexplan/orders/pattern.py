@@ -1,4 +1,4 @@
-"""Which unit of which source is read at each place of one phase of weights."""
+"""The source and unit that are read at each place of one phase of weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK = 2**16  # slots of a block, or a period if that has more
 
 
 class Pattern:
-    """The slots of a phase, in blocks of the same tree and different coins.
+    """The slots of a phase, in blocks that have the same tree and different coins.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Pattern:
     Attributes
     ----------
     reach : int
-        How far a source may be from its share at most, in 2**-32 units.
+        The largest distance of a source from its share, in 2**-32 units.
     """
 
     def __init__(self, shares: tuple[int, ...], phase: int, key: UInt32) -> None:

@@ -1,4 +1,4 @@
-"""Which unit of which source a mixture reads at each place of its stream, phase by phase."""
+"""The source and unit that a mixture reads at each place of its stream, phase by phase."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Phases:
 
     @once
     def _bases(self) -> dict[int, Int64]:
-        """What is known of `_base`: of phase 0, and as many after it as were asked for."""
+        """The known results of `_base`: for phase 0, and up to the last phase that was needed."""
         return {0: np.zeros(len(self.phases[0][1]), np.int64)}
 
     def _base(self, number: int) -> Int64:
         """Return how many units of each source come before a phase; int64 (k,).
 
-        Of thousands of phases, each takes the time of a tree, and a run needs the next few.
+        With thousands of phases, each takes the time of a tree, and a run needs only the next few.
         """
         bases = self._bases
         for before in range(len(bases) - 1, number):  # threads may do the same at once
@@ -50,10 +50,7 @@ class Phases:
         return bases[number]
 
     def _bases_of(self, source: int, most: int) -> list[int]:
-        """Return how many units of a source come before each phase, until they are above `most`.
-
-        That is up to the last phase, if they never are.
-        """
+        """Return how many units of a source come before each phase, until that exceeds `most`."""
         bases = [0]
         while bases[-1] <= most and len(bases) < len(self.phases):
             bases.append(int(self._base(len(bases))[source]))
@@ -108,7 +105,7 @@ class Phases:
         self.pattern(number).deal(shift, base, starts, stops, sources, numbers)
 
     def _cut(self, begin: int, starts: Int64, stops: Int64) -> list[tuple[int, Int64, Int64]]:
-        """Cut runs, none of them empty, where phases begin: (phase, starts, stops), in turn."""
+        """Cut non-empty runs where phases begin: (phase, starts, stops), in turn."""
         least, most = begin + int(starts.min()), begin + int(stops.max()) - 1
         low, high = self.phase_at(least), self.phase_at(most)
         if low == high:
@@ -124,7 +121,7 @@ class Phases:
         return [(low + int(phase[a]), lows[a:b], highs[a:b]) for a, b in pairwise(ends)]
 
     def find(self, source: int, numbers: Int64) -> Int64:
-        """Return the places, int64, at which some units of a source are read, as all must be."""
+        """Return the places, int64, where some units of a source are read; all of them must be."""
         bases = np.array(self._bases_of(source, int(numbers.max(initial=0))))
         phase = np.searchsorted(bases, numbers, "right") - 1
         places = np.empty(len(numbers), np.int64)

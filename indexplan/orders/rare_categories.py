@@ -1,4 +1,4 @@
-"""How often to read each image of a dataset with rare categories."""
+"""How often to read each image in a dataset with rare categories."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from indexplan.orders.columns import INTEGERS, LONGEST_RANGE, Column, Numbers
 def repeat_factors(
     image_ids: Numbers, category_ids: Numbers, threshold: float, num_samples: int
 ) -> NDArray[np.float64]:
-    """Return how often to read each image of a dataset, so that rare categories are read more.
+    """Return how often to read each image of a dataset so that rare categories are read more often.
 
-    For detection and segmentation, where an image has several categories; the result is for
-    `Weighted`. A category that a fraction f of the images has gets the factor max(1,
-    sqrt(threshold / f)); an image gets the largest factor of its categories, or 1 if it has none.
+    For detection and segmentation, where an image has several categories. Pass the result to
+    `Weighted`. A category in a fraction f of the images gets the factor max(1, sqrt(threshold /
+    f)). An image gets the largest factor of its categories, or 1 if it has none.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def repeat_factors(
     Raises
     ------
     IndexPlanError
-        If num_samples is out of range, the ids are not integers, or not equally many, an image is
+        If num_samples is out of range, the ids are not integers or differ in number, an image is
         not in the dataset, or the threshold is not a number above 0 and up to 1.
 
     References

@@ -1,4 +1,4 @@
-"""The registered kinds of orders, and the order that a dict describes."""
+"""The registered kinds of orders, and how to make the order that a dict describes."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def register(*, one_to_one: bool) -> Callable[[type[OrderType]], type[OrderType]
 
 
 def register(order: Any = None, *, one_to_one: Any = False) -> Any:
-    """Register an order of your own, so that plans in JSON and files can hold it; a decorator.
+    """Register your own order, so that plans in JSON and files can hold it; also a decorator.
 
-    A class of the same module and name replaces the one that was registered before, as when a cell
-    of a notebook runs again. If the new one reads other indices, change its `algorithm`: a
-    fingerprint knows an order by that and by its fields only.
+    A class with the same module and name replaces the one that was registered before, for example
+    when a notebook's cell runs again. If the new class reads other indices, change its `algorithm`:
+    fingerprints contain only that and the fields.
 
     Parameters
     ----------
     order : type
         The class.
     one_to_one : bool, default False
-        Whether it is proven, for any fields, that each epoch reads every sample once, as of a
-        permutation by its construction. Then `verify` takes the right bytes of a plan directory as
-        proof that no sample is missing; otherwise it counts the samples, in one bit each.
+        Whether it is proven that, for any fields, each epoch reads every sample once, such as for a
+        permutation by construction. If so, `verify` takes the right bytes of a plan directory as
+        proof that no sample is missing. Otherwise it counts the samples, with one bit for each.
 
     Raises
     ------
@@ -89,13 +89,13 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
 
 
 def is_one_to_one(order: Order) -> bool:
-    """Return whether an order is of a kind that was registered as one-to-one."""
+    """Return whether an order's kind was registered as one-to-one."""
     return type(order) in _ONE_TO_ONE
 
 
 @functools.cache
 def _import_ours() -> None:
-    """Import all orders of this library; most are otherwise imported at their first use."""
+    """Import all orders of this library, most of which are otherwise imported at first use."""
     folder = import_module(OURS.rstrip("."))
     for module in iter_modules(folder.__path__, OURS):
         import_module(module.name)

@@ -1,4 +1,4 @@
-"""Every unit several times in an epoch: repeat-v1."""
+"""Read every unit several times in an epoch: repeat-v1."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from indexplan.orders.traits import Traits
 @register
 @dataclass(frozen=True, eq=False)
 class Repeat(Layer):
-    """Reads every unit of another order several times an epoch, all copies within a chosen span.
+    """Reads every unit of another order several times in an epoch, within a span that you choose.
 
     For repeated augmentation (Hoffer et al., "Augment Your Batch", CVPR 2020): a step reads several
-    copies of a sample, each of which is augmented by the rank that reads it.
+    copies of a sample, and the rank that reads a copy augments it.
 
     Parameters
     ----------
     order : Order
-        What is read.
+        The order to read.
     copies : int
-        How often each unit is read, 1 <= copies < 2**31.
+        How often to read each unit, 1 <= copies < 2**31.
     span : int, optional
-        All copies of a unit lie in the same block of so many positions; a multiple of `copies`. By
-        default `copies`, so that copies are neighbours. With a span of the global batch, all copies
-        are in the same step, on different ranks if there are enough.
+        All copies of a unit are in the same block of this many positions, a multiple of `copies`.
+        By default `copies`, which makes copies neighbours. With a span of the global batch, all
+        copies are in the same step, on different ranks if there are enough.
 
     Raises
     ------
@@ -43,8 +43,8 @@ class Repeat(Layer):
 
     Notes
     -----
-    Position p is in block p // span, which holds m = min(span, what is left) / copies units, and
-    reads them in turn: at position p unit (p % span) % m of the block.
+    Position p is in block p // span, which holds m = min(span, what is left) / copies units and
+    reads them in turn: position p reads unit (p % span) % m of the block.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Repeat(Layer):
         return replace(inner, reads=reads)
 
     def num_units(self, epoch: int) -> int:
-        """Return the number of units of the order inside, times the copies."""
+        """Return the inner order's number of units, times the copies."""
         num_units = self.copies * self.order.num_units(epoch)
         if num_units >= 2**63:
             raise IndexPlanError(
@@ -105,7 +105,7 @@ class Repeat(Layer):
         return [(epoch, begin, begin + 1)]
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return the inner epoch and position where the last span that was begun ends."""
+        """Return the inner epoch and position where the last span that has begun ends."""
         blocks = -(-position // (self._width * self.copies))
         return epoch, min(blocks * self._width, self.order.num_units(epoch))
 

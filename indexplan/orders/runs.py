@@ -11,9 +11,9 @@ Int64 = NDArray[np.int64]
 
 
 def expand(starts: Int64, stops: Int64) -> Int64:
-    """Return the integers of intervals, one interval after another.
+    """Return the integers in intervals, one interval after another.
 
-    Orders use it to turn the runs that they are asked for into positions.
+    Use it in an order's hooks to turn the runs that are asked for into positions.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ from indexplan.orders.registry import register
 from indexplan.seeds import LANES, PIECES, SHARDS, check_seed
 
 GRIDS = ("epoch", "stream")
-# Epochs whose rows are kept: 16 bytes a shard, up to 48 if sticky; as many again once samples are
-# located in the epoch.
+# Number of epochs whose rows are kept: 16 bytes a shard, up to 48 if sticky, and twice that once
+# samples are located in the epoch.
 EPOCHS_AT_HAND = 3
 PLACES = 64  # places of each lane in a stripe, by default
 
@@ -40,7 +40,7 @@ class BySample(NamedTuple):
 
 
 class Sized(Protocol):
-    """Something with the sizes of shards, such as `Shards`."""
+    """An object with the sizes of shards, such as `Shards`."""
 
     @property
     def sizes(self) -> Column:
@@ -52,33 +52,33 @@ class Sized(Protocol):
 class ShardShuffle(Order):
     """Shuffles shards and the samples in them, so that each node downloads only its part of them.
 
-    For datasets in shards of any sizes, read by many nodes. In each epoch the shuffled shards are
+    For datasets in shards of any size that many nodes read. In each epoch the shuffled shards are
     laid end to end, and cut into `lanes` of nearly equal size. The lanes are read side by side: a
-    *stripe* is one round over them, with `stripe / lanes` samples of each. A rank's share of a step
-    is an interval of a stripe. So, with lanes and stripe chosen as below, each node reads from the
-    same lanes in every stripe, and needs only the shards in these, while a global batch mixes
-    `lanes * global batch / stripe` lanes. docs/shards.md helps to choose the numbers, and `traffic`
-    counts what nodes download.
+    *stripe* is one round over them, with `stripe / lanes` samples from each. A rank's share of a
+    step is an interval of a stripe. So, if you choose lanes and stripe as below, each node reads
+    from the same lanes in every stripe and needs only their shards, while a global batch mixes
+    `lanes * global batch / stripe` lanes. docs/shards.md helps you choose the numbers, and
+    `traffic` shows what nodes download.
 
     Parameters
     ----------
     sizes : array_like of int, shape (num_shards,), Column, path of a .npy file, or Shards
-        Samples in each shard, 0 or more; their sum is at least 1, and sum + stripe < 2**63. The
-        samples of the dataset are numbered shard after shard.
+        Number of samples in each shard, 0 or more; their sum is at least 1, and sum + stripe <
+        2**63. The dataset's samples are numbered shard after shard.
     lanes : int, default 64
-        1 <= lanes < 2**32. Choose a multiple of the number of nodes * stripe / global batch.
+        1 <= lanes < 2**32. Choose a multiple of (number of nodes) * stripe / (global batch).
     stripe : int, optional
         Samples in a stripe, a multiple of `lanes`; 64 * lanes by default. Choose a multiple of
         every global batch of the run.
     window : int, default 2
-        Number of shards of a lane whose samples are shuffled together, as if all shards had the
-        mean size; 1 <= window < 2**32.
+        How many shards of a lane are shuffled together, counted in shards of mean size; 1 <= window
+        < 2**32.
     sticky : bool, default False
         Whether lanes keep their shards in all epochs, so that nodes with storage download them only
-        once. Then only the order inside a lane changes from epoch to epoch.
+        once. If so, only the order inside a lane changes from epoch to epoch.
     grid : {"epoch", "stream"}, default "epoch"
-        Where stripes start: "epoch" at each epoch's start; "stream" at every multiple of `stripe`
-        in the stream of all epochs, for remainder="carry", whose steps run through the epochs.
+        Where stripes start. "epoch": at each epoch's start. "stream": at every multiple of `stripe`
+        in the stream of all epochs, for remainder="carry", whose steps run from epoch to epoch.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -179,7 +179,7 @@ class ShardShuffle(Order):
 
     @once
     def _rows_by_sample(self) -> dict[int, BySample]:
-        """The rows of the epochs that were located in last, by sample."""
+        """The rows of the latest epochs that samples were located in, by sample."""
         return {}
 
     def _row_by_sample(self, epoch: int) -> BySample:
@@ -224,7 +224,7 @@ class ShardShuffle(Order):
 
 
 def _at_hand(kept: dict[int, Kept], epoch: int, make: Callable[[int], Kept]) -> Kept:
-    """Return what is kept of an epoch, or make it, and forget an epoch before."""
+    """Return what is kept for an epoch, or make it and forget an earlier one."""
     found = kept.get(epoch)
     if found is None:
         found = make(epoch)

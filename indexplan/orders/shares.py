@@ -43,10 +43,10 @@ def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def four_decimals(weights: Sequence[Any]) -> list[int] | None:
-    """Return `integers` of floats with at most four decimals; None if some are others.
+    """Return `integers` of floats with at most four decimals; None if some have more.
 
-    A decimal of at most 15 digits is what a float is written as if the float is the one nearest to
-    it, as division rounds. For 30 weights this takes a fifth of the time.
+    A float prints as a decimal of at most 15 digits if it is the float nearest to that decimal,
+    which is how division rounds. For 30 weights this takes a fifth of the time.
     """
     if set(map(type, weights)) != {float} or not all(0 <= each <= 1e11 for each in weights):
         return None
@@ -58,12 +58,12 @@ def four_decimals(weights: Sequence[Any]) -> list[int] | None:
 
 
 def rounded(rows: Sequence[Sequence[Any]]) -> list[tuple[int, ...] | None]:
-    """Return `shares_of` each row of weights without a period; None where floats cannot be sure.
+    """Return `shares_of` each row of weights without a period; None where floats are too imprecise.
 
-    Sure is what stays the same if every share is up to `ERROR` more or less, which is a thousand
-    times as much as arithmetic and the last digit of a written float are off: that no smaller
-    period is exact, that every share is above 1, and which are rounded up. Of 4,096 rows of 30 it
-    takes an eighth of the time.
+    A result is certain if it stays the same when every share changes by up to `ERROR`, a thousand
+    times the error of the arithmetic and of a written float's last digit. It must be certain that
+    no smaller period is exact, that every share is above 1, and which shares are rounded up. For
+    4,096 rows of 30 this takes an eighth of the time.
     """
     found: list[tuple[int, ...] | None] = [None] * len(rows)
     floats = [i for i, row in enumerate(rows) if set(map(type, row)) == {float}]
@@ -96,7 +96,7 @@ def rounded(rows: Sequence[Sequence[Any]]) -> list[tuple[int, ...] | None]:
 def _may_be_ratio(value: float) -> bool:
     """Return whether a float may stand for a ratio of integers of at most `PERIOD`.
 
-    Its continued fraction tells: the last convergent with such a denominator is the nearest.
+    Its continued fraction decides: the last convergent with such a denominator is the nearest.
     """
     numerators, denominators, rest = (0, 1), (1, 0), value
     while True:
@@ -141,8 +141,9 @@ def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, .
     Raises
     ------
     IndexPlanError
-        If weights are not given for exactly the names, are negative or all 0, places do not rise
-        from 0, or the period is too long, or too short for a unit of each positive weight.
+        If weights are not given for exactly the names, are negative or all 0; if places do not
+        start at 0 and rise; or if the period is too long, or too short to give each positive weight
+        a unit.
     """
     if period is not None:
         period = integer("period", period, 1, LONGEST_PERIOD + 1, "leave it out")
@@ -169,14 +170,14 @@ def phases_of(weights: Any, names: Sequence[str], period: Any) -> tuple[Phase, .
 
 
 def _in_order(weights: Any, names: Sequence[str]) -> list[Any]:
-    """Return the weights of a phase by the names of sources; nothing if they are not by these."""
+    """Return the weights of a phase in the order of the sources' names; nothing if names differ."""
     if not isinstance(weights, Mapping) or set(weights) != set(names):
         return []
     return [weights[name] for name in names]
 
 
 def _shares(weights: Any, names: Sequence[str], period: int | None) -> tuple[int, ...]:
-    """Return the shares of a phase, from its weights or as they are given."""
+    """Return the shares of a phase, computed from its weights or given."""
     if not isinstance(weights, Mapping):
         if period is not None:
             raise wrong("period", "left out where shares are given", period, "leave it out")

@@ -23,8 +23,8 @@ UInt32 = NDArray[np.uint32]
 class Shuffle(Order):
     """Every epoch reads all samples once, in a new random order that the seed determines.
 
-    The usual choice for training. Nothing of the dataset's size is ever allocated, so that 1e12
-    samples cost as little as a thousand; `DistributedSampler` does the same with a list of all.
+    The usual choice for training. Nothing of the dataset's size is ever allocated, so 1e12 samples
+    cost as little as a thousand; `DistributedSampler` does the same with a list of all indices.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Shuffle(Order):
     -----
     shuffle-v1 is a generalised Feistel network on a near-square domain with cycle walking (Black
     and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002): each index costs the same
-    few multiplications, whatever its position.
+    few multiplications at any position.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Shuffle(Order):
 
 
 def plain_shuffles(orders: Sequence[Order]) -> tuple[Int64, UInt32]:
-    """Return the sizes and seeds of orders that are shuffles, to draw from many at once.
+    """Return the sizes and seeds of the orders that are shuffles, to draw from many at once.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""An order without some spans of positions, which a run leaves out or puts off: skipped-v1."""
+"""An order without some spans of positions, which a run skips or postpones: skipped-v1."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Skipped(Gaps):
     Parameters
     ----------
     order : Order
-        What is read. If it is a `Skipped` itself, the new one has its spans too.
+        The order to read. If it is a `Skipped` too, the new one includes its spans.
     skips : sequence of (int, int, int, str)
-        Of each the epoch, the positions [start, stop), and "drop" or "later". Positions of a span
-        are those after the spans before it.
+        For each span, its epoch, its positions [start, stop), and "drop" or "later". The positions
+        are counted after the earlier spans have been applied.
 
     Raises
     ------
     IndexPlanError
-        If a span has other values, is empty, leaves the epoch or has all of it; or is put off for
-        later, and fewer units follow than it has.
+        If a span has other values, is empty, leaves the epoch or covers all of it; or if it is
+        postponed, and fewer units follow than it has.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Skipped(Gaps):
 
     @once
     def traits(self) -> Traits:
-        """The inner order's; with units that are dropped, epochs differ."""
+        """The inner order's, but epochs differ in units if some are dropped."""
         inner = self.order.traits
         if all(then == "later" for *_, then in self.skips):
             return inner
@@ -92,7 +92,7 @@ class Skipped(Gaps):
         return [each[1:] for each in self.skips if each[0] == epoch]
 
     def num_units(self, epoch: int) -> int:
-        """Return how many units are left of the epoch."""
+        """Return how many units are left in the epoch."""
         epoch = check_epoch(epoch)
         dropped = sum(stop - start for start, stop, then in self._in(epoch) if then == "drop")
         return self.order.num_units(epoch) - dropped
@@ -111,7 +111,7 @@ class Skipped(Gaps):
     def _puts_off(self) -> bool:
         return any(then == "later" for *_, then in self.skips) or super()._puts_off
 
-    # How long epochs and sub-epochs are. Where units are put off, the last sub-epoch has them.
+    # How long epochs and sub-epochs are. Postponed units are in the last sub-epoch.
 
     @property
     def _own_changes(self) -> set[int]:
@@ -162,7 +162,7 @@ class Skipped(Gaps):
         return skipped, excluded
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return the inner epoch and position before which all that was read so far lies."""
+        """Return an inner epoch and position that nothing read so far is past."""
         sections = self._sections(epoch)
         if sections is None:
             return epoch, position
@@ -179,7 +179,7 @@ class Skipped(Gaps):
         return self.order._why_left_out(epoch, index)  # noqa: SLF001 (of an order too)
 
     def _words(self, epoch: int) -> str:
-        """Return the spans that are dropped of an epoch, in words."""
+        """Return the dropped spans of an epoch, in words."""
         spans = [f"[{start}, {stop})" for start, stop, then in self._in(epoch) if then == "drop"]
         return f"position{'s' * (len(spans) > 1)} {', then '.join(spans)} of epoch {epoch}"
 
@@ -207,7 +207,7 @@ def _checked(span: Any) -> tuple[int, int, int, str]:
 
 
 def check_then(then: Any) -> str:
-    """Return what happens to skipped units, or raise `IndexPlanError`."""
+    """Return `then`, what happens to skipped units, or raise `IndexPlanError`."""
     if not isinstance(then, str) or then not in THENS:
         raise wrong("then", f"one of {', '.join(THENS)}", then, "leave it out for drop")
     return then

@@ -1,4 +1,4 @@
-"""The sources of a mixture: names and orders, no two of which read in step."""
+"""The sources of a mixture: names and orders, of which no two may read in step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
 
 
 def check_alike(sources: tuple[tuple[str, Order], ...]) -> None:
-    """Refuse sources that cut samples together with others, whose lengths are unknown."""
+    """Refuse to mix sources that cut samples with others, whose lengths are unknown."""
     cut = {order.traits.cuts_samples: name for name, order in sources}
     if len(cut) > 1:
         got = f"{cut[True]!r}, which does, and {cut[False]!r}, which does not"
@@ -52,7 +52,7 @@ def check_different(sources: tuple[tuple[str, Order], ...], own: Draws) -> None:
     sources : tuple of (str, Order)
         The sources, by name.
     own : tuple
-        What the mixture draws, which no mixture inside it may draw too.
+        What the mixture draws, which no mixture inside it may draw as well.
     """
     owners: dict[tuple[Any, ...], str] = {}
     fixed = []

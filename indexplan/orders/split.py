@@ -32,15 +32,15 @@ CURE = "make parts with indexplan.Split, or indexplan.folds"
 class Part(Order):
     """One part of a dataset, as `Split` and `folds` return it: the same samples in every epoch.
 
-    It reads them in the same sequence in every epoch: `Subset(Shuffle(len(part)), part,
-    num_samples)` shuffles them. No list of samples is stored unless groups are kept together.
+    The sequence is the same in every epoch, too; `Subset(Shuffle(len(part)), part, num_samples)`
+    shuffles them. No list of samples is stored unless groups are kept together.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset.
     sizes : sequence of int
-        Samples in each part of the split; with `groups`, groups in each part.
+        Number of samples in each part of the split; with `groups`, number of groups.
     parts : sequence of int
         The numbers of the parts of the split to read, rising.
     seed : int, default 0
@@ -51,14 +51,14 @@ class Part(Order):
     Raises
     ------
     IndexPlanError
-        If a number is out of range, or the sizes do not add up to the number of samples; or of
-        groups, when the part is first read.
+        If a number is out of range, or the sizes do not add up to the number of samples. With
+        groups, when the part is first read, if they do not add up to the number of groups.
 
     Notes
     -----
     Position p of the split is sample s(p), where s is shuffle-v1 on [0, num_samples) with the key
-    words of purpose 18; parts are consecutive intervals of positions. With groups, the groups, by
-    rising value, are split in this way, and a part reads its samples by rising index.
+    words of purpose 18; parts are consecutive intervals of positions. With groups, the groups in
+    order of rising value are split in this way, and a part reads its samples by rising index.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Part(Order):
 
     @property
     def _draws(self) -> Draws:
-        """What determines the draws: parts of one split do not overlap, so they may be mixed."""
+        """What determines the draws. Parts of one split do not overlap, so they may be mixed."""
         which = (tuple(self.sizes), tuple(self.parts))
         return ((self.algorithm, self.num_samples, self.seed, *which),)
 
@@ -183,20 +183,20 @@ class Part(Order):
 class Split(Mapping[str, Part]):
     """Splits a dataset at random into disjoint parts, such as train and val, without storing lists.
 
-    Works as a read-only dict of `Part` by name. The parts are the same on all ranks and in all
-    epochs. To train on one, shuffle it with `Subset`, as in the example.
+    Use it like a read-only dict of `Part` by name. The parts are the same on all ranks and in all
+    epochs. To train on a part, shuffle it with `Subset`, as in the example.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset.
     parts : mapping of str to number, or sequence of (str, number)
-        The parts' names, and how much of the dataset each gets, relative to the others.
+        The name of each part, and how much of the dataset it gets, relative to the others.
     seed : int, default 0
-        0 <= seed < 2**128. Another seed gives other parts.
+        0 <= seed < 2**128. Different seeds give different parts.
     groups : Column, array_like of int or path, optional
-        The group of each sample, such as its patient, speaker or document: all samples of a group
-        are in the same part. The parts are then shares of the groups, not of the samples.
+        The group of each sample, such as its patient, speaker or document. All samples of a group
+        are in the same part, and the parts are shares of the groups, not of the samples.
 
     Raises
     ------
@@ -206,8 +206,8 @@ class Split(Mapping[str, Part]):
 
     Notes
     -----
-    Sizes are the exact shares, rounded by largest remainder, ties to the first; 0.1 is exactly a
-    tenth.
+    Sizes are the exact shares, rounded by largest remainder, with ties to the first. 0.1 is exactly
+    a tenth.
 
     Examples
     --------
@@ -265,14 +265,14 @@ class Split(Mapping[str, Part]):
 def folds(
     num_samples: int, k: int, *, seed: int = 0, groups: Any = None
 ) -> list[tuple[Part, Part]]:
-    """Return k folds for cross-validation: for each, the part to train on and the part left out.
+    """Return k folds for cross-validation, each a pair: the part to train on, the part left out.
 
     Parameters
     ----------
     num_samples : int
         Samples in the dataset.
     k : int
-        Folds, 2 <= k <= 65,536. Their sizes differ by at most one sample; or one group.
+        Number of folds, 2 <= k <= 65,536. Their sizes differ by at most one sample, or one group.
     seed, groups
         As for `Split`.
 
@@ -301,8 +301,8 @@ def folds(
 def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
     """Return the number of each sample's group, by rising value, and how many groups there are.
 
-    In linear time: by marking the values that there are, if they lie close together; else by
-    sorting the samples. In blocks, so that close values need 4 bytes a sample, and 5 a value.
+    In linear time: if values are close together, by marking those that occur; else by sorting the
+    samples. It works in blocks, so close values need 4 bytes a sample and 5 a value.
     """
     values, num = groups.array, len(groups)
     blocks = [slice(begin, begin + BLOCK) for begin in range(0, num, BLOCK)]
@@ -329,7 +329,7 @@ def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
 
 
 def _share(parts: Iterable[Part], part_of: NDArray[Any]) -> None:
-    """Let parts know the part of each sample, which each of them would work out by itself."""
+    """Share the part of each sample among parts, each of which would otherwise compute it."""
     for part in parts:
         vars(part)["_part_of"] = part_of
 

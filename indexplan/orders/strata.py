@@ -1,9 +1,9 @@
 """Bins of interchangeable samples: what orders by length and by group have in common.
 
-A stratum consists of samples that are interchangeable. Which places of which strata make a bin is
-computed once, from the column alone (`Template`); in each epoch a shuffle of each stratum says
-which of its samples is at which place. So the number of bins, and their sizes, are the same in
-every epoch, and to draw a bin costs only as much as it holds.
+A stratum consists of samples that are interchangeable. The places of strata that make a bin are
+computed once, from the column alone (`Template`). In each epoch, a shuffle of each stratum puts its
+samples at these places. So every epoch has the same number of bins, of the same sizes, and the cost
+of drawing a bin depends only on what it holds.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ UInt32 = NDArray[np.uint32]
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """Which samples may be where in every epoch: the strata, and how bins are made of them.
+    """Which samples may be where in every epoch: the strata, and how bins are made from them.
 
-    Bins that are made alike form a pattern, and have consecutive numbers. A move puts `many`
-    samples of one stratum into each of some consecutive bins.
+    Bins that are made in the same way form a pattern, and have consecutive numbers. A move puts
+    `many` samples of one stratum into each of some consecutive bins.
 
     Attributes
     ----------
@@ -72,9 +72,9 @@ class Template:
 
 
 class Strata(Order):
-    """An order whose bins are made of interchangeable samples.
+    """An order whose bins are made from interchangeable samples.
 
-    A subclass defines by which keys to sort the samples, and how to make bins of the sorted ones.
+    A subclass defines the keys to sort samples by, and how to make bins from the sorted samples.
     """
 
     seed: int
@@ -89,19 +89,19 @@ class Strata(Order):
     @property
     @abc.abstractmethod
     def _column(self) -> Column:
-        """The column by which samples are sorted into strata."""
+        """The column that samples are sorted into strata by."""
 
     @abc.abstractmethod
     def _keys(self, values: Int64) -> Int64:
-        """Return the keys, of at least 0, of samples with these numbers in the column."""
+        """Return the keys, at least 0, of samples that have these numbers in the column."""
 
     @abc.abstractmethod
     def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
-        """Return the template of sorted samples, whose keys begin at some places."""
+        """Return the template of sorted samples whose keys begin at these places."""
 
     @once
     def _template(self) -> Template:
-        """How bins are made; shared by all orders that differ only in their seed."""
+        """How bins are made; orders that differ only in their seed share it."""
         fields = {name: value for name, value in self.to_dict().items() if name != "seed"}
 
         def build() -> Template:
@@ -199,7 +199,7 @@ class Buckets(ByLength):
 
     @abc.abstractmethod
     def _size(self, longest: int) -> int:
-        """Return how many samples a bin gets whose longest sample has this length."""
+        """Return how many samples a bin gets if its longest sample has this length."""
 
     def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
         return each_by_itself(rows, keys, places, *self._cut(keys, places))
@@ -217,7 +217,7 @@ class Buckets(ByLength):
         return firsts, sizes
 
     def heaviest(self, epoch: int) -> int:
-        """Return the position of the bin that needs most memory: longest length times samples.
+        """Return the position of the bin that needs the most memory: longest length times samples.
 
         Run that batch first to find out at once whether memory suffices.
 
@@ -232,8 +232,8 @@ class Buckets(ByLength):
             If the epoch is out of range.
         """
         epoch, each = check_epoch(epoch), self._template
-        # Of the full bins of a stratum, the one with its longest sample costs most. That sample may
-        # be in the bin that is not full, together with as many others as that has room for.
+        # Among the full bins of a stratum, the one with its longest sample costs most. That sample
+        # may be in the bin that is not full, with as many others as it has room for.
         first, stop = int(each.firsts[-2]), int(each.firsts[-1])
         left = int(each.sizes[-1]) if each.moves[-1, 0] > first else 0
         last = np.arange(first + 1, min(first + left + 1, stop))
@@ -248,10 +248,10 @@ class Buckets(ByLength):
 def each_by_itself(
     rows: UInt32, keys: Int64, places: Int64, edges: Sequence[int], each: Sequence[int]
 ) -> Template:
-    """Return a template whose strata end at some edges, each cut into bins of a size of its own."""
+    """Return a template whose strata end at these edges, each cut into bins of its own size."""
     firsts, sizes = np.array(edges, np.int64), np.array(each, np.int64)
     whole, left = np.divmod(np.diff(firsts), sizes)
-    # of each stratum all full bins, and then the one that is not full
+    # for each stratum, all full bins, and then the one that is not full
     many = np.stack([sizes, left], axis=1).ravel()
     counts = np.stack([whole, left > 0], axis=1).ravel()
     many, counts = many[counts > 0], counts[counts > 0]
@@ -283,7 +283,7 @@ def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
 def _edges(keys: Int64, places: Int64, num_buckets: int) -> list[int]:
     """Return where buckets should end for the least padding: at equal sums of square roots.
 
-    In integers, which no machine rounds differently. Sums stay below 2**53: by Cauchy and Schwarz
+    It uses integers, which all machines round alike. Sums stay below 2**53: by Cauchy and Schwarz
     they are at most 2**16 times the square root of all samples times all gaps.
     """
     counts, gaps = np.diff(places), np.append(np.diff(keys), 1)
@@ -305,7 +305,8 @@ def integers_of(what: str, values: Any, start: int, last: int, cure: str) -> Col
     Raises
     ------
     IndexPlanError
-        If it is empty or too long, or a number is out of range; the message names the first sample.
+        If it is empty or too long, or a number is out of range; the message names the first such
+        sample.
     """
     column = Column.of(values, INTEGERS, f"{what}s")
     if not 1 <= len(column) <= MOST_SAMPLES:
@@ -333,7 +334,7 @@ def exact_sum(numbers: NDArray[Any]) -> int:
 
 
 def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
-    """Raise `IndexPlanError`, with the number of the first such sample, if any is above a bound."""
+    """Raise `IndexPlanError`, naming the first such sample, if any length is above a bound."""
     longest = int(lengths.array.max())
     if most < longest:
         above = np.flatnonzero(lengths.array > most)
@@ -345,6 +346,6 @@ def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
 
 
 def check_max_samples(value: Any) -> int | None:
-    """Return the most samples in a bin, None for any number, or raise `IndexPlanError`."""
+    """Return the most samples in a bin (None for any number), or raise `IndexPlanError`."""
     cure = "leave it out, or pass how many samples a bin may have"
     return None if value is None else integer("max_samples", value, 1, SIZE_STOP, cure)

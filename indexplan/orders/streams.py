@@ -1,4 +1,4 @@
-"""The stream of an order, which is its epochs one after another: what an interval of it reads.
+"""The stream of an order, which is its epochs one after another, and what its intervals read.
 
 Unit u of the stream is position u % n of epoch u // n, of n units.
 """
@@ -41,7 +41,7 @@ def _reads_in(
 def _by_reading(
     order: Order, epoch: int, low: int, high: int, indices: Int64
 ) -> tuple[Int64, Int64]:
-    """Return the reads of samples at positions [low, high), by reading them all; in rising order.
+    """Return the reads of samples at positions [low, high) by reading all of them, in order.
 
     The reads of the first sample come first, then those of the second, and so on.
     """
@@ -55,7 +55,7 @@ def _by_reading(
 
 
 def first_by_reading(order: Order, epoch: int, indices: Int64) -> Int64:
-    """Return where an epoch first reads samples, of which it reads each often, by reading on."""
+    """Return where an epoch first reads samples that it reads often, by reading until found."""
     first, left = np.full(len(indices), -1, np.int64), np.arange(len(indices))
     low, size, num_units = 0, 2**10, order.num_units(epoch)
     while len(left) and low < num_units:
@@ -67,13 +67,13 @@ def first_by_reading(order: Order, epoch: int, indices: Int64) -> Int64:
 
 
 def epochs_of(order: Order, start: int, stop: int) -> range:
-    """Return the epochs in which units [start, stop) lie."""
+    """Return the epochs that contain units [start, stop)."""
     n = order.num_units(0)
     return range(start // n, (stop - 1) // n + 1) if start < stop else range(0)
 
 
 def few(epochs: range) -> range:
-    """Return epochs to look through one by one; raise `IndexPlanError` if they are too many."""
+    """Return epochs to look through one by one; raise `IndexPlanError` if there are too many."""
     if len(epochs) > MOST_EPOCHS:
         what = "the epochs of an order inside another to look through"
         raise wrong(what, f"at most {MOST_EPOCHS}", len(epochs), "use smaller epochs")
@@ -128,7 +128,7 @@ def count_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
 
 
 def num_epochs(order: Order) -> int:
-    """Return how many epochs of an order can be read: of later ones `num_units` raises."""
+    """Return how many epochs of an order can be read; `num_units` raises for later ones."""
     if type(order).num_units is Order.num_units or _is_read(order, EPOCH_STOP - 1):
         return EPOCH_STOP
     return bisect_left(range(EPOCH_STOP), True, key=lambda epoch: not _is_read(order, epoch))

@@ -28,7 +28,7 @@ CURE = "pass the samples to read, such as np.flatnonzero(mask), or the mask itse
 @register
 @dataclass(frozen=True, eq=False)
 class Subset(Layer):
-    """Reads only some samples of a dataset, in the sequence of another order.
+    """Reads only some samples of a dataset, in the sequence that another order gives.
 
     For filters, validation splits, and datasets that you sort yourself. The order inside counts the
     kept samples from 0: `Subset(Shuffle(len(keep)), keep, len(dataset))` shuffles them.
@@ -36,19 +36,19 @@ class Subset(Layer):
     Parameters
     ----------
     order : Order
-        In which sequence to read the kept samples; its num_samples is how many they are.
+        The sequence in which to read the kept samples; its num_samples is the number of these.
     indices : Column, array_like of int, mask, range, path, or Order
-        The kept samples by index; a mask of num_samples booleans; a range, which takes no memory;
-        the path of a `.npy` file of indices; or an order of single samples, such as a part of a
-        `Split`, whose epoch 0 gives them. A sample may be listed more than once.
+        The kept samples: their indices; a mask of num_samples booleans; a range, which takes no
+        memory; the path of a `.npy` file of indices; or an order of single samples, such as a part
+        of a `Split`, which gives them in its epoch 0. A sample may be listed more than once.
     num_samples : int
         Samples in the dataset.
 
     Raises
     ------
     IndexPlanError
-        If no sample is kept, one is outside the dataset, or their number differs from the samples
-        of the order inside.
+        If no sample is kept, one is outside the dataset, or their number differs from the
+        num_samples of the inner order.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class Subset(Layer):
         return rising, places
 
     def renamed(self, samples: Int64) -> Int64:
-        """Return which kept sample has each of these numbers."""
+        """Return the kept sample that has each of these numbers."""
         if isinstance(self.indices, range):
             return samples * self.indices.step + self.indices.start
         if isinstance(self.indices, Order):
@@ -179,7 +179,7 @@ class Subset(Layer):
         return self.indices.array[samples]
 
     def _named(self, indices: Int64) -> tuple[Int64, Int64]:
-        """Return which of some samples are listed, and where, each as often as it is listed."""
+        """Return which of these samples are listed, and where, each as often as it is listed."""
         if isinstance(self.indices, range):
             first, last, step = self.indices[0], self.indices[-1], self.indices.step
             low, high = min(first, last), max(first, last)
@@ -200,7 +200,7 @@ class Subset(Layer):
         return which, number if places is None else places[number].astype(np.int64)
 
     def group(self, indices: Int64) -> Int64:
-        """Return the group of each sample in the order inside, at whatever number it is listed."""
+        """Return the group of each sample in the inner order, at any number where it is listed."""
         which, numbers = self._named(indices)
         inside = self.order.group(numbers)
         some = inside >= 0  # a sample may be listed twice, but be read at one of these places only
@@ -241,7 +241,7 @@ def _all_different(kept: NDArray[Any], num_samples: int) -> bool:
 
 
 def _written(kept: range, num_samples: int) -> range:
-    """Return the normal form of a range, the same for all with equal samples, or raise an error."""
+    """Return a range's normal form, the same for all ranges of equal samples, or raise an error."""
     if not kept:  # whose ends may be anything
         return range(0)
     first, last = kept[0], kept[-1]
@@ -272,7 +272,7 @@ def _kept(indices: Any, num_samples: int) -> Any:
 
 
 def _mask(indices: Any) -> NDArray[Any] | None:
-    """Return what is given as a mask, such as a list or a tensor, as an array; else None."""
+    """Return a mask, such as a list or a tensor of booleans, as an array; None for other values."""
     first = indices[0] if isinstance(indices, list | tuple) and indices else None
     try:
         if isinstance(first, bool | np.bool_) or str(indices.dtype) in ("bool", "torch.bool"):

@@ -1,4 +1,4 @@
-"""Bins of as many samples of similar length as fit a budget of tokens: token-budget-v1."""
+"""Bins of similar length, with as many samples as fit a budget of tokens: token-budget-v1."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ class TokenBudget(Buckets):
     """Every epoch reads all samples once, in bins of similar length that fill a budget of tokens.
 
     For batches that all need about the same memory: padded to its longest sample, a bin has at most
-    `max_tokens`, so it holds few long samples or many short ones. The bins are shuffled over the
-    epoch, and each epoch puts other samples together; all epochs have the same number of bins. A
+    `max_tokens`, so it holds a few long samples or many short ones. The bins are shuffled over the
+    epoch, and each epoch combines different samples; all epochs have the same number of bins. A
     plan's batch size counts bins.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
-        The length of each sample, 1 <= length <= 2**40, in tokens or whatever else takes memory. If
-        memory grows with the square, pass costs such as `length + length**2 // q`.
+        The length of each sample, 1 <= length <= 2**40, in tokens or anything else that takes
+        memory. If memory grows with the square, pass costs such as `length + length**2 // q`.
     max_tokens : int
-        Most tokens in a bin, padding included: its longest length times its samples; at least the
-        longest length of all, and below 2**63.
+        Most tokens in a bin, padding included: its longest length times its number of samples. At
+        least the longest length of all, and below 2**63.
     max_samples : int, optional
         Most samples in a bin, 1 <= max_samples < 2**31.
     multiple_of : int, default 1
-        Bins of more samples than this hold a multiple of it, except one in an epoch; at least 1 and
-        at most max_samples.
+        Bins with more samples than this hold a multiple of it, except one bin in each epoch. At
+        least 1 and at most max_samples.
     num_buckets : int, default 64
-        Intervals of lengths that are not mixed in a bin, 1 <= num_buckets <= 65,536. With more,
-        there is less padding, but fewer samples can share a bin.
+        Number of intervals to divide the lengths into, 1 <= num_buckets <= 65,536; a bin holds
+        samples from one interval. With more, there is less padding, but fewer samples can share a
+        bin.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -55,8 +56,8 @@ class TokenBudget(Buckets):
 
     Notes
     -----
-    Samples are sorted by length and cut into buckets of whole bins, each of as many samples as the
-    bucket's longest allows; in each epoch every bucket is shuffled. This takes 4 bytes for each
+    Samples are sorted by length and cut into buckets of whole bins. Each bin has as many samples as
+    the longest in its bucket allows. Each epoch shuffles every bucket. This takes 4 bytes for each
     sample and 16 for each different length, computed at first use.
 
     Examples

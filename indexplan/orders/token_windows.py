@@ -1,4 +1,4 @@
-"""Windows of one long sequence of tokens, cut elsewhere in each epoch: token-windows-v1."""
+"""Windows of one long sequence of tokens, cut at other places in each epoch: token-windows-v1."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class TokenWindows(Order):
 
     For pre-training on a single file of tokens. An index is the first token of a window, so the
     dataset slices: `dataset[i]` is `tokens[i : i + length + overlap]`, and `len(dataset)` is the
-    number of tokens. Each epoch cuts at other places, and reads its windows in another order. No
-    table is stored: 15e12 tokens cost as little as a thousand.
+    number of tokens. Each epoch cuts at different places, and reads its windows in a different
+    order. No table is stored: 15e12 tokens cost as little as a thousand.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ class TokenWindows(Order):
         Tokens of a window that are targets, 1 <= length < 2**63: the context length of a model that
         predicts each next token.
     overlap : int, default 1
-        Tokens before these, which the previous window reads too; length + overlap <= num_tokens. A
-        model's targets are its inputs shifted by one token, so 1 gives `length` inputs and as many
-        targets. More gives context that is not predicted.
+        Tokens before the targets, which the previous window reads too; length + overlap <=
+        num_tokens. A model's targets are its inputs shifted by one token, so 1 gives `length`
+        inputs and as many targets. A larger overlap gives context that is not predicted.
     shift : bool, default True
-        Whether each epoch cuts at other places. It then reads one window less than would fit (but
-        at least one), so that all epochs have equally many. If False, windows start at tokens 0,
-        length, 2 * length, ... in all epochs.
+        Whether each epoch cuts at different places. If so, it reads one window less than would fit
+        (but at least one), so that all epochs have equally many. If False, windows start at tokens
+        0, length, 2 * length, ... in all epochs.
     seed : int, default 0
         0 <= seed < 2**128.
 
@@ -55,8 +55,8 @@ class TokenWindows(Order):
     -----
     With n = (num_tokens - overlap) // length, an epoch has u = n windows, or max(1, n - 1) if they
     shift. They start at phase + length * i, for i from 0 to u - 1, shuffled by shuffle-v1. The
-    phase is drawn for each epoch, from 0 to num_tokens - overlap - length * u, with which the last
-    window still fits: so every token but the first `overlap` is a target in some epochs.
+    phase is drawn for each epoch, from 0 to num_tokens - overlap - length * u, where the last
+    window still fits. So every token except the first `overlap` is a target in some epochs.
 
     Examples
     --------
@@ -104,8 +104,8 @@ class TokenWindows(Order):
     def targets(self, epoch: int) -> range:
         """Return the tokens that are targets in an epoch, each in exactly one window.
 
-        All epochs have equally many. Fewer than 2 * length + overlap tokens are no targets; with
-        shift=False, fewer than length + overlap.
+        All epochs have equally many. Fewer than 2 * length + overlap tokens are not targets (with
+        shift=False, fewer than length + overlap).
 
         Parameters
         ----------
@@ -134,10 +134,10 @@ class TokenWindows(Order):
         return range(start, start + self.length * self.num_units(epoch))
 
     def window_of(self, epoch: int, tokens: ArrayLike) -> Int64:
-        """Return for each of some tokens the window of an epoch in which it is a target.
+        """Return, for each of some tokens, the window of an epoch in which it is a target.
 
-        The result is the window's first token: pass it to `plan.locate` to learn which step and
-        rank predicts the token.
+        The result is the window's first token: pass it to `plan.locate` to find out which step and
+        rank predict the token.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What an order promises of all its epochs."""
+"""What an order promises about all its epochs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ READS = ("once", "at most once", "any")
 
 @dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What an order promises of all its epochs, such as that each reads every sample once.
+    """What an order promises about all its epochs, such as that each reads every sample once.
 
     A class of orders sets it as `traits` where it differs from the defaults; a plan directory
     stores it.

@@ -1,4 +1,4 @@
-"""Units one after another, as orders of bins deal them."""
+"""Units one after another, as orders of bins return them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Units(NamedTuple):
     sizes : numpy.ndarray
         int64, shape (units,): how many samples each unit holds, 0 or more.
     spans : numpy.ndarray, optional
-        int64, shape (samples, 2): which part [start, stop) of each sample is read, such as its
-        tokens. Given if and only if the order's traits say `cuts_samples`.
+        int64, shape (samples, 2): which part [start, stop) of each sample is read, in tokens for
+        example. Given if and only if the order's traits have `cuts_samples`.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Units(NamedTuple):
         return offsets
 
     def moved(self, where: Int64) -> Units:
-        """Return the same units in another sequence: unit i becomes unit where[i].
+        """Return the same units in a different sequence: unit i becomes unit where[i].
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class Units(NamedTuple):
 
 
 def joined(parts: Iterable[Units], *, cut: bool) -> Units:
-    """Return units that were dealt in parts, one after another; `cut` if the parts have spans."""
+    """Return units that come in parts as one; `cut` if the parts have spans."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]

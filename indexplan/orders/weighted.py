@@ -39,22 +39,23 @@ Entries: TypeAlias = "tuple[tuple[int, Column], ...]"
 class Weighted(Order):
     """Every epoch reads samples in proportion to their weights, shuffled.
 
-    Replaces `WeightedRandomSampler`, without its random deviations: with E = epoch_size * weight /
-    (sum of weights), each epoch reads a sample floor(E) or ceil(E) times, and E times on average
-    over seeds. Over many epochs the counts stay within a few reads of what is expected.
+    Replaces `WeightedRandomSampler`, but without its random deviations. With E = epoch_size *
+    weight / (sum of weights), each epoch reads a sample floor(E) or ceil(E) times, and E times on
+    average over seeds. Over many epochs, counts stay within a few reads of what is expected.
 
     Parameters
     ----------
     weights : Column, array_like of float, path, or sequence of (epoch, weights)
-        The weight of each sample, finite and not negative; they need not sum to 1. Or several
-        arrays, each with the epoch at which it takes effect, rising from 0.
+        The weight of each sample, finite and not negative; they need not sum to 1. To change them
+        during the run, pass several arrays, each with the epoch at which it takes effect, rising
+        from 0.
     epoch_size : int, optional
         Reads in an epoch, 1 <= epoch_size < 2**61; by default the number of samples.
     seed : int, default 0
         0 <= seed < 2**128.
     max_repeats : int, optional
         Most reads of a sample in an epoch, 1 <= max_repeats < 2**61; 1 draws without replacement.
-        What exceeds it goes to the other samples, in proportion to their weights.
+        Reads in excess of it go to the other samples, in proportion to their weights.
 
     Raises
     ------
@@ -65,9 +66,9 @@ class Weighted(Order):
     Notes
     -----
     weighted-v1 is systematic sampling of the samples, shuffled by the seed. Multiplying all weights
-    by a power of two changes no index. Besides the weights it takes 10 to 16 bytes a sample, which
-    are computed when the first epoch is read or a sample is located. Where many weights are equal,
-    epochs choose among few different subsets of these samples.
+    by a power of two changes no index. In addition to the weights, it takes 10 to 16 bytes a
+    sample, computed when the first epoch is read or a sample is located. If many weights are equal,
+    epochs choose among a few different subsets of these samples.
 
     Examples
     --------
@@ -135,8 +136,8 @@ class Weighted(Order):
     def updated(self, epoch: int, weights: Any) -> Weighted:
         """Return this order with other weights from an epoch on.
 
-        A run can resume with it from a cursor at the start of that epoch, or before. Weights that
-        were to take effect at that epoch or later are dropped.
+        A run can resume with it from a cursor at or before the start of that epoch. Weights that
+        would have taken effect at that epoch or later are dropped.
 
         Parameters
         ----------
@@ -168,7 +169,7 @@ class Weighted(Order):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if the orders differ only in weights of epochs of which nothing has been read.
+        It may if the orders differ only in the weights of epochs that have not been started.
 
         Parameters
         ----------
@@ -202,7 +203,7 @@ class Weighted(Order):
         return {}
 
     def _table(self, epoch: int) -> Table:
-        """Return the table of the weights in force in an epoch."""
+        """Return the table of the weights that apply in an epoch."""
         since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
         found = self._tables.get(since)
         if found is None:
@@ -222,7 +223,7 @@ class Weighted(Order):
 
     @once
     def _row(self) -> tuple[NDArray[np.uint32], int, int, int]:
-        """The key words of the row, the bits of a slot, where the first begins, and its step."""
+        """The row's key words, the bits of a slot, where the first slot begins, and the step."""
         count = 2 * kernels.feistel.num_rounds(self.num_samples)
         words = self._key_words(WEIGHTED_ROW, 0, count + 2)
         bits = 62 - self._size.bit_length()
@@ -336,7 +337,7 @@ def _check_weights(column: Column, length: int) -> int:
 
 
 def _rows(weights: Any) -> list[Any]:
-    """Return the arrays of weights in a dict form, each with its epoch; [] if it has none."""
+    """Return the arrays of weights in a dict form, each with its epoch; [] if there are none."""
     rows = weights if isinstance(weights, list) else [[0, weights]]
     right = all(
         isinstance(row, list) and len(row) == 2 and type(row[0]) is int and is_identity(row[1])

@@ -1,4 +1,4 @@
-"""An order without some samples, from a place of the run on: without-v1."""
+"""An order without some samples from a place of the run on: without-v1."""
 
 from __future__ import annotations
 
@@ -37,36 +37,37 @@ CUTS = ("piece", "unit")
 class Without(Gaps):
     """Stops reading some samples at a place of the run; all others keep their sequence.
 
-    For samples that a run may no longer read: opt-outs, poisoned files, unlearning. What was read
-    before that place stays as it was, so a run continues with it from its checkpoint, which
-    `Subset` could not, as it changes the whole shuffle.
+    For samples that a run may no longer read: opt-outs, poisoned files, unlearning. Everything that
+    was read before that place stays as it was, so you can resume a run with it from its checkpoint.
+    You couldn't with `Subset`, because it changes the whole shuffle.
 
     Parameters
     ----------
     order : Order
-        What is read. If it is a `Without` itself, the new one has its samples too.
+        The order to read. If it is a `Without` too, the new one also excludes its samples.
     samples : Column, array_like of int, or path
         The samples to exclude, each once.
     since : Cursor, optional
-        Where they stop being read: a cursor of a plan with `order`, not before that of samples
-        which were excluded earlier. By default the start of the run.
+        Where they stop being read: a cursor of a plan with `order`, not before the cursor of
+        samples that were excluded earlier. By default, the start of the run.
     cut : {"piece", "unit"}, default "piece"
-        What happens in bins: the sample leaves its bin, or a window its parts of the sample, which
-        gets shorter; or the whole unit is not read. A bin that is left empty is not read either.
+        What happens in bins. "piece": only the sample is removed from its bin, or its parts from
+        their windows, which get shorter. "unit": the whole unit is not read. A bin that becomes
+        empty is not read either.
 
     Raises
     ------
     IndexPlanError
-        If a sample is outside the dataset, given twice or excluded already; none or all are given;
-        `since` is no cursor of that order, or comes before an earlier one; the samples of `cut`
-        that were excluded earlier differ in it; or the order deals windows of tokens whose samples
-        are first tokens.
+        If a sample is outside the dataset, given twice or already excluded; if none or all are
+        given; if `since` is not a cursor of that order, or is before an earlier one; if `cut`
+        differs from that of samples excluded earlier; or if the order is of windows of tokens,
+        whose samples are first tokens.
 
     Notes
     -----
-    The sorted positions of the excluded samples in an epoch are its gaps. Position p is position
-    p + (number of gaps at or before that) inside. Sub-epochs have the units that they have inside,
-    without those.
+    The sorted positions of the excluded samples in an epoch are its gaps. Position p is inner
+    position p + (number of gaps at or before that). Sub-epochs have the same units as inside,
+    except those left out.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Without(Gaps):
         self._check_left()
 
     def _add(self, samples: Column, since: Any) -> None:
-        """Take one more group of samples over, and those of the order if it leaves some out."""
+        """Add a group of samples to those that the inner order leaves out, if it leaves out any."""
         order = self.order
         place = (0, 0) if since is None else place_of(order, since, "since")
         array = np.sort(samples.array.astype(np.int64))
@@ -137,7 +138,7 @@ class Without(Gaps):
         self._look_inside()
 
     def _check_kept(self, samples: Column, since: Any) -> None:
-        """Check the groups of samples that `since` counts: of (epoch, position, count) each."""
+        """Check the groups of samples that `since` counts, each (epoch, position, count)."""
         cure = "write specs with to_json"
         if isinstance(self.order, Without):
             raise wrong("order", "the one inside all exclusions", self.order.algorithm, cure)
@@ -161,7 +162,7 @@ class Without(Gaps):
         object.__setattr__(self, "samples", samples)
 
     def _check_left(self) -> None:
-        """Raise `IndexPlanError` if nothing is left of an epoch."""
+        """Raise `IndexPlanError` if an epoch would have nothing left."""
         if len(self.samples) == self.num_samples:
             raise _nothing_left(len(self.samples))
         if not self._closed:
@@ -176,12 +177,12 @@ class Without(Gaps):
 
     @once
     def _closed(self) -> bool:
-        """Whether each excluded sample is one unit less of every epoch."""
+        """Whether each excluded sample removes one unit from every epoch."""
         return self.order.traits.reads == "once" and not self.order.traits.deals_bins
 
     @once
     def _groups(self) -> list[tuple[int, int, Int64]]:
-        """The samples in groups: since which epoch and position, and which, rising."""
+        """The samples in groups: the epoch and position since when, and which samples, rising."""
         ends = np.cumsum([count for _, _, count in self.since])
         parts = np.split(self.samples.array.astype(np.int64), ends[:-1])
         self.samples.check_file(gone=True)
@@ -193,7 +194,7 @@ class Without(Gaps):
         return np.sort(np.concatenate([samples for _, _, samples in self._groups]))
 
     def _in_force(self, epoch: int) -> list[tuple[int, Int64]]:
-        """Return what an epoch leaves out: groups of samples, and since which position of it."""
+        """Return what an epoch leaves out: groups of samples, and the position in it since when."""
         first, last = self.since[0][0], self.since[-1][0]
         if epoch < first:
             return []
@@ -206,7 +207,7 @@ class Without(Gaps):
         ]
 
     def num_units(self, epoch: int) -> int:
-        """Return how many units are left of the epoch."""
+        """Return how many units are left in the epoch."""
         epoch = check_epoch(epoch)
         if self._closed and epoch > self.since[-1][0]:
             return self.order.num_units(epoch) - len(self.samples)
@@ -222,7 +223,7 @@ class Without(Gaps):
         return Sections.without(gaps, num_units)
 
     def _left_out(self, epoch: int) -> tuple[Int64, list[tuple[int, Int64]]]:
-        """Return the gaps of an epoch, and its groups with the positions inside since which."""
+        """Return the gaps of an epoch, and its groups with the inner positions since when."""
         found: list[tuple[int, Int64]] = []
         gaps = reads = np.empty(0, np.int64)
         num_units = self.order.num_units(epoch)
@@ -239,7 +240,7 @@ class Without(Gaps):
         return gaps, found
 
     def _emptied(self, epoch: int, reads: Int64) -> Int64:
-        """Return the positions of which nothing is left when some of their reads are left out."""
+        """Return the positions with nothing left when some of their reads are left out."""
         rising = np.sort(reads)
         if not self.order.deals_bins:
             return rising
@@ -256,7 +257,7 @@ class Without(Gaps):
         return self.cut == "piece" and self.order.deals_bins
 
     def _gone(self, epoch: int, samples: Int64, positions: Int64) -> Int64:
-        """Return which samples, of units at these positions inside, have left their bins."""
+        """Return which samples of the units at these inner positions leave their bins."""
         gone = np.zeros(len(samples), bool)
         for low, excluded in self._left_out_of(epoch):
             at = np.minimum(excluded.searchsorted(samples), len(excluded) - 1)
@@ -264,7 +265,7 @@ class Without(Gaps):
         return gone
 
     def _left_out_of(self, epoch: int) -> list[tuple[int, Int64]]:
-        """Return the groups in force with positions inside, which need a search in few epochs."""
+        """Return the groups that apply, with inner positions; few epochs need a search."""
         if not self.since[0][0] <= epoch <= self.since[-1][0]:
             return self._in_force(epoch)
         kept: dict[int, list[tuple[int, Int64]]] = self._kept_groups

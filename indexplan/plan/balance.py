@@ -1,4 +1,4 @@
-"""Balance: which rank and inner batch gets which unit of a step, so that work is nearly equal."""
+"""Balance: give the units of a step to ranks and inner batches so that work is nearly equal."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ SUM_STOP = 2**63  # the costs of a step are below this
 class Balance:
     """Divides the units of each step among ranks so that all have nearly equal work.
 
-    For samples of different lengths, with which ranks would wait for the slowest one. The work of a
-    sample of length l is `linear * l + quadratic * l**2`; that of a bin is the sum over its
-    samples. Each step reads the same units as without balance, and each rank and inner batch gets
-    as many of them: only which ones changes.
+    For samples of different lengths, where all ranks would wait for the slowest one. The
+    work of a sample of length l is `linear * l + quadratic * l**2`; that of a bin is the sum over
+    its samples. Each step reads the same units as without balance, and each rank and inner batch
+    gets the same number of them. Only which ones it gets changes.
 
     Parameters
     ----------
     lengths : Column, array_like of int or path
         The length of each sample, 1 <= length <= 2**40, in tokens, frames or any other unit.
     linear, quadratic : int, default 1 and 0
-        The factors of the length, and of its square, as in attention; not both 0.
+        The factors of the length and of its square (the cost of attention); not both 0.
 
     Raises
     ------
@@ -45,9 +45,9 @@ class Balance:
 
     Notes
     -----
-    From the costliest on, each unit goes to the rank, or inner batch, that has the least work so
-    far and still lacks units. Then ranks, or inner batches, with equally many units trade places,
-    so that inner batches that run side by side cost about the same. Padded slots stay last.
+    Starting with the costliest, each unit goes to the rank, or inner batch, that has the least work
+    so far and is not full. Then ranks, or inner batches, with equally many units trade places, so
+    that inner batches that run at the same time cost about the same. Padded slots stay last.
 
     Examples
     --------
@@ -117,14 +117,14 @@ class Balance:
         return cls(lengths, linear=data["linear"], quadratic=data["quadratic"])
 
     def kept_for(self, asked: tuple[Any, ...]) -> list[Dealt] | None:
-        """Return the steps that were kept, if they are those of what is asked."""
+        """Return the steps that were kept, if they are the ones asked for."""
         kept: tuple[tuple[Any, ...], list[Dealt]] | None = vars(self).get(KEPT)
         if kept is None or any(a is not b and a != b for a, b in zip(kept[0], asked, strict=True)):
             return None
         return kept[1]
 
     def keep(self, asked: tuple[Any, ...], answer: list[Dealt]) -> None:
-        """Keep some balanced steps, instead of those that were kept before."""
+        """Keep these balanced steps in place of the ones kept before."""
         vars(self)[KEPT] = asked, answer
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Balance:
 
 
 class Dealt(NamedTuple):
-    """A balanced step: its cells, and which unit is at each of their places.
+    """A balanced step: its cells, and the unit at each of their places.
 
     `units` is int64, shape (num_valid,): for each place, where its unit is without balance.
     """
@@ -162,9 +162,9 @@ def balanced(costs: Int64, cells: Cells) -> Int64:
 
 
 def _sides(cells: Cells) -> Int64:
-    """Return the cells by size, and those of one size as the costliest are to be placed.
+    """Return the cells by size, and cells of one size in the order in which to place the costliest.
 
-    That is along the ranks in inner batches with an even number, and back in the others.
+    That order follows the ranks in even-numbered inner batches, and runs backwards in the others.
     """
     odd = cells.numbers % 2 == 1
     return np.lexsort((np.where(odd, -cells.ranks, cells.ranks), cells.numbers, cells.sizes))

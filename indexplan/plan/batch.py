@@ -1,4 +1,4 @@
-"""A batch with its units told apart: where each starts, and which part of each sample is read."""
+"""A batch divided into its units: where each starts, and which part of each sample is read."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from indexplan.plan.layout import Layout
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A batch with its units told apart, as `Plan.units` returns it.
+    """A batch divided into its units, as `Plan.units` returns it.
 
     `len` counts its units: samples, or bins of samples.
 
     Parameters
     ----------
     samples : numpy.ndarray
-        int64, shape (samples,): the indices, those of the first unit first. What `Plan.batch`
-        returns.
+        int64, shape (samples,): the indices, unit after unit, as `Plan.batch` returns them.
     offsets : numpy.ndarray
-        int64, shape (units + 1,): unit i has the samples [offsets[i], offsets[i + 1]).
+        int64, shape (units + 1,): unit i holds samples[offsets[i]:offsets[i + 1]].
     spans : numpy.ndarray or None
         int64, shape (samples, 2): the tokens [start, stop) of each sample. None if the order does
         not cut samples.
     num_valid : int
-        How many units are not padding, which comes last.
+        The number of units that are not padding. Padding comes last.
     inner_counts : tuple of int
         The number of inner batches at each level: (5,) for a batch size of (5, 3). () if it is not
         nested.
@@ -60,8 +59,8 @@ class Batch:
     def bins(self) -> list[Int64]:
         """The units, each an int64 array of its samples.
 
-        Shape (samples,). Where the order cuts samples, (samples, 3): each row is a sample, and the
-        start and stop of its part.
+        Each has shape (samples,). If the order cuts samples, the shape is (samples, 3), and each
+        row is a sample with the start and stop of its part.
 
         Examples
         --------
@@ -79,8 +78,9 @@ class Batch:
     def micro_batches(self) -> list[Batch]:
         """The inner batches: for a batch size of (5, 3), 5 batches of 3 units if all are full.
 
-        Every rank has the same number of them in a step, of nearly equal sizes. For (2, 5, 3) they
-        are 2, each with 5 inner batches of its own. For a batch size that is not nested, one.
+        In a step, every rank has the same number of inner batches, of nearly equal sizes. For (2,
+        5, 3) there are 2, each with 5 inner batches inside it. A batch size that is not nested has
+        one.
 
         Examples
         --------
@@ -112,13 +112,13 @@ def units_of(layout: Layout, epoch: int, sub_epoch: int | None, step: int, rank:
 
 
 def step_units(layout: Layout, steps: Steps, rank: int, step: int) -> Batch:
-    """Return what a rank reads in a step, with its units told apart."""
+    """Return what a rank reads in a step, divided into its units."""
     where = layout.step_runs(steps, rank, step)
     return _batch(layout, steps, rank, step, *walked(layout.order, where))
 
 
 def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Batch]:
-    """Yield the batches of the steps [start, stop), of which many are drawn at a time."""
+    """Yield the batches of the steps [start, stop), drawing many at a time."""
     step = start
     for drawn, ends in stretches(layout, steps, rank, start, stop):
         samples, offsets, spans = walked(layout.order, drawn)

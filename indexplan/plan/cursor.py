@@ -24,9 +24,9 @@ _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """Where a run stopped, for its checkpoint: `plan.cursor` returns it and `plan.resume` takes it.
+    """Where a run stopped, to save in a checkpoint; from `plan.cursor`, for `plan.resume`.
 
-    Its JSON is small enough for every checkpoint. A run with another number of ranks can resume it.
+    Its JSON is small enough for every checkpoint. You can resume it on another number of ranks.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ class Cursor:
         Raises
         ------
         IndexPlanError
-            If the cursor was saved under another order, which this one does not continue, or other
-            sub_epochs, or its position lies outside its sub-epoch.
+            If the cursor was saved under another order that this one does not continue, or under
+            other sub_epochs, or its position is outside its sub-epoch.
         """
         if not order.continues(self.order, self.epoch, self.position):
             if why := order._refused(self.order, self.epoch, self.position):  # noqa: SLF001
@@ -136,7 +136,7 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
     Raises
     ------
     IndexPlanError
-        If a number is out of range, or the position lies outside its sub-epoch.
+        If a number is out of range, or the position is outside its sub-epoch.
     """
     cure = "save cursors with plan.cursor(...)"
     epoch = check_epoch(place.epoch)

@@ -16,9 +16,9 @@ from indexplan.partition.ranks import Runs, shares
 from indexplan.partition.steps import Int64, Steps
 from indexplan.plan.layout import Layout
 
-# About how many samples `draw` takes per kernel call: few at first, as the caller waits for the
-# first batch, and then twice as many each time, up to some 40 microseconds of work; for bins, where
-# each call costs more, up to 1 MiB.
+# About how many samples `draw` takes per kernel call: few at first, because the caller waits for
+# the first batch, then twice as many each time, up to some 40 microseconds of work. For bins,
+# each call costs more, so it goes up to 1 MiB.
 FIRST_DRAW, DRAW_AHEAD, DRAW_BINS_AHEAD = 2**9, 2**14, 2**17
 PER_THREAD = 2**17  # units that a thread takes at a time: some 200 microseconds of work
 
@@ -33,7 +33,7 @@ def take(order: Order, where: Runs) -> Int64:
 def take_in_threads(order: Order, where: Runs, num_threads: int) -> Int64:
     """Return what `take` does, computed by several threads.
 
-    Orders of bins use this thread only, as it is not known beforehand where their units start.
+    Orders of bins use only this thread, because nobody knows beforehand where their units start.
     """
     if order.deals_bins:
         return take(order, where)
@@ -100,7 +100,7 @@ def deal_units(order: Order, where: Runs) -> Units:
 
 
 def draw(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Int64]:
-    """Yield a rank's batches in the steps [start, stop), of which many are drawn at a time."""
+    """Yield a rank's batches in the steps [start, stop), drawing many at a time."""
     for drawn, ends in stretches(layout, steps, rank, start, stop):
         if layout.order.deals_bins:
             units = deal_units(layout.order, drawn)
@@ -116,7 +116,7 @@ def draw(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iter
 def stretches(
     layout: Layout, steps: Steps, rank: int, start: int, stop: int
 ) -> Iterator[tuple[Runs, Int64]]:
-    """Yield the runs to draw at a time, and after how many of their units each batch ends."""
+    """Yield the runs to draw together, and after how many of their units each batch ends."""
     world_size, ahead, most, unit = layout.world_size, FIRST_DRAW, DRAW_AHEAD, 1
     if layout.order.deals_bins and start < stop:  # estimate bin sizes from those of the first step
         offsets = deal_offsets(layout.order, layout.runs(steps, rank, start, start + 1))

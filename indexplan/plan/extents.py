@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class OrderExtent:
-    """What the partition asks of an order that leaves units out; equal for equal orders.
+    """What the partition needs to know of an order that leaves units out; equal for equal orders.
 
-    Units before an epoch are summed up in closed form: all epochs between two that the order names
-    have equally many.
+    Units before an epoch are summed up in closed form, because all epochs between two that the
+    order names have equally many.
     """
 
     def __init__(self, order: Gaps) -> None:

@@ -1,7 +1,7 @@
 """The layout: an order divided among steps and ranks, and every question about positions.
 
-It has all numbers of a plan and none of its words. A method that takes an argument of a user's
-checks it; what takes `steps` trusts its numbers.
+It has all numbers of a plan and none of its words. A method checks the arguments that come from a
+user; those that take `steps` trust their numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_EPOCHS = 2**20  # whose units are added up to find a place, each in some 1 
 
 @dataclass(frozen=True)
 class Layout:
-    """An order under a partition, with the phases that its sizes come from, and perhaps balance."""
+    """An order under a partition, with the phases that set its sizes, and any balance."""
 
     order: Order
     partition: Partition
@@ -76,7 +76,7 @@ class Layout:
 
     @property
     def _sums_up(self) -> bool:
-        """Whether it is known without a sum over epochs where each epoch begins in the stream."""
+        """Whether the start of each epoch in the stream is known without a sum over epochs."""
         extent = self.partition.extent
         return self.order.constant_num_units if extent is None else extent.sums_up
 
@@ -118,7 +118,7 @@ class Layout:
         return integer("rank", rank, 0, self.world_size, OTHER_RANKS)
 
     def steps(self, epoch: int, sub_epoch: int | None) -> Steps:
-        """Return the steps of a sub-epoch; that may be None if epochs have only one."""
+        """Return the steps of a sub-epoch; `sub_epoch` may be None if epochs have only one."""
         epoch, parts = check_epoch(epoch), self.partition.sub_epochs
         if parts == 1:
             sub_epoch = 0 if sub_epoch is None else sub_epoch
@@ -135,11 +135,11 @@ class Layout:
         return self.steps_in(epoch, sub_epoch)
 
     def steps_in(self, epoch: int, sub_epoch: int) -> Steps:
-        """Return the steps of a sub-epoch that is there, also of one that is finished."""
+        """Return the steps of an existing sub-epoch, even of a finished one."""
         return steps_in(self.partition, self.order.num_units(epoch), epoch, sub_epoch)
 
     def is_finished(self, epoch: int, sub_epoch: int) -> bool:
-        """Return whether all of a sub-epoch was read before the plan was resumed."""
+        """Return whether the whole sub-epoch was read before the plan was resumed."""
         resume = self.partition.resume
         return resume is not None and (epoch, sub_epoch) < resume[:2]
 
@@ -224,7 +224,7 @@ class Layout:
         return f"epoch {steps.epoch}{of}"
 
     def phase(self, steps: Steps, step: int) -> Phase:
-        """Return the phase that is in force at a step."""
+        """Return the phase that applies at a step."""
         return self.phases[steps.span(step).phase]
 
     def num_valid(self, steps: Steps, step: int, rank: int) -> int:
@@ -278,8 +278,8 @@ class Layout:
     def _dealt_at_once(self, steps: Steps, start: int, stop: int) -> list[Dealt]:
         """Return a few balanced steps.
 
-        Balance keeps those that were asked for last: samplers of all ranks ask for the same steps
-        in turn, and so do callers that need a batch, its offsets and where its samples are.
+        Balance keeps the latest ones: the samplers of all ranks ask for the same steps in turn, and
+        so do callers that need a batch, its offsets and where its samples are.
         """
         assert self.balance is not None  # noqa: S101 (callers have checked)
         asked = self, steps, start, stop

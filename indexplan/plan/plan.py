@@ -1,4 +1,4 @@
-"""The plan: an order divided among ranks and steps, with all the methods that ask about it."""
+"""The plan: an order divided among ranks and steps, with the methods that you query it by."""
 
 from __future__ import annotations
 
@@ -37,39 +37,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """Tells which samples each rank reads at each step of each epoch.
+    """Which samples each rank reads at each step of each epoch.
 
     A plan divides an order among steps and ranks. Pass it to a loader, such as `PlanLoader`, or
     call `batch` yourself. It has no state: plans with equal fields are equal, and give the same
-    answers on any machine. The cost of an answer depends on what it returns, not on the dataset's
-    size, the world size or the step. In all methods `sub_epoch` may be left out if `sub_epochs` is
-    1, and a number out of range raises an `IndexPlanError` that names the range.
+    answers on any machine. How long a method takes depends on what it returns, not on the dataset's
+    size, the world size or the step. In all methods you can leave out `sub_epoch` if `sub_epochs`
+    is 1, and a number out of range raises an `IndexPlanError` that names the range.
 
     Parameters
     ----------
     order : Order
         The sequence in which each epoch reads its units: samples, or bins of samples.
     world_size : int, optional
-        Number of data-parallel ranks, 1 <= world_size < 2**31. If left out it is open: a loader
-        takes the number of running ranks, and everything that does not depend on it works.
+        Number of data-parallel ranks, 1 <= world_size < 2**31. If left out, it is open: a loader
+        takes it from the process group, and everything that does not depend on it still works.
     batch_size : int, tuple of int, list of Phase or str
         Units per rank and step. A tuple nests: (5, 3) is 5 inner batches of 3, for gradient
-        accumulation. A list of phases changes it during the run. As text: "256", "5x3", or phases
-        with spaces between them, each AT:SIZE or AT:SIZE:NAME=VALUE,NAME=VALUE, where AT is a
-        stream place or EPOCH/SUB_EPOCH.
+        accumulation. A list of phases changes the size during the run. You can also write it as
+        text: "256", "5x3", or phases separated by spaces, each AT:SIZE or
+        AT:SIZE:NAME=VALUE,NAME=VALUE, where AT is a stream place or EPOCH/SUB_EPOCH.
     global_batch_size : int, tuple of int, list of Phase or str
         Units per step over all ranks, instead of `batch_size`: it stays the same for any
         world_size.
     sub_epochs : int, default 1
-        Number of parts of nearly equal size into which each epoch is cut, such as one for each
-        checkpoint.
+        Number of nearly equal parts to cut each epoch into, such as one for each checkpoint.
     remainder : {"spread", "drop", "pad", "carry"}, default "spread"
         What happens to units that do not fill a global batch. "spread": steps get smaller, and
         differ by at most one unit. "drop": no rank reads them. "pad": the sub-epoch's first units
-        fill the last step. "carry": the next epoch's first units fill it.
+        fill up the last step. "carry": the next epoch's first units fill it up.
     balance : Balance, optional
-        Divides the units of each step so that all ranks have nearly equal work, where samples
-        differ in length.
+        For samples of different lengths: divides the units of each step so that all ranks have
+        nearly equal work.
 
     Raises
     ------
@@ -130,8 +129,8 @@ class Plan:
     def steps(self, epoch: int, sub_epoch: int | None = None) -> range:
         """Return the unfinished steps of a sub-epoch, the same on all ranks.
 
-        They start at 0, except in the sub-epoch of a resume: steps keep their numbers, so `stop` is
-        the number of steps that the whole sub-epoch has.
+        They start at 0, except in the sub-epoch in which the plan was resumed. There, steps keep
+        their numbers, so `stop` is always the number of steps in the whole sub-epoch.
 
         Examples
         --------
@@ -163,14 +162,14 @@ class Plan:
         return take(self.order, self._layout.batch_runs(epoch, sub_epoch, step, rank))
 
     def units(self, epoch: int, sub_epoch: int | None = None, *, step: int, rank: int) -> Batch:
-        """Return a batch with its units told apart: bins, parts of samples, inner batches.
+        """Return a batch divided into its units: bins, parts of samples, inner batches.
 
         Returns
         -------
         indexplan.types.Batch
-            The `samples` that `batch` returns, the `offsets` at which units start among them, the
-            `spans` that are read of them if the order cuts samples, `num_valid`, the number of
-            units that are not padding, and `micro_batches`, the inner batches.
+            `samples` is what `batch` returns, `offsets` is where each unit starts in it, and
+            `spans` is which part of each sample is read, if the order cuts samples. `num_valid` is
+            the number of units that are not padding, and `micro_batches` are the inner batches.
 
         Examples
         --------
@@ -192,7 +191,7 @@ class Plan:
         stop_step: int | None = None,
         num_threads: int = 1,
     ) -> Int64:
-        """Return all indices that a rank reads in some steps, by default in all unfinished ones.
+        """Return all indices that a rank reads in several steps, by default in all unfinished ones.
 
         Parameters
         ----------
@@ -280,7 +279,7 @@ class Plan:
         stop_step: int | None = None,
         units: bool = False,
     ) -> Iterator[Any]:
-        """Return an iterator over a rank's batches; faster than `batch`, as it draws many at once.
+        """Return an iterator over a rank's batches: faster than `batch`, drawing many at once.
 
         Parameters
         ----------
@@ -307,7 +306,7 @@ class Plan:
     def step_size(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> int:
         """Return how many units all ranks together read in a step, without padding.
 
-        To weight losses, where batches differ in size.
+        Use it to weight losses where batches differ in size.
 
         Examples
         --------
@@ -324,23 +323,23 @@ class Plan:
     ) -> int:
         """Return the sum of a column over all samples that all ranks read in a step.
 
-        Divide a loss by it for a mean over tokens, where batches differ in tokens. Padding is left
-        out; a sample that is read twice counts twice. It costs as much as drawing the step's global
-        batch.
+        Where batches differ in tokens, divide a summed loss by it for a mean over tokens. Padding
+        is left out; a sample that is read twice counts twice. It costs as much as drawing the
+        step's global batch.
 
         Parameters
         ----------
         column : Column, array_like of int, shape (num_samples,), path or None
-            An integer for each sample, such as its number of tokens. A list is copied at each call,
-            a Column or an array is not. None counts the samples in the step; of an order that cuts
-            samples, the parts.
+            An integer for each sample, such as its number of tokens. Each call copies a list, but
+            not a Column or an array. None counts the samples in the step, or the parts of samples
+            if the order cuts samples.
 
         Raises
         ------
         IndexPlanError
-            If the column does not have an integer for each sample, or the sum does not fit an
-            int64; or the order cuts samples, as it is unknown how a number divides among parts.
-            All windows of tokens have equally many tokens: multiply `step_size`.
+            If the column does not have an integer for each sample; if the sum does not fit an
+            int64; or if the order cuts samples, because a sample's number cannot be divided among
+            its parts. (Windows all have the same number of tokens: multiply `step_size` by it.)
 
         Examples
         --------
@@ -353,7 +352,7 @@ class Plan:
         return step_total(self._layout, column, epoch, sub_epoch, step)
 
     def phase(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Phase:
-        """Return the phase of the schedule that is in force at a step.
+        """Return the phase of the schedule that applies at a step.
 
         Examples
         --------
@@ -385,9 +384,9 @@ class Plan:
         Returns
         -------
         Location
-            Of ints, or of int64 arrays of the shape of `index`. All -1 if no step of this plan
-            reads the sample, as it is dropped, or was read before the resume. Padded repeats are
-            never returned.
+            Of ints, or of int64 arrays of the shape of `index`. All are -1 if no step of this plan
+            reads the sample, because it is dropped or was read before the resume. Padded repeats
+            are never returned.
 
         Examples
         --------
@@ -412,11 +411,11 @@ class Plan:
         Returns
         -------
         places : Location
-            Of int64 arrays, shape (reads,): the reads of the first sample as they come, then those
-            of the second, and so on; without reads that no step of this plan does, and padded
-            repeats.
+            Of int64 arrays, shape (reads,): the reads of the first sample in order of reading, then
+            those of the second, and so on. Padded repeats are left out, and so are reads that no
+            step of this plan does.
         offsets : numpy.ndarray
-            int64, shape (k + 1,): the reads of sample i are [offsets[i], offsets[i + 1]) of these.
+            int64, shape (k + 1,): [offsets[i], offsets[i + 1]) are the reads of sample i.
 
         Examples
         --------
@@ -448,7 +447,7 @@ class Plan:
         return account(self._layout.partition, self.order.num_units(epoch), epoch, chosen)
 
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
-        """Return where a run stands after `step` finished steps of a sub-epoch: save it, to resume.
+        """Return where a run stands after `step` finished steps of a sub-epoch; save it to resume.
 
         The end of a sub-epoch is the start of the next one.
 
@@ -473,27 +472,28 @@ class Plan:
     def cursor_at(self, place: int) -> Cursor:
         """Return where a run stands that has read all units before a stream place.
 
-        For frameworks whose checkpoints count samples: that number is the place, however many ranks
-        read them, in batches of whatever size. It may lie inside a step.
+        For frameworks whose checkpoints count samples: that count is the place, regardless of the
+        number of ranks and the batch size. It may be in the middle of a step.
 
         Parameters
         ----------
         place : int
-            Units from the start of the run, those before a resume included; not before the place at
-            which this plan starts. Where epochs differ in units, the cost grows with the epochs
-            before it.
+            Units from the start of the run, including those before a resume. It must not be before
+            the place at which this plan starts. If epochs differ in units, the cost grows with the
+            number of epochs before the place.
 
         Returns
         -------
         Cursor
-            `position` is that of the place, and `step` how many steps of this plan start before it
-            in its sub-epoch.
+            `position` is that of the place, and `step` is the number of steps of this plan that
+            start before it in its sub-epoch.
 
         Raises
         ------
         IndexPlanError
-            If the place is before the start of the plan or past its end, or past 2**20 epochs that
-            differ in units; under "drop" and "pad", which read some places never or twice.
+            If the place is before the start of the plan or past its end, or more than 2**20 epochs
+            in where epochs differ in units. Also under "drop" and "pad", which never read some
+            places, or read them twice.
 
         Examples
         --------
@@ -511,7 +511,7 @@ class Plan:
 
     @property
     def start(self) -> Cursor:
-        """Where the plan starts: at the cursor it was resumed from, or at the very first unit.
+        """Where the plan starts: the cursor it was resumed from, or the very first unit.
 
         `plan.replace(...)` forgets a resume; `plan.replace(...).resume(plan.start)` keeps it.
 
@@ -527,11 +527,11 @@ class Plan:
         return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
 
     def resume(self, cursor: Cursor) -> Plan:
-        """Return this plan for what is left to read after a cursor.
+        """Return this plan for the units that are left to read after a cursor.
 
-        World size, batch size, schedule, remainder and balance may differ from those that the
-        cursor was saved under; order and sub_epochs may not (but see `Order.continues`). The rest
-        of the cursor's sub-epoch is divided by the same formulas; its steps keep their numbers. An
+        You can change the world size, batch size, schedule, remainder and balance after the cursor
+        was saved, but not the order (except as `Order.continues` allows) or sub_epochs. The rest of
+        the cursor's sub-epoch is divided by the same formulas, and its steps keep their numbers. An
         unchanged plan continues with exactly the steps of an uninterrupted run.
 
         Raises
@@ -554,25 +554,26 @@ class Plan:
     def skip(self, start: Cursor, stop: Cursor, then: Literal["drop", "later"] = "drop") -> Plan:
         """Return this plan without the steps between two cursors, such as around a loss spike.
 
-        Everything before `start` stays as it is, so go back to a checkpoint at or before `start`
-        and resume it with this plan. What is skipped are positions of an epoch, the same under
-        any world size and batch size.
+        Everything before `start` stays as it is, so return to a checkpoint at or before `start`,
+        and resume it with this plan. It skips positions of an epoch, which do not depend on the
+        world size or batch size.
 
         Parameters
         ----------
         start, stop : Cursor
-            The first step to skip, and the next one to run; of this plan's order and sub_epochs.
+            The first step to skip, and the next one to run. Both need this plan's order and
+            sub_epochs.
         then : {"drop", "later"}, default "drop"
-            Whether no step reads what is skipped, and `account` counts it, or the end of its epoch
-            does.
+            "drop": no step reads the skipped units, and `account` counts them. "later": they are
+            read at the end of their epoch.
 
         Raises
         ------
         IndexPlanError
             If a cursor was saved under another order or other sub_epochs, `stop` is not after
             `start`, `start` is before the start of this plan, a whole epoch would be skipped, or
-            `then` is something else. For later: if fewer units follow in the epoch than are
-            skipped, or under "drop".
+            `then` is something else. With "later", also if fewer units follow in the epoch than are
+            skipped, or if the remainder is "drop".
 
         Examples
         --------
@@ -611,7 +612,7 @@ class Plan:
         return replace(self, order=Skipped(self.order, skips))
 
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
-        """Return this plan with some fields changed, and without a resume.
+        """Return this plan with some fields changed, starting at the very first unit.
 
         `batch_size` and `global_batch_size` replace each other.
 
@@ -655,9 +656,9 @@ class Plan:
         order : Order, optional
             The order to use, which must equal the one described.
         columns : folder, or iterable of columns, arrays, paths and folders, optional
-            Where to find the columns, of which the dict holds only the sha256: in a folder they are
+            Where to find the columns, since the dict holds only their sha256. In a folder, they are
             `<sha256>.npy`, as in the folder `columns` of a plan directory, or other `.npy` files,
-            which are read until all are found.
+            which are read until all columns are found.
 
         Raises
         ------

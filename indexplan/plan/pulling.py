@@ -1,4 +1,4 @@
-"""Streams: an order drawn from as a loop needs it, with an account of what became of each unit."""
+"""Streams: draw from an order as a loop needs it, and account for what became of each unit."""
 
 from __future__ import annotations
 
@@ -30,22 +30,21 @@ IN_HAND = "pass at most stream.num_in_hand, the units that are drawn and not yet
 
 
 def stream(plan: Plan, cursor: Cursor | None = None, *, rank: int) -> Stream:
-    """Return a plan's units to draw from, where how many a step takes is known only on the way.
+    """Return a stream of a plan's units, for loops that learn along the way how many a step takes.
 
-    For loops that refill a step until enough samples are of use, such as DAPO's dynamic sampling
-    and rejection sampling.
+    Such loops refill a step until enough samples are useful: DAPO's dynamic sampling, for example,
+    or rejection sampling.
 
     Parameters
     ----------
     plan : Plan
-        Its order and world size are used, and its batch size only to number the steps of cursors,
-        as the loop makes its own steps. Its remainder is "carry" or "spread", and it has no
-        balance.
+        Its order and world size are used. The loop makes its own steps, so the batch size only
+        numbers the steps of cursors. The remainder must be "carry" or "spread", without a balance.
     cursor : Cursor, optional
         Where to start; by default, where the plan does.
     rank : int
-        Whose share is drawn, 0 <= rank < world_size. One process that hands all units out, such as
-        a controller of rollout workers, is rank 0 of a plan with `world_size=1`.
+        Whose share to draw, 0 <= rank < world_size. If one process hands out all units, such as a
+        controller of rollout workers, it is rank 0 of a plan with `world_size=1`.
 
     Returns
     -------
@@ -72,13 +71,13 @@ def stream(plan: Plan, cursor: Cursor | None = None, *, rank: int) -> Stream:
 class Stream:
     """The units of an order, drawn as a loop needs them: what `indexplan.stream` returns.
 
-    A unit that was drawn is *in hand* until it is counted as trained or discarded, or given back.
-    These are counted over all ranks, so all ranks make the same calls with the same numbers:
+    A unit that was drawn is *in hand* until you count it as trained or discarded, or give it back.
+    Counts are over all ranks, so all ranks must make the same calls with the same numbers:
 
         num_drawn == num_trained + num_discarded + num_given_back + num_in_hand
 
-    A state, and `cursor`, stand where the units in hand begin. A run that resumes draws these
-    again, so nothing is lost that was drawn and did not get as far as the optimizer.
+    `state_dict` and `cursor` point to where the units in hand begin. A resumed run draws these
+    again, so no unit is lost that was drawn but had not reached the optimizer.
 
     Examples
     --------
@@ -129,15 +128,15 @@ class Stream:
     def draw(self, k: int, *, units: bool = False) -> Any:
         """Return this rank's share of the next k units of all ranks.
 
-        The shares of all ranks, one after another, are the k units in the order of reading. Ranks
-        differ by at most one unit. A draw that passes the end of an epoch continues with the next.
+        Concatenating all ranks' shares in rank order gives the k units in the order of reading.
+        Shares differ by at most one unit. At the end of an epoch, a draw continues with the next.
 
         Parameters
         ----------
         k : int
             Units over all ranks, 0 <= k <= 2**27; the same on all ranks.
         units : bool, default False
-            Return what `Plan.units` does: bins, and parts of samples, told apart.
+            Return a batch divided into bins and parts of samples, as `Plan.units` does.
 
         Returns
         -------
@@ -147,8 +146,8 @@ class Stream:
         Raises
         ------
         IndexPlanError
-            If k is out of range, the draw would pass the end of epoch 2**32 - 1, or a fork made
-            this process. Nothing is drawn then.
+            If k is out of range, the draw would pass the end of epoch 2**32 - 1, or this process
+            was forked from the one that made the stream. Nothing is drawn then.
         """
         if os.getpid() != self._pid:
             raise IndexPlanError("a stream", IN_ONE, "a fork of that process", THERE)
@@ -166,9 +165,9 @@ class Stream:
         return drawn
 
     def give_back(self, m: int) -> None:
-        """Give the last m units in hand back, over all ranks: the next draw begins with them.
+        """Give back the last m units in hand, over all ranks: the next draw begins with them.
 
-        Where an order deals in groups, such as the copies of `Repeat`, give whole groups back.
+        If an order reads units in groups, such as the copies of `Repeat`, give back whole groups.
         """
         with self._changing:
             self._in_hand -= self._checked("m", m)
@@ -177,14 +176,15 @@ class Stream:
     def trained(self, n: int) -> None:
         """Count units, over all ranks, that the optimizer has seen.
 
-        Together with those discarded they are the first units in hand, in whatever order. Where
-        later ones are ready before them, count only those before the first that is not.
+        Trained and discarded units are taken from the start of those in hand, in any order. If
+        later units are ready before earlier ones, count only those before the first that is not
+        ready.
         """
         with self._changing:
             self._trained += self._settle(n)
 
     def discarded(self, n: int) -> None:
-        """Count units, over all ranks, that were drawn and are of no use; as for `trained`."""
+        """Count units, over all ranks, that were drawn but are of no use; see `trained`."""
         with self._changing:
             self._discarded += self._settle(n)
 
@@ -201,7 +201,7 @@ class Stream:
 
     @property
     def cursor(self) -> Cursor:
-        """Where the units in hand begin, the same on all ranks: `plan.resume` takes it, too."""
+        """Where the units in hand begin, the same on all ranks; also for `plan.resume`."""
         return self._cursor_at(*self._settled)
 
     def _cursor_at(self, epoch: int, position: int) -> Cursor:
@@ -216,13 +216,13 @@ class Stream:
 
     @property
     def num_left(self) -> int:
-        """How many units of that epoch are left to draw: draw no more, to stop at its end."""
+        """How many units of that epoch are left to draw; a larger draw passes its end."""
         epoch, position = self._next
         return self._plan.order.num_units(epoch) - position
 
     @property
     def num_drawn(self) -> int:
-        """Units drawn since the run began, those drawn again counted again."""
+        """Units drawn since the run began; units drawn again count again."""
         return self._drawn
 
     @property
@@ -242,7 +242,7 @@ class Stream:
 
     @property
     def num_given_back(self) -> int:
-        """Units given back, those included that were in hand when a run resumed."""
+        """Units given back, including those that were in hand when a run resumed."""
         with self._changing:
             return self._drawn - self._trained - self._discarded - self._in_hand
 
@@ -258,13 +258,13 @@ class Stream:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where a state stands; world size and batch size may have changed, the order not.
+        """Continue from a state; world size and batch size may have changed, but not the order.
 
         Raises
         ------
         IndexPlanError
             If it is not what `state_dict` returned, or belongs to another order or other
-            sub_epochs; the stream is then as before.
+            sub_epochs. The stream stays as it was.
         """
         cure = "load what state_dict returned"
         if not isinstance(state, Mapping):
@@ -283,13 +283,13 @@ class Stream:
         self._stand_at(Cursor.from_dict(state["cursor"]), (drawn, trained, discarded))
 
     def __getstate__(self) -> NoReturn:
-        """Refuse to be copied, as a copy would draw the same units again."""
+        """Refuse to be copied, because a copy would draw the same units again."""
         raise IndexPlanError("a stream", IN_ONE, "one to be copied or pickled", THERE)
 
     # Places are (epoch, position), and never at an epoch's end.
 
     def _after(self, place: tuple[int, int], count: int) -> tuple[int, int]:
-        """Return the place so many units after another, or raise `IndexPlanError` past the end."""
+        """Return the place that many units after another; raise `IndexPlanError` past the end."""
         epoch, position = place[0], place[1] + count
         if self._each is not None:
             epochs, position = divmod(position, self._each)
@@ -315,8 +315,9 @@ class Stream:
     def _share(self, place: tuple[int, int], count: int) -> tuple[Runs, tuple[int, int]]:
         """Return the positions of this rank in a draw, and where the draw stops.
 
-        A rank gets as many units as places are congruent to it modulo world_size, as in a plan's
-        steps. Places count from the start of the run; of the epoch, where epochs differ in units.
+        As in a plan's steps, a rank gets as many units as there are places congruent to it modulo
+        world_size. Places count from the start of the run, or of the epoch where epochs differ in
+        units.
         """
         world_size = layout_of(self._plan).world_size
         start = place[1] + self._begin(place[0])

@@ -45,7 +45,7 @@ class Fields(Changes):
 
 
 def normal(given: Fields) -> Fields:
-    """Check the fields of a plan, and return them in their normal form, the same for equal plans.
+    """Check the fields of a plan, and return their normal form, which is the same for equal plans.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def normal(given: Fields) -> Fields:
 
 
 def _check_parts_known(order: Order) -> None:
-    """Raise `IndexPlanError` if an order hides that one inside it cuts samples."""
+    """Raise `IndexPlanError` if an order does not pass on that one inside it cuts samples."""
     if (hidden := order._hidden_cuts) is not None:  # noqa: SLF001 (of an order, for this)
         rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts samples"
         cure = "deal spans too, and set cuts_samples=True in its traits"
@@ -104,7 +104,7 @@ def _phases_of(given: Fields) -> tuple[Phase, ...]:
 
 
 def layout_of(given: Fields) -> Layout:
-    """Return what the fields of a plan, in their normal form, say of positions, steps and ranks.
+    """Return the layout that the normal form of a plan's fields describes.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def to_json_types(given: Fields) -> dict[str, Any]:
         "global_batch_size": _batch_size_to_json(given["global_batch_size"]),
         "sub_epochs": given["sub_epochs"],
         "remainder": given["remainder"],
-        # left out if there is none: most plans have none, and their fingerprints need no word of it
+        # left out if there is none, so that the fingerprints of most plans do not mention it
         **({} if balance is None else {"balance": balance.to_dict()}),
         "resumed": resumed._asdict() if resumed else None,
     }

@@ -210,8 +210,8 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
         "type": "int",
         "required": False,
         "default": 1,
-        "words": "Blocks whose samples are shuffled together, 1 <= window < 2**63. More mix "
-        "better, and keep more blocks in use at a time.",
+        "words": "Number of blocks whose samples are shuffled together, 1 <= window < 2**63. A "
+        "larger window mixes better, but keeps more blocks in use at a time.",
     } == data["orders"][0]["arguments"][2]
 
 
