@@ -38,20 +38,23 @@ lunr.TokenSet.prototype.toString = function () {
 # The scripts of see-it.md, what is imported first. Browsers load no module from a file, so the page
 # has them as one plain script.
 MODULES = ("shuffle_v1", "partition_v1", "see_it")
-# How search weighs pages that are not guides, by how their paths begin: code and the project's own
-# papers have every word, and a reader who wants them knows their names.
+# How search weighs pages, by how their paths begin. Code, the reference and the project's own papers
+# have every word, and a reader who wants them knows their names; some guides are what most look for.
 BOOSTS = {
     "examples/": 0.01,
     "repository/": 0.01,
-    "measured/": 0.05,
     "design": 0.1,
     "specification": 0.1,
     "benchmarks": 0.1,
-    "torture": 0.1,
     "plan-file": 0.3,
     "command-line": 0.3,
-    "reference/": 0.5,
-    "notebooks/": 0.5,
+    "reference/": 0.3,
+    "notebooks/": 0.3,
+    "tutorials/": 0.5,
+    "faq": 0.5,
+    "resume": 4.0,
+    "epochs": 4.0,
+    "trainers": 2.0,
 }
 ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")  # have a place in the navigation
 

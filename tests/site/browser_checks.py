@@ -4,6 +4,7 @@ SCREENSHOTS=folder keeps the pictures of the pages.
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_search(by: str, browser: Browser, served: str, site: Path) -> None:
     page.get_by_placeholder("Search").click()
     results = page.locator(".md-search-result__item")
     words = {
-        "remainder": "Remainders",
+        "remainder": "Epochs and batch sizes",
         "SFTTrainer": "From Hugging Face",
         "ShardShuffle": "indexplan.ShardShuffle",
     }
@@ -100,6 +101,61 @@ def test_search(by: str, browser: Browser, served: str, site: Path) -> None:
     results.first.locator("a").first.click()
     page.wait_for_url("**/reference/orders.html**")
     expect(page.locator("[id='indexplan.ShardShuffle']")).to_have_count(1)
+    page.close()
+    assert not wrong
+
+
+TYPED = {  # what people type, and the page that explains it
+    "resume": "resume",
+    "checkpoint": "resume",
+    "cursor": "glossary",
+    "SLURM_PROCID": "trainers",
+    "slurm": "trainers",
+    "lightning": "trainers",
+    "fabric": "trainers",
+    "FSDP": "trainers",
+    "audit": "ledger",
+    "ledger": "ledger",
+    "replay": "ledger",
+    "logging": "logging",
+    "wandb": "logging",
+    "tensorboard": "logging",
+    "drop": "epochs",
+    "pad": "epochs",
+    "epoch": "epochs",
+    "weights": "classes",
+    "class imbalance": "classes",
+    "mixture": "mixtures",
+    "packing": "packing",
+    "tokens": "tokens",
+    "S3": "remote",
+    "parquet": "shards",
+    "seed": "determinism",
+    "torchft": "live",
+    "elastic": "live",
+    "DistributedSampler": "migrate/pytorch",
+    "drop_last": "migrate/pytorch",
+    "accelerate": "trainers",
+    "SFTTrainer": "migrate/hugging-face",
+    "megatron": "migrate/megatron",
+    "grain": "migrate/grain",
+    "jax": "migrate/jax",
+}
+
+
+def test_search_leads_to_guides(browser: Browser, served: str) -> None:
+    """The first hit for what people type is the page that explains it."""
+    page, wrong = watched(browser.new_page())
+    page.goto(f"{served}index.html")
+    asked = page.get_by_placeholder("Search")
+    asked.click()
+    results = page.locator(".md-search-result__item")
+    for word, name in TYPED.items():
+        asked.fill("")
+        expect(results).to_have_count(0)
+        asked.press_sequentially(word)
+        link = re.compile(rf"/{name}\.html")
+        expect(results.first.locator("a").first, word).to_have_attribute("href", link)
     page.close()
     assert not wrong
 
