@@ -38,8 +38,8 @@ lunr.TokenSet.prototype.toString = function () {
 # The scripts of see-it.md, what is imported first. Browsers load no module from a file, so the page
 # has them as one plain script.
 MODULES = ("shuffle_v1", "partition_v1", "see_it")
-# How search weighs pages, by how their paths begin. Code, the reference and the project's own papers
-# have every word, and a reader who wants them knows their names; some guides are what most look for.
+# How search weighs pages, by how their paths begin. Code, the reference and the project's own
+# papers have every word, and a reader who wants them knows their names; most look for some guides.
 BOOSTS = {
     "examples/": 0.01,
     "repository/": 0.01,
