@@ -3,9 +3,9 @@
     torchrun --nproc-per-node 2 docs/examples/aspect_ratios.py --checkpoint run.pt --max-steps 20
     torchrun --nproc-per-node 3 docs/examples/aspect_ratios.py --checkpoint run.pt
 
-Each batch holds images of one shape; the smaller the images, the more of them. All images are read,
-also the last few of a rare shape. Each image counts the same in the loss, so training on any number
-of ranks gives what one rank would.
+Each batch holds images of one shape, and more of them if they are small. Every image is read, even
+the last few of a rare shape. Each image counts the same in the loss, so training on any number of
+ranks gives the same result as one rank.
 """
 
 import argparse

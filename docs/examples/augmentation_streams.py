@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node 2 docs/examples/augmentation_streams.py
 
-The order of samples is the plan's, whatever the workers are. In each worker, `random`, NumPy and
-torch are seeded with a hash of (seed, pass, rank, worker). Seeds are not added up, so no two
-streams are the same. `recorded()` tells what a process was seeded with.
+The plan decides the order of samples, with any number of workers. In each worker, `random`, NumPy
+and torch are seeded with a hash of (seed, pass, rank, worker), not with a sum, so no two streams
+are the same. `recorded()` returns the seeds of a process.
 """
 
 import argparse

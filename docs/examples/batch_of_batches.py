@@ -2,7 +2,7 @@
 
     python docs/examples/batch_of_batches.py
 
-The dataset is asked for one group at a time, with a list of 3 indices; a step gets 5 such groups.
+The dataset gets a list of 3 indices, one group at a time; a step reads 5 such groups.
 The Trainer leaves the loader as it is, without any flag, and each rank reads its share of the plan.
 """
 

@@ -2,8 +2,8 @@
 
     composer -n 2 docs/examples/composer_epochs.py
 
-A Composer epoch is one pass over its loader: here, one of the 3 sub-epochs that the plan cuts the
-data into. Composer calls `set_epoch` on the loader's batch sampler before each of them.
+A Composer epoch is one pass over its loader: here, one of the plan's 3 sub-epochs. Composer calls
+`set_epoch` on the loader's batch sampler before each of them.
 """
 
 import torch
@@ -48,7 +48,7 @@ def main() -> None:
         train_dataloader=PlanLoader(dataset, PLAN),
         optimizers=torch.optim.SGD(model.parameters(), lr=0.1),
         max_duration="4ep",
-        callbacks=[KeepState()],  # a resume goes on where the loop stood, on any number of ranks
+        callbacks=[KeepState()],  # resumes where the loop stopped, on any number of ranks
         device="cpu",
         progress_bar=False,
     )

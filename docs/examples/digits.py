@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 3 docs/examples/digits.py
 
-A step reads 64 images, however many ranks share them, and each image of an epoch is read once. Each
-loss is weighted by the size of its step, so that the gradients are those of one process, too.
+A step reads 64 images, split over any number of ranks, and an epoch reads each image once. Each
+loss is weighted by the size of its step, so the gradients are the same as those of one process.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python docs/examples/hf_imbalanced.py --max-steps 30
     torchrun --nproc-per-node 2 docs/examples/hf_imbalanced.py
 
-The second run goes on from the first one's checkpoint, with two ranks instead of one.
+The second run resumes from the first one's checkpoint, on two ranks instead of one.
 """
 
 import argparse

@@ -2,15 +2,15 @@
 
     export XLA_FLAGS=--xla_force_host_platform_device_count=4 JAX_PLATFORMS=cpu
     python docs/examples/jax_digits.py --checkpoint run.npz --max-steps 40
-    python docs/examples/jax_digits.py --checkpoint run.npz   # or under any number that divides 48
+    python docs/examples/jax_digits.py --checkpoint run.npz   # or with any number that divides 48
 
-Two processes, each with the devices that it has:
+On two processes, each with its own devices:
 
     python docs/examples/jax_digits.py --checkpoint run.npz --address localhost:7777 --process 0 &
     python docs/examples/jax_digits.py --checkpoint run.npz --address localhost:7777 --process 1
 
-A step reads 48 images of scikit-learn's digits, however many devices share them; the last of an
-epoch has 8 of its own, and is padded to the same shape.
+A step reads 48 images of scikit-learn's digits, split over any number of devices. The last step of
+an epoch has only 8, and is padded to the same shape.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Train on images under Lightning; stop when you like, and go on with any number of devices.
+"""Train on images under Lightning; stop any time, and resume on any number of devices.
 
 python docs/examples/lightning_images.py --devices 2 --max-steps 30
 python docs/examples/lightning_images.py --devices 3
@@ -26,7 +26,7 @@ class Classifier(lightning.LightningModule):
         self.net = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
     def on_train_start(self) -> None:
-        """Print where the run goes on."""
+        """Print where the run resumes."""
         self.print(f"{self.trainer.world_size} devices start after {self.global_step} steps")
 
     def training_step(self, batch: list[torch.Tensor]) -> torch.Tensor:

@@ -3,8 +3,9 @@
     torchrun --nproc-per-node 2 docs/examples/mixture.py --checkpoint run.pt --max-steps 40
     torchrun --nproc-per-node 3 docs/examples/mixture.py --checkpoint run.pt --weights 0.4 0.3 0.3
 
-The second run goes on with other ranks and other shares. Each dataset has epochs of its own: the
-change starts none of them again, and no sample comes twice before all samples of its dataset came.
+The second run resumes with other ranks and other shares. Each dataset has its own epochs, and the
+change doesn't restart them: no sample is read twice before all samples of its dataset have been
+read.
 """
 
 import argparse
@@ -34,7 +35,7 @@ def datasets() -> Dataset:
 
 
 def mixture(weights: list[float], saved: dict) -> ip.Mixture:
-    """Return the mixture: as it was before, and with these weights from where the run goes on."""
+    """Return the mixture: as it was before, and with these weights from where the run resumes."""
     if not saved:
         sources = {name: ip.Shuffle(size, seed=i) for i, (name, size) in enumerate(SIZES.items())}
         return ip.Mixture(sources, weights=dict(zip(sources, weights, strict=True)))

@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node 2 docs/examples/progressive_resizing.py
 
-The plan holds the schedule. Each sample is asked for together with its step's resolution, so that
-workers know it. The callback tells Lightning how many steps the next epoch has, so that no step is
-cut off, and validation comes at the epoch's end. No loader is built twice.
+The plan holds the schedule. Workers get each sample's index together with its step's resolution.
+The callback gives Lightning the number of steps of the next epoch, so no step is cut off and
+validation runs at the epoch's end. You never rebuild the loader.
 """
 
 import lightning
@@ -31,7 +31,7 @@ VALIDATION = ip.Plan(
 
 
 class Digits(Dataset):
-    """Images of digits, in whatever resolution they are asked for."""
+    """Images of digits, in the resolution that the plan asks for."""
 
     def __init__(self, start: int, stop: int) -> None:
         images, labels = load_digits(return_X_y=True)

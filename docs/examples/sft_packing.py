@@ -3,10 +3,10 @@
     torchrun --nproc-per-node 2 docs/examples/sft_packing.py --checkpoint run.pt --max-steps 6
     torchrun --nproc-per-node 3 docs/examples/sft_packing.py --checkpoint run.pt
 
-A model of Hugging Face's transformers learns the answers of chats. It attends inside samples only,
-as their `position_ids` begin again. Each token of an answer counts the same in the loss, whichever
-rank has it, so training on any number of ranks gives what one rank would. Rows are full, and each
-epoch packs other chats together.
+A Hugging Face transformers model learns the answers of chats. It attends only inside samples,
+because `position_ids` restart with each one. Each token of an answer counts the same in the loss on
+every rank, so training on any number of ranks gives the same result as one rank. Rows are full, and
+each epoch packs different chats together.
 """
 
 import argparse

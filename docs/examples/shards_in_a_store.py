@@ -8,8 +8,8 @@ On each of two nodes, with --node-rank 0 and 1, and then on one:
     torchrun --nproc-per-node 3 docs/examples/shards_in_a_store.py --store s3://bucket/data \
         --cache-dir /local/cache --checkpoint run.pt
 
-Each node downloads its own part of the dataset, into a folder with room for a fraction of it. What
-is there when the run stops is used when it goes on. The checkpoint must be on shared storage.
+Each node downloads its own part of the dataset, into a folder with room for a fraction of it. The
+resumed run uses what is already there. The checkpoint must be on shared storage.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Utterances of all lengths in batches of so many frames; stopped on two ranks, resumed on three.
+"""Utterances in batches with a budget of frames; stopped on two ranks, resumed on three.
 
     torchrun --nproc-per-node 2 docs/examples/speech_buckets.py --checkpoint run.pt --max-steps 9
     torchrun --nproc-per-node 3 docs/examples/speech_buckets.py --checkpoint run.pt
 
-In a step, ranks read batches of different sizes and lengths, and still each frame counts the same:
-the loss is divided by the frames of all ranks, which the loader knows. So training on any number of
-ranks gives what one process would, up to rounding.
+In a step, ranks read batches of different sizes and lengths. Each frame still counts the same: the
+loss is divided by the frames of all ranks, which the loader knows. So training on any number of
+ranks gives the same result as one process, up to rounding.
 """
 
 import argparse

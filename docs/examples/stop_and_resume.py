@@ -3,8 +3,8 @@
     indexplan build stdlib.plan --dataset FOLDER --pattern "*.py" --world-size 2 --batch-size 4
     python docs/examples/stop_and_resume.py stdlib.plan FOLDER
 
-It prints the steps around the stop, and counts how often each file was read. Here one loop goes
-through all ranks; in training, each rank's PlanLoader reads its own batches.
+It prints the steps around the stop, and counts how often each file was read. One loop stands for
+all ranks here; in training, each rank's PlanLoader reads its own batches.
 """
 
 import sys

@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 2 docs/examples/sub_epochs.py --checkpoint run.pt --max-steps 70
     torchrun --nproc-per-node 3 docs/examples/sub_epochs.py --checkpoint run.pt
 
-The first run stops in the middle of a sub-epoch. The second goes on from there with other ranks,
-and at the end of the epoch every sample has been read exactly once.
+The first run stops in the middle of a sub-epoch. The second resumes there on other ranks, and
+at the end of the epoch every sample has been read exactly once.
 """
 
 import argparse
@@ -60,7 +60,7 @@ class Run:
         self.read_here[indices] += 1
 
     def save(self) -> None:
-        """Write a checkpoint that any number of ranks can go on from."""
+        """Write a checkpoint that any number of ranks can resume from."""
         dist.all_reduce(self.read_here)
         self.times_read += self.read_here
         self.read_here.zero_()

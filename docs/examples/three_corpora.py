@@ -1,4 +1,4 @@
-"""Pre-train on three files of tokens, mixed 70/20/10. Stop it when you like, and start it again.
+"""Pre-train on three files of tokens, mixed 70/20/10. Stop it any time, and start it again.
 
     torchrun --nproc-per-node 2 docs/examples/three_corpora.py --max-steps 40
     torchrun --nproc-per-node 3 docs/examples/three_corpora.py

@@ -3,9 +3,9 @@
     torchrun --nproc-per-node 2 docs/examples/token_windows.py --checkpoint run.pt --max-steps 15
     torchrun --nproc-per-node 3 docs/examples/token_windows.py --checkpoint run.pt
 
-The tokens are in one file of uint16, as nanoGPT prepares them. Each epoch cuts them at other
-places, and predicts each token of an interval once, whatever the ranks are; the run counts that at
-its end.
+The tokens are in one file of uint16, the format that nanoGPT writes. Each epoch cuts them in
+different places and predicts each token of an interval once, on any number of ranks. The run checks
+this at its end.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """torchft's train_ddp on made-up data, with two changed lines: groups come and go, samples do not.
 
-Start torchft's lighthouse, and each group by a command of its own, as often as you like:
+Start torchft's lighthouse, and each group with its own command, as often as you like:
 
     torchft_lighthouse --min_replicas 1 --bind 127.0.0.1:29510
     export TORCHFT_LIGHTHOUSE=http://127.0.0.1:29510

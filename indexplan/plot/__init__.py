@@ -1,6 +1,6 @@
 """Pictures of a plan: each function returns a matplotlib Figure, drawn without a display.
 
-They need matplotlib, which `pip install 'indexplan[plot]'` installs. Large plans are sampled, so
+They need matplotlib, which the extra `plot` installs. Large plans are sampled, so
 that any size takes seconds; the figure says how much was looked at.
 
 Examples
