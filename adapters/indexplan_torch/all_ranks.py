@@ -1,4 +1,4 @@
-"""All ranks' batches in turn, for Accelerate, which deals them out to the ranks itself."""
+"""All ranks' batches in turn, for Accelerate, which splits them among the ranks itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _LastStep(BatchSize):
     """A rank's batch size that knows how many rows of a pass's last step are valid.
 
     Accelerate's `gather_for_metrics` keeps `len(dataset) % (batch_size * num_processes)` rows of
-    it, which leaves padding out only if a pass is a whole epoch that was not resumed.
+    that step. This removes padding only if a pass is a whole epoch that was not resumed.
     """
 
     def __mul__(self, num_processes: int) -> _LastStep:
@@ -32,7 +32,7 @@ class _LastStep(BatchSize):
 class _GlobalView(PlanView):
     @property
     def generator(self) -> None:
-        """Absent, as `accelerator.prepare` may deal these batches out."""
+        """Absent: `accelerator.prepare` may split these batches among the ranks."""
         raise AttributeError("generator")
 
 
@@ -40,32 +40,33 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     """A batch sampler of all ranks' batches in turn: step 0 rank 0, step 0 rank 1, and so on.
 
     Use it with `accelerator.prepare`, which gives each rank every world_size-th batch. With
-    `split_batches`, `dispatch_batches` or `use_stateful_dataloader` an Accelerator would cut or
-    count the batches in its own way, so `prepare` raises under these.
+    `split_batches`, `dispatch_batches` or `use_stateful_dataloader`, an Accelerator would cut or
+    count the batches differently, so `prepare` raises an error.
 
     Parameters
     ----------
     plan : Plan
         Without a world_size, or with the running one.
     world_size : int, optional
-        If left out, found at first use, as `discover` finds it.
+        If you leave it out, `discover` finds it at first use.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of world_size: a mesh, or its data-parallel dimension.
+        A mesh, or its data-parallel dimension, instead of world_size.
     nested, item, as_array, keep_bins, partial
         As for `PlanBatchSampler`.
     compare : bool, default False
-        As for `PlanBatchSampler`; off, as Accelerate may read it in one process only.
+        As for `PlanBatchSampler`. It is off because Accelerate may read the sampler in only one
+        process.
 
     Other Parameters
     ----------------
     num_replicas
-        Refused: its name here is world_size.
+        Refused: use world_size.
 
     Raises
     ------
     IndexPlanError
-        In `prepare`, under these options, or if `gather_for_metrics` could not leave the plan's
-        padding out.
+        In `prepare`, if one of these options is set, or if `gather_for_metrics` could not remove
+        the plan's padding.
 
     Examples
     --------
@@ -100,17 +101,17 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
 
     @property
     def sampler(self) -> Any:
-        """What trainers set the epoch on; `accelerator.prepare` asks for it in every case."""
+        """What trainers set the epoch on; `accelerator.prepare` always asks for it."""
         _check_prepare()
         return _GlobalView(self.feed)
 
     @sampler.setter
     def sampler(self, sampler: Any) -> None:
-        """Ignore what a batch sampler would keep here."""
+        """Ignore the sampler that BatchSampler sets here."""
 
     @property
     def batch_size(self) -> int | None:  # type: ignore[override]
-        """A rank's batch size under "pad"; else None, as batches may differ by a unit."""
+        """A rank's batch size under "pad"; otherwise None, because batches may differ by a unit."""
         _check_prepare()
         if self.feed.plan.remainder != "pad":
             return None
@@ -130,7 +131,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         return None if size is None else _LastStep(size, self.feed)
 
     def __len__(self) -> int:
-        """Return the batches of all ranks in the sub-epoch that is set."""
+        """Return the number of all ranks' batches in the coming sub-epoch."""
         return len(self.feed) * self.num_replicas
 
     def __iter__(self) -> Iterator[Any]:
@@ -140,7 +141,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
         return self._drawn()
 
     def _drawn(self) -> Iterator[Any]:
-        find_drawer()  # accelerate's wrapper has hidden it until now
+        find_drawer()  # accelerate's wrapper hid it until now
         begun = self.feed.begin()
         ranks = range(self.num_replicas)
         for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):
@@ -150,7 +151,7 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
                 yield batch
 
 
-# options of Accelerate under which its loaders do something else with batches
+# options of Accelerate that make its loaders cut or count batches differently
 _NOT_DEALT = {
     "split_batches": "each batch is a rank's already, and would be cut once more",
     "dispatch_batches": "one process would cut a step into equal parts, and a plan's may differ",

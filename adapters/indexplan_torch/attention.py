@@ -9,7 +9,7 @@ import torch
 
 from indexplan.errors import wrong
 
-MOST = 2**31 - 1  # tokens, as attention counts in int32
+MOST = 2**31 - 1  # tokens: attention counts in int32
 
 
 def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
@@ -18,9 +18,9 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     Parameters
     ----------
     lengths : array_like of int or torch.Tensor, shape (samples,)
-        How many tokens each sample has, in order. For a bin, this is "seq_lens" of what `join`
-        returns; for a whole batch, `lengths[plan.batch(...)]`, or, where samples are cut,
-        `numpy.diff(plan.units(...).spans)[:, 0]`. Attention need not know where bins end.
+        How many tokens each sample has, in order. For a bin, pass "seq_lens" of what `join`
+        returns. For a whole batch, pass `lengths[plan.batch(...)]`, or, if samples are cut,
+        `numpy.diff(plan.units(...).spans)[:, 0]`. Attention doesn't need to know where bins end.
 
     Returns
     -------
@@ -29,13 +29,13 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
     max_seqlen : int
         How many tokens the longest sample has.
     position_ids : torch.Tensor
-        int64, shape (tokens,): the place of each token in its sample.
+        int64, shape (tokens,): the position of each token in its sample.
 
     Raises
     ------
     IndexPlanError
-        If lengths are not at least one integer from 0, in one dimension, that add up to less than
-        2**31.
+        If lengths are not one-dimensional, not integers of at least 0, or empty, or if they don't
+        add up to less than 2**31.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def varlen(lengths: Any) -> tuple[torch.Tensor, int, torch.Tensor]:
 
 
 def _integers(lengths: Any) -> torch.Tensor | None:
-    """Return integers of any type as int64 (too large ones become negative); else None."""
+    """Return integers of any type as int64 (too large ones become negative), otherwise None."""
     if isinstance(lengths, torch.Tensor):
         others = lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool
         return None if others else lengths.to(torch.int64)
@@ -68,13 +68,13 @@ def _integers(lengths: Any) -> torch.Tensor | None:
         if kinds & {bool, np.bool_}:  # NumPy would take them as 0 and 1
             return None
         row = np.asarray(lengths)
-    except Exception:  # whatever NumPy or a user's class raises
+    except Exception:  # anything that NumPy or a user's class raises
         return None
     return torch.from_numpy(row.astype(np.int64)) if row.dtype.kind in "iu" else None
 
 
 def position_ids(sizes: torch.Tensor) -> torch.Tensor:
-    """Return the place of each token in its sample; int64, shape (tokens,)."""
+    """Return the position of each token in its sample; int64, shape (tokens,)."""
     starts = sizes.cumsum(0) - sizes
     positions = torch.arange(int(sizes.sum()), device=sizes.device)
     return positions - starts.repeat_interleave(sizes)

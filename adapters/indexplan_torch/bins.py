@@ -1,4 +1,4 @@
-"""Read whole bins: a dataset that takes bins, and a function that joins the samples of each."""
+"""Read whole bins: a dataset that takes bins, and a function that joins a bin's samples."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ TOKENS, POSITIONS, SEQ_LENS = "input_ids", "position_ids", "seq_lens"
 
 
 def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
-    """Join samples into one row of tokens, and tell how long each of them is.
+    """Join samples into one row of tokens, with the length of each.
 
-    `Bins` calls it for each bin; as a loader's `collate_fn` it makes one row of a batch of bins.
-    Models of Hugging Face take what `join_causal` returns.
+    `Bins` calls it for each bin. As a loader's `collate_fn`, it joins a batch of bins into one row.
+    For models of Hugging Face, use `join_causal` instead.
 
     Parameters
     ----------
     samples : sequence of mapping, tensor, array or list
-        Each a dict of fields, or a row of tokens, which stands for {"input_ids": row}. A field has
-        an entry for each token of its sample, or is one number for the whole sample.
+        Each is a dict of fields, or a row of tokens, which is short for {"input_ids": row}. A field
+        has an entry for each token of its sample, or is one number for the whole sample.
 
     Returns
     -------
     dict of torch.Tensor
         The fields, each concatenated; "position_ids", int64, shape (tokens,), which count from 0 in
-        each sample, unless the samples have these already; and "seq_lens", int64, shape (samples,):
-        how many tokens each sample has, which `varlen` takes.
+        each sample (the samples' own, if they have them); and "seq_lens", int64, shape (samples,):
+        how many tokens each sample has. Pass it to `varlen`.
 
     Raises
     ------
     IndexPlanError
-        If there is no sample, samples have different fields, or a field is neither a number nor as
-        long as its sample, which is the length of "input_ids", or else of the first field that is
-        not a number.
+        If there are no samples, samples have different fields, or a field is neither a number nor
+        as long as its sample. A sample's length is that of "input_ids", or, without them, of the
+        first field that is not a number.
 
     Notes
     -----
-    A model that shifts labels by itself, as those of Hugging Face do, would learn to predict the
-    first token of a sample from the sample before it: let the dataset set each sample's first label
-    to -100.
+    A model that shifts labels itself, like those of Hugging Face, would learn to predict the first
+    token of a sample from the sample before it. To prevent that, have your dataset set each
+    sample's first label to -100.
 
     Examples
     --------
@@ -79,29 +79,28 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
 class Bins(Dataset[Any]):
     """A dataset that returns whole bins: `bins[[3, 8]]` is `join([dataset[3], dataset[8]])`.
 
-    Wrap a dataset in it where the plan's order deals bins: `PlanLoader(Bins(dataset), plan)`. A
-    batch is then a list of bins, and a worker makes one row of each. Its length is that of the
-    dataset, in samples.
+    Wrap your dataset in it if the plan's order has bins: `PlanLoader(Bins(dataset), plan)`. A
+    batch is then a list of bins, and a worker joins each into one row. `len(bins)` is the number
+    of samples in the dataset.
 
-    Where the order cuts samples, as `DocumentWindows` does, each sample is read whole, and the part
-    that was asked for is cut out of its fields: `bins[[Piece(3, 0, 9)]]`. Fields that are a number
-    or text stay as they are. A dataset that can read parts itself needs no `Bins`: let it take
+    If the order cuts samples, like `DocumentWindows`, each sample is read whole, and the requested
+    part is cut out of its fields: `bins[[Piece(3, 0, 9)]]`. Fields that are a number or text stay
+    as they are. If your dataset can read parts itself, you don't need `Bins`: let the dataset take
     lists of `Piece`.
 
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
-        Map-style, of samples; if it has `__getitems__`, that is called once for each bin.
+        Map-style. If it has `__getitems__`, that is called once for each bin.
     join : callable, default indexplan_torch.join
-        Makes one item of a list of samples; torch.utils.data.default_collate stacks them, `list`
+        Turns a list of samples into one item. torch.utils.data.default_collate stacks them; `list`
         leaves them as they are.
 
     Raises
     ------
     IndexPlanError
-        If the dataset is not map-style, or join cannot be called. On reading: if it is asked for
-        something other than a bin, or a sample to be cut has too few tokens or fields of several
-        lengths.
+        If the dataset is not map-style, or join is not callable. On reading: if the index is not a
+        bin, or a sample to be cut has too few tokens, or fields of different lengths.
 
     Examples
     --------
@@ -130,11 +129,11 @@ class Bins(Dataset[Any]):
         self.join = join
 
     def __len__(self) -> int:
-        """Return the samples of the dataset."""
+        """Return the number of samples in the dataset."""
         return len(self.dataset)
 
     def __getitem__(self, asked: Any) -> Any:
-        """Return a bin's samples, joined; for an inner batch, a list of bins, a list of these."""
+        """Return a bin's samples, joined; for an inner batch (a list of bins), a list of these."""
         if not isinstance(asked, list | np.ndarray):
             raise wrong(
                 "a bin",
@@ -142,7 +141,7 @@ class Bins(Dataset[Any]):
                 asked,
                 "read Bins through PlanLoader, with a plan whose order deals bins",
             )
-        if not len(asked) or isinstance(asked[0], list):  # an inner batch may have no bin
+        if not len(asked) or isinstance(asked[0], list):  # an inner batch may have no bins
             return [self[each] for each in asked]
         if isinstance(asked, np.ndarray) and asked.ndim > 1:
             asked = pieces(asked)
@@ -152,15 +151,15 @@ class Bins(Dataset[Any]):
         return self.join([_part(*each) for each in zip(samples, asked, strict=True)])
 
     def _read(self, asked: Any) -> Any:
-        """Return samples, in one call where the dataset has one for that."""
+        """Return samples, in one call if the dataset has `__getitems__`."""
         together = getattr(self.dataset, "__getitems__", None)
         return together(asked) if together is not None else [self.dataset[each] for each in asked]
 
 
 def _part(sample: Any, piece: Piece) -> Any:
-    """Return a part of a sample: of a row of tokens, or of each field with an entry per token."""
+    """Cut a part out of a sample: out of a row of tokens, or each field with entries per token."""
     fields = sample if isinstance(sample, Mapping) else {TOKENS: sample}
-    if isinstance(sample, tuple):  # of rows, as some datasets have them, or of tokens
+    if isinstance(sample, tuple):  # of rows, as in some datasets, or of tokens
         fields = {}
     sizes = {
         name: size for name, each in fields.items() if (size := _num_entries(each)) is not None
@@ -177,12 +176,12 @@ def _part(sample: Any, piece: Piece) -> Any:
 
 
 def _num_entries(field: Any) -> int | None:
-    """Return how many entries a field has; None of a single value, such as a number or text."""
+    """Return how many entries a field has; None for a single value, such as a number or text."""
     if isinstance(field, str | bytes):
         return None
     try:
         return len(field)
-    except TypeError:  # a number, also as a tensor
+    except TypeError:  # a number, or a tensor of one
         return None
 
 
@@ -197,7 +196,7 @@ def _fields(sample: Any) -> dict[str, torch.Tensor]:
 
 
 def _cat(rows: list[torch.Tensor]) -> torch.Tensor:
-    """Concatenate rows, in the type of those that are not empty, as `[]` has no type."""
+    """Concatenate rows, in the dtype of those that are not empty, because `[]` has none."""
     return torch.cat([row for row in rows if len(row)] or rows[:1])
 
 
@@ -205,12 +204,12 @@ def _tensor(name: Any, value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value
     try:
-        if isinstance(value, range):  # one that memory cannot hold would keep torch busy for ever
+        if isinstance(value, range):  # torch would never finish one that memory cannot hold
             value = np.arange(value.start, value.stop, value.step)
         if isinstance(value, np.ndarray):
-            return torch.from_numpy(np.array(value))  # a copy, as it may be mapped and read-only
+            return torch.from_numpy(np.array(value))  # a copy: it may be mapped and read-only
         return torch.tensor(value)
-    except Exception:  # whatever torch or a user's class raises
+    except Exception:  # anything that torch or a user's class raises
         raise IndexPlanError(
             f"the field {shown(name)}", "must hold numbers, to be joined", shown(value), OWN
         ) from None
@@ -221,7 +220,7 @@ def _row(field: torch.Tensor) -> torch.Tensor:
 
 
 def _seq_lens(row: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return how many tokens a sample has; if it was joined from several, how many each has."""
+    """Return how many tokens a sample has, or each of them if it was joined from several."""
     long = {name: len(field) for name, field in row.items() if field.dim()}
     if SEQ_LENS in long:
         sizes = row[SEQ_LENS]

@@ -1,4 +1,4 @@
-"""What a dataset is asked for, batch by batch: indices, pieces, whole bins, or items of these."""
+"""What a loader requests from a dataset: indices, pieces, whole bins, or items made of these."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Item = Callable[[Any, Phase], Any]
 
 
 class Piece(NamedTuple):
-    """What a dataset is asked for where a plan cuts samples: a sample, and which part of it.
+    """What a loader requests from a dataset if a plan cuts samples: a part of a sample.
 
     Parameters
     ----------
     sample : int
-        Its index.
+        The sample's index.
     start, stop : int
-        The tokens [start, stop) of it, or whatever its length was counted in; 0 <= start < stop.
+        The part [start, stop) in tokens, or in the unit that lengths count; 0 <= start < stop.
 
     Examples
     --------
@@ -49,8 +49,8 @@ def pieces(rows: Any) -> list[Piece]:
 class Form:
     """The form of batches: lists of indices, of items or of inner batches, or arrays.
 
-    Where the order deals bins, each bin is a list of its own, unless bins are not kept; where it
-    cuts samples, each index is a `Piece`, or a row of an array.
+    If the order has bins, each bin is a list, unless bins are not kept. If it cuts samples, each
+    index is a `Piece`, or a row of an array.
     """
 
     nested: bool = False
@@ -68,7 +68,7 @@ class Form:
         _check_item(self.item)
 
     def check(self, plan: Plan) -> None:
-        """Refuse a form that does not say which part of a sample is read."""
+        """Refuse a form that would lose which part of a sample is read."""
         if plan.order.traits.cuts_samples and not self.keep_bins:
             raise IndexPlanError(
                 "keep_bins",
@@ -78,7 +78,7 @@ class Form:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out an item that does not pickle: workers get the feed, but never call it."""
+        """Leave out an item that can't be pickled: workers get the feed, but never call item."""
         state = vars(self).copy()
         try:
             pickle.dumps(self.item)
@@ -87,7 +87,7 @@ class Form:
         return state
 
     def requests(self, plan: Plan, epoch: int, sub_epoch: int, rank: int) -> Iterator[Any]:
-        """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
+        """Yield what to request from the dataset, batch by batch, in the remaining steps."""
         batches = _batches(plan, epoch, sub_epoch, rank, self)
         if self.as_array:
             yield from batches
@@ -136,7 +136,7 @@ def num_phases(plan: Plan) -> int:
 
 
 def _check_item(item: Any) -> None:
-    """Refuse an item that cannot be called with (index, phase), as far as its signature tells."""
+    """Refuse an item whose signature shows that it can't be called with (index, phase)."""
     if item is None:
         return
     if not callable(item):
@@ -149,7 +149,7 @@ def _check_item(item: Any) -> None:
     try:
         signature = inspect.signature(item)
     except ValueError:
-        return  # of something written in C, which does not tell
+        return  # written in C, without a signature
     try:
         signature.bind(0, None)
     except TypeError:
@@ -162,7 +162,7 @@ def _check_item(item: Any) -> None:
 
 
 def _no_list(item: Item) -> Item:
-    """Return an item that refuses to return lists, which datasets would take for bins."""
+    """Wrap an item so that it refuses to return lists, which datasets would take for bins."""
 
     def checked(index: int, phase: Phase) -> Any:
         found = item(index, phase)
@@ -179,7 +179,7 @@ def _no_list(item: Item) -> Item:
 
 
 def _lost(index: int, _: Phase) -> Any:
-    """Stand in a spawned process for an item that could not travel there."""
+    """Replace, in a spawned process, an item that could not be pickled."""
     raise IndexPlanError(
         "item",
         "must pickle to be called in a spawned process",

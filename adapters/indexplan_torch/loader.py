@@ -55,26 +55,27 @@ class PlanLoader(DataLoader[Any]):
     """A DataLoader that yields this rank's batches of a plan, in a plain loop or under a trainer.
 
     Use it in place of a DataLoader with a DistributedSampler. It finds the rank and the number of
-    ranks by itself. Its state counts the batches that the training loop has received, however many
-    its workers have drawn ahead. Iterating again without `set_epoch` reads the next sub-epoch.
+    ranks automatically. Its state counts the batches that your loop has received, not those that
+    workers have prefetched. If you iterate again without `set_epoch`, it reads the next sub-epoch.
 
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
         Map-style, with as many samples as the plan's order.
     plan : Plan
-        Best without a world_size, so that it takes the running one; else with the running one.
+        Leave out its world_size, and the loader takes the running one. If you set it, it must equal
+        the running one.
     rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare, again
         As for `PlanBatchSampler`.
     ledger : str, path-like or Ledger, optional
-        The file in which the run writes what it has read, or a `Ledger` that knows the dataset's
-        identity too. The first rank writes it: when a state is saved, at the end of a pass, and
-        when the loop or the process ends. States hold the hash of its last line, and a run that
-        loads one goes on from there; what was read since becomes void. Each pass is read once and
-        in sequence then.
+        The file in which the run records what it has read, or a `Ledger`, which can also check
+        the dataset's identity. The first rank writes it: when a state is saved, at the end of a
+        pass, and when the loop or the process ends. A state holds the hash of the ledger's last
+        line. A run that loads the state continues from that line, and what was recorded after it
+        becomes void. With a ledger, each pass must be read once and in sequence.
     **options
-        DataLoader's own: num_workers, collate_fn, persistent_workers and so on. The default
-        `worker_init_fn` gives every rank and worker a random stream of its own.
+        Options of DataLoader: num_workers, collate_fn, persistent_workers and so on. The default
+        `worker_init_fn` gives every rank and worker its own random stream.
 
     Other Parameters
     ----------------
@@ -84,10 +85,10 @@ class PlanLoader(DataLoader[Any]):
     Raises
     ------
     IndexPlanError
-        If the dataset is not map-style, has another number of samples than the plan's order, or is
-        made of datasets in another sequence than the sources of the plan's mixture; if an option
-        belongs to the plan (batch_size, shuffle, sampler, drop_last), in_order is not True, or an
-        argument breaks its rule.
+        If the dataset is not map-style, doesn't have as many samples as the plan's order, or
+        concatenates datasets in a different sequence from the sources of the plan's mixture; if an
+        option belongs to the plan (batch_size, shuffle, sampler, drop_last), in_order is not True,
+        or an argument breaks its rule.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class PlanLoader(DataLoader[Any]):
     >>> [batch.tolist() for batch in loader]
     [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
 
-    A run that stopped after its first step goes on with two ranks, of which this is the first:
+    Stop after the first step and resume on two ranks. This is the first of them:
 
     >>> loader = PlanLoader(range(10), plan)
     >>> first = next(iter(loader))
@@ -107,7 +108,7 @@ class PlanLoader(DataLoader[Any]):
     >>> [batch.tolist() for batch in resumed]  # the other rank reads 7, 8 and 9
     [[4, 5, 6]]
 
-    With a ledger, one can ask afterwards which step of the run has read a sample:
+    With a ledger, you can look up later which steps of the run read a sample:
 
     >>> loader = PlanLoader(range(10), plan, ledger="run.ledger")
     >>> for epoch in range(2):
@@ -166,7 +167,7 @@ class PlanLoader(DataLoader[Any]):
                 compare=compare,
                 again=again,
             )
-        else:  # a trainer rebuilds the loader, around what it made of our batch sampler
+        else:  # a trainer rebuilds the loader around its wrapper of our batch sampler
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
         self.feed = _ours(batch_sampler).feed
         if self.feed.given.plan != plan:
@@ -180,7 +181,7 @@ class PlanLoader(DataLoader[Any]):
         _check_dataset(dataset, self.feed)
         if ledger is not None and self.feed.recorder is None:
             self.feed.keep_ledger(ledger)
-        # By the names of the parameters, so that a trainer can rebuild the loader from them.
+        # Named like the parameters, so that a trainer can rebuild the loader from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
@@ -196,26 +197,26 @@ class PlanLoader(DataLoader[Any]):
 
     @property
     def sampler(self) -> Any:
-        """A DistributedSampler, by its type; trainers call its `set_epoch`."""
+        """An instance of DistributedSampler, on which trainers call `set_epoch`."""
         return PlanView(self.feed)
 
     @sampler.setter
     def sampler(self, sampler: Any) -> None:
-        """Ignore what DataLoader would put here beside a batch sampler."""
+        """Ignore the sampler that DataLoader sets here when it has a batch sampler."""
 
     @property
     def batch_size(self) -> int:
-        """The largest batch of the sub-epoch that is set, in units."""
+        """The size of the largest batch in the coming sub-epoch, in units."""
         refuse_counting_bins(self.feed)
         return _ours(self.batch_sampler).batch_size
 
     @batch_size.setter
     def batch_size(self, size: Any) -> None:
-        """Ignore what DataLoader would put here beside a batch sampler."""
+        """Ignore the sampler that DataLoader sets here when it has a batch sampler."""
 
     @property
     def _is_accelerate_prepared(self) -> bool:
-        """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
+        """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
         raise IndexPlanError(
             "a PlanLoader",
             "must be prepared by indexplan_torch.accelerate.prepare, as its batches "
@@ -225,13 +226,13 @@ class PlanLoader(DataLoader[Any]):
         )
 
     def __len__(self) -> int:
-        """Return the steps of the sub-epoch that is set, finished ones included."""
+        """Return the number of steps in the coming sub-epoch, including finished ones."""
         return len(self.feed)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch's is a class
-        """Yield the batches of the steps that are left; workers start at the first.
+        """Yield the batches of the remaining steps; workers start when the first is requested.
 
-        A generator, so that a trainer may ask for it before it has set the epoch.
+        This is a generator, so a trainer may call `iter` before it sets the epoch.
         """
         if self.collate_fn is join:
             refuse_rows_without_a_batch()
@@ -246,9 +247,9 @@ class PlanLoader(DataLoader[Any]):
         batches = super().__iter__()
         if dataset is not None:
             dataset.follow_feed(self.feed)  # in a thread: after workers are forked
-        if random is not None:  # torch drew a seed, which the run that was stopped did not, here
+        if random is not None:  # torch drew a seed here, which the stopped run did not
             torch.set_rng_state(random)
-        step = begun.first  # the count of this loader, whose wrapper may look ahead of the loop
+        step = begun.first  # this loader's own count: its wrapper may prefetch
         ended = False
         try:
             for batch in self._read(batches):
@@ -267,7 +268,7 @@ class PlanLoader(DataLoader[Any]):
             dataset.heard(ended=True)
 
     def _read(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield batches; if the dataset does not take the plan's bins, which are lists, say so."""
+        """Yield batches; explain the error if a dataset doesn't take the plan's bins (lists)."""
         try:
             yield from batches
         except TypeError as error:
@@ -286,40 +287,40 @@ class PlanLoader(DataLoader[Any]):
             ) from error
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the pass that comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
         self.feed.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set the pass that comes next; `sub_epoch` is taken modulo the plan's sub_epochs."""
+        """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
         self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
 
     @property
     def cursor(self) -> Cursor:
-        """Where the run stands, in batches the loop has received; the same on all ranks."""
+        """Where the run stands, counted in batches that the loop received; equal on all ranks."""
         return self.feed.cursor()
 
     @property
     def step_size(self) -> int:
-        """How many units, without padding, all ranks read in the step that the loop received last.
+        """How many units all ranks together read in the last step received, without padding.
 
-        Weight losses by it: if each rank's loss is `world_size / step_size` times the sum over its
-        units, then DDP's mean over ranks is the mean over the step's units.
+        Use it to weight losses: if each rank's loss is `world_size / step_size` times the sum over
+        its units, then DDP's mean over ranks is the mean over the step's units.
         """
         cure = "use plan.step_size(epoch, sub_epoch, step=...) for any step"
         received = self.feed.received("step_size", cure)
         return received.plan.step_size(*received.where, step=received.step)
 
     def step_total(self, column: Any = None) -> int:
-        """Return the sum of a column over all ranks' samples in the step that was received last.
+        """Return the sum of a column over all ranks' samples in the last step received.
 
-        Divide a loss over tokens by it, as ranks' batches hold different numbers of tokens: if each
-        rank's loss is `world_size / step_total(tokens)` times the sum over its tokens, then DDP's
-        mean over ranks is the mean over the step's tokens.
+        Ranks' batches hold different numbers of tokens, so divide a loss over tokens by this sum:
+        if each rank's loss is `world_size / step_total(tokens)` times the sum over its tokens, then
+        DDP's mean over ranks is the mean over the step's tokens.
 
         Parameters
         ----------
         column : array_like of int, shape (num_samples,), optional
-            A number for each sample of the dataset, such as how many tokens it has; None counts
+            A number for each sample of the dataset, such as its number of tokens. None counts
             samples.
 
         Raises
@@ -333,11 +334,11 @@ class PlanLoader(DataLoader[Any]):
 
     @property
     def groups(self) -> Any:
-        """The group of each sample of the batch that the loop received last: its source or class.
+        """The group (source or class) of each sample in the last batch received.
 
-        An array, int64, shape (samples,): places in `plan.order.group_names`; -1 for a sample in
-        no group. Use it to log losses by source: `losses[loader.groups == 0]`. Where the plan deals
-        bins, it has their samples one after another, as in `join`'s "seq_lens".
+        An int64 array of shape (samples,): indices into `plan.order.group_names`, or -1 for a
+        sample in no group. Use it to log losses by source: `losses[loader.groups == 0]`. If the
+        plan has bins, their samples are concatenated, as in `join`'s "seq_lens".
 
         Raises
         ------
@@ -349,11 +350,11 @@ class PlanLoader(DataLoader[Any]):
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each group, by name, that the order aims at in the step received last.
+        """The share of each group, by name, that the order aims at in the last step received.
 
-        For a mixture these are its weights, in the phase of that step, as shares of the step's
-        samples. For a mixture of bins they are shares of its bins (see `plan.order.shares_of`), and
-        the shares of samples differ where one source's bins are larger than another's.
+        For a mixture these are the weights of that step's phase, as shares of the step's samples.
+        For a mixture of bins they are shares of its bins (see `plan.order.shares_of`), so the
+        shares of samples differ if one source has larger bins than another.
 
         Raises
         ------
@@ -364,18 +365,18 @@ class PlanLoader(DataLoader[Any]):
         return shares_of(self.feed.received("shares", cure))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, in batches the loop has received; the same on all ranks."""
+        """Return where the run stands, by the batches the loop received; equal on all ranks."""
         return self.feed.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood; world size, batch size and number of workers may differ now."""
+        """Resume from a state; world size, batch size and number of workers may have changed."""
         self.feed.load_state_dict(state)
 
 
 def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the batches of a wrapper that fetches ahead, counting each when the loop gets it.
+    """Yield the batches of a wrapper that prefetches, and count each when the loop gets it.
 
-    By then the wrapper has fetched the next batch from the loader, which has counted that one.
+    By then the wrapper has fetched the next batch too, and the loader has counted that one.
     """
     try:
         for num_received, batch in enumerate(batches, 1):
@@ -388,7 +389,7 @@ def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _check_dataset(dataset: Any, feed: Feed) -> None:
-    """Refuse a dataset that is not read by index, or has other samples than the order."""
+    """Refuse a dataset that is not read by index, or doesn't match the order's samples."""
     order = feed.plan.order
     if isinstance(dataset, Bins):
         if not (order.deals_bins and feed.given.form.keep_bins):

@@ -1,4 +1,4 @@
-"""OnDevice: a PlanLoader of tensors that lie on a device, where their indices are computed too."""
+"""OnDevice: a PlanLoader of tensors on a device, which computes their indices there too."""
 
 from __future__ import annotations
 
@@ -31,39 +31,40 @@ AHEAD = 2**18  # indices computed at a time, in whole steps: launches cost more 
 
 
 class OnDevice(PlanLoader):
-    """A PlanLoader of tensors on a device, such as a GPU: indices are computed there, too.
+    """A PlanLoader of tensors on a device, such as a GPU, which computes indices there too.
 
-    For data that fits into the device's memory. Each batch is the rows of every tensor at the
-    plan's indices, bit for bit those of a `PlanLoader`; nothing is read on the host, and the host
-    never waits for the device. States, passes and trainers are those of a `PlanLoader`, so a run
-    may go on with either.
+    Use it if your data fits into the device's memory. Each batch consists of every tensor's rows at
+    the plan's indices, and those equal a `PlanLoader`'s exactly. Nothing is read on the host, and
+    the host never waits for the device. States, passes and trainers work as with a `PlanLoader`,
+    and each can resume from a state of the other.
 
     Parameters
     ----------
     plan : Plan
-        Of `Shuffle`, `BlockShuffle`, `LocalShuffle` or `Sequential`, without `balance`.
+        Its order must be a `Shuffle`, `BlockShuffle`, `LocalShuffle` or `Sequential`, without
+        `balance`.
     tensors : torch.Tensor, sequence or mapping of str to torch.Tensor
-        With a row for each sample, shape (num_samples, ...), all on one device. Batches come in the
-        same form: a tensor, a tuple or a dict.
+        A row for each sample, shape (num_samples, ...), all on one device. Batches have the same
+        form: a tensor, a tuple or a dict.
     rank, world_size, mesh, partial, compare, again
         As for `PlanLoader`.
     compiled : bool, default False
-        Whether torch.compile makes the arithmetic one kernel, without a graph break. The first
-        batches then take seconds, and later ones fewer launches.
+        Whether torch.compile turns the arithmetic into one kernel, without a graph break. The
+        first batches then take seconds, and later ones need fewer launches.
 
     Other Parameters
     ----------------
     batch_sampler
         For trainers that rebuild loaders. Leave it out.
     **options
-        Likewise; DataLoader's own, which has no workers here.
+        For the same trainers: options of DataLoader, which has no workers here.
 
     Raises
     ------
     IndexPlanError
-        If the plan's order is another one, or has a balance; if the tensors are none, differ in
-        their device or have another number of rows than the order has samples; if an option is
-        given; or if an argument breaks its rule.
+        If the plan has a different order, or a balance; if there are no tensors, they are on
+        different devices, or their number of rows isn't the order's number of samples; if an option
+        is given; or if an argument breaks its rule.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class OnDevice(PlanLoader):
 
 
 def _check_plan(plan: Any) -> None:
-    """Refuse what is no plan, or one whose indices are not computed on devices."""
+    """Refuse anything but a plan whose indices can be computed on devices."""
     if not isinstance(plan, Plan):
         cure = "use OnDevice(plan, tensors)"
         raise IndexPlanError("plan", "must be an indexplan.Plan", type(plan).__name__, cure)
@@ -126,7 +127,7 @@ def _as_it_is(batch: Any) -> Any:
 
 
 class Rows(Dataset[Any]):
-    """The rows of tensors, which are asked for by a tensor of indices on their device."""
+    """The rows of tensors, indexed by a tensor of indices on their device."""
 
     def __init__(self, tensors: Any, num_samples: int) -> None:
         self._tensors = tensors
@@ -156,12 +157,12 @@ class Rows(Dataset[Any]):
         return _of_each(self._tensors, lambda tensor: tensor[index])
 
     def __getitems__(self, indices: Tensor) -> Any:
-        """Return the rows of each tensor; an index that is out of range is an error."""
+        """Return the rows of each tensor; an index out of range is an error."""
         return _of_each(self._tensors, lambda tensor: tensor.index_select(0, indices))
 
 
 def _named(tensors: Any) -> dict[str, Any]:
-    """Return tensors by how an error calls them."""
+    """Return tensors by the names that errors use for them."""
     if isinstance(tensors, Mapping):
         return {f"tensors[{shown(name)}]": each for name, each in tensors.items()}
     if isinstance(tensors, list | tuple):
@@ -179,7 +180,7 @@ def _of_each(tensors: Any, function: Callable[[Tensor], Tensor]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _EpochOf(Order):
-    """Tells of which epoch each unit of a step is, in place of its sample."""
+    """Yields the epoch of each unit of a step, in place of its sample."""
 
     num_samples: int
 
@@ -192,13 +193,13 @@ class _EpochOf(Order):
 
 @dataclass(frozen=True)
 class Computed(Form):
-    """Batches as tensors of indices, which are computed on a device, some steps at a time."""
+    """Batches as tensors of indices, computed on a device, several steps at a time."""
 
     device: torch.device = field(kw_only=True)
     compiled: bool = field(kw_only=True)
 
     def requests(self, plan: Plan, epoch: int, sub_epoch: int, rank: int) -> Iterator[Tensor]:
-        """Yield the indices of each batch, in the steps that are left."""
+        """Yield the indices of each batch in the remaining steps."""
         n, steps = plan.order.num_samples, plan.steps(epoch, sub_epoch)
         positions_of, epoch_of = (
             replace(plan, order=Sequential(n)),
@@ -218,7 +219,7 @@ class Computed(Form):
 
 
 class _Some(TypedDict):
-    """Some steps of a rank."""
+    """Several steps of a rank."""
 
     rank: int
     start_step: int
@@ -226,7 +227,7 @@ class _Some(TypedDict):
 
 
 class _Epochs:
-    """The epochs of an order on a device, the last two kept."""
+    """The epochs of an order on a device; keeps the last two."""
 
     def __init__(self, order: Order, device: torch.device, compiled: bool) -> None:
         self._order, self._device, self._compiled = order, device, compiled
@@ -241,7 +242,7 @@ class _Epochs:
         return found
 
     def take(self, epochs: Int64, positions: Int64) -> Tensor:
-        """Return the samples at some positions, each of an epoch."""
+        """Return the samples at positions, each in its epoch."""
         ends = np.flatnonzero((np.diff(positions) != 1) | (np.diff(epochs) != 0)) + 1
         cuts = [0, *ends.tolist(), len(positions)]
         runs = [
@@ -268,5 +269,5 @@ class _Epochs:
 
 @cache
 def compiled(arithmetic: Arithmetic) -> Arithmetic:
-    """Return one kernel of it; torch keeps one for each number of rounds and walks."""
+    """Compile it into one kernel; torch keeps one for each number of rounds and walks."""
     return torch.compile(arithmetic, fullgraph=True)

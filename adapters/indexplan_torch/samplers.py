@@ -1,8 +1,8 @@
-"""Samplers that yield a plan's indices, shaped so that trainers leave the plan as it is.
+"""Samplers that yield a plan's indices, in a form that trainers don't change.
 
 Trainers recognise a sampler that knows its rank by the type `DistributedSampler`, call `set_epoch`
 on `loader.sampler` or `loader.batch_sampler`, and rebuild batch samplers as
-`cls(sampler, batch_size=..., drop_last=...)`. The samplers here share a `Feed`, which survives it.
+`cls(sampler, batch_size=..., drop_last=...)`. These samplers share a `Feed`, which survives that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _FeedSampler(DistributedSampler[Any]):
-    """What all samplers of a feed have in common, towards users and trainers."""
+    """The interface that all samplers of a feed offer users and trainers."""
 
     feed: Feed
     shuffle = False  # the plan has shuffled already
@@ -42,7 +42,7 @@ class _FeedSampler(DistributedSampler[Any]):
 
     @property
     def num_replicas(self) -> int:  # type: ignore[override]
-        """The running world size, by DistributedSampler's name."""
+        """The running world size, under DistributedSampler's name for it."""
         return self.feed.running()[0].world_size or 1
 
     @property
@@ -52,34 +52,34 @@ class _FeedSampler(DistributedSampler[Any]):
 
     @property
     def epoch(self) -> int:  # type: ignore[override]
-        """The number of the pass that is set, counted in sub-epochs through the run."""
+        """The number of the coming pass, counted in sub-epochs over the whole run."""
         return self.feed.number
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the pass that comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
         self.feed.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set the pass that comes next; `sub_epoch` is taken modulo the plan's sub_epochs."""
+        """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
         self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, counted in batches drawn; the same on all ranks.
+        """Return where the run stands, counted in batches drawn; equal on all ranks.
 
-        DataLoader workers draw more batches than the loop has received. `PlanLoader` and
-        torchdata's StatefulDataLoader count what the loop has received.
+        DataLoader's workers prefetch, so they have drawn more batches than the loop has received.
+        `PlanLoader` and torchdata's StatefulDataLoader count those that the loop has received.
         """
         return self.feed.state_dict(drawn=True)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood; world size and batch size may differ now."""
+        """Resume from a state; world size and batch size may have changed."""
         self.feed.load_state_dict(state)
 
 
 class PlanView(_FeedSampler):
     """What `PlanLoader.sampler` returns: a DistributedSampler on which trainers set the epoch.
 
-    Its type tells them that ranks are taken care of.
+    From its type, trainers know that the data is already split among the ranks.
 
     Examples
     --------
@@ -95,12 +95,12 @@ class PlanView(_FeedSampler):
         self.feed = feed
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the pass that comes next, by the number that a trainer gives it."""
+        """Set the next pass, by the number that a trainer gives it."""
         self.feed.set_epoch_from_trainer(epoch)
 
     @property
     def generator(self) -> None:
-        """Raise: `accelerator.prepare` reads this before it deals batches out to the ranks."""
+        """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
         raise IndexPlanError(
             "batches",
             "must be those of all ranks for accelerator.prepare, which deals them out",
@@ -110,7 +110,7 @@ class PlanView(_FeedSampler):
         )
 
     def __len__(self) -> int:
-        """Return how many units the rank reads in the sub-epoch that is set, padding included."""
+        """Return how many units the rank reads in the coming sub-epoch, including padding."""
         plan, rank = self.feed.running()
         if self.feed.start.over(self.feed.number):
             return 0
@@ -119,19 +119,19 @@ class PlanView(_FeedSampler):
         return int(sizes.sum()) * again - dealt * int(sizes[:1].sum())
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the rank's indices one by one; its bins, where the plan's order deals bins."""
+        """Yield the rank's indices one by one, or its bins if the plan's order has bins."""
         if not self.feed.start.over(self.feed.number):
             for batch in self.feed.requests(self.feed.number, Form()):
                 yield from batch
 
 
 class BatchSize(int):
-    """A batch size that brings its feed along when a trainer rebuilds a batch sampler."""
+    """A batch size that carries its feed along when a trainer rebuilds a batch sampler."""
 
     feed: Feed
 
     def __new__(cls, size: int, feed: Feed) -> Self:
-        """Make a size of a feed's batches."""
+        """Make a batch size for a feed."""
         self = super().__new__(cls, size)
         self.feed = feed
         return self
@@ -144,54 +144,54 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     """A batch sampler that yields this rank's batches: `DataLoader(dataset, batch_sampler=...)`.
 
     Use it with torchdata's StatefulDataLoader, or with a DataLoader that you configure yourself.
-    `PlanLoader` is shorter, and the one to use under trainers.
+    `PlanLoader` is shorter; use it under trainers.
 
     Parameters
     ----------
     plan : Plan
         Without a world_size, or with the running one.
     rank, world_size : int, optional
-        If left out, found at first use, as `discover` finds them.
+        If you leave them out, `discover` finds them at first use.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of rank and world_size: a mesh, or its data-parallel dimension.
+        A mesh, or its data-parallel dimension, instead of rank and world_size.
     nested : bool, default False
         Yield each batch as a list of inner batches, for a dataset that takes lists of indices.
     item : callable, optional
-        The dataset is asked for item(index, phase) instead of the index. This brings a phase's
-        parameters to workers, persistent ones too. Where the plan's order cuts samples, index is a
-        `Piece`, and the dataset itself has to cut the sample that an item stands for.
+        The dataset gets item(index, phase) instead of the index. This is how a phase's parameters
+        reach workers, including persistent ones. If the plan's order cuts samples, index is a
+        `Piece`, and the dataset must cut the sample itself.
     as_array : bool, default False
         Yield int64 arrays, for datasets with `__getitems__` that take them.
     keep_bins : bool, default True
-        Where the plan's order deals bins, yield a list of bins, each a list of indices (wrap the
-        dataset in `Bins`), or an array under `as_array`. Where the order cuts samples, each index
-        is a `Piece`, or a row of an array of shape (samples, 3). False yields the samples of all
-        bins in one list: for bins that are whole batches, as those of `ClassBatches`, with
-        batch_size 1.
+        If the plan's order has bins, yield a list of bins, each a list of indices (wrap the
+        dataset in `Bins`), or an array under `as_array`. If the order cuts samples, each index is a
+        `Piece`, or a row of an array of shape (samples, 3). Pass False to get the samples of all
+        bins in one list: use it with batch_size 1, for bins that are whole batches, like those of
+        `ClassBatches`.
     partial : bool, default False
-        Whether the loop leaves passes before their end on purpose. If not, it is an error to begin
-        a later pass after one that was left, as the rest of its samples would be lost.
+        Whether your loop leaves passes early on purpose. If not, starting a later pass after one
+        that was left early is an error, because the rest of its samples would be lost.
     compare : bool, default True
-        Where a process group runs, check that all ranks have the same plan when they begin their
-        first pass. Pass False for a loader that only some ranks read.
+        Whether ranks of a process group check that they all have the same plan when they start
+        their first pass. Pass False for a loader that only some ranks read.
     again : int, default 1
-        Deal each step so many times in a row, for loops that train several times on what they
+        Repeat each step this many times in a row, for loops that train several times on what they
         generate from it: the loop's step k reads the plan's step k // again. It needs a plan with
-        global_batch_size. Lengths and states count the loop's steps, so that a run resumes inside
-        such a turn; there the global batch must be the one that was saved, and another `again` must
-        come to the same share of the turn. `cursor` is at the step of the turn.
+        global_batch_size. Lengths and states count the loop's steps, so a run can resume between
+        two repeats of a step. It must then have the same global batch, and a changed `again` must
+        allow the same fraction of the repeats. `cursor` names the plan's step.
 
     Other Parameters
     ----------------
     batch_size, drop_last, sampler
         For trainers that rebuild batch samplers. Leave them out.
     num_replicas
-        Refused: its name here is world_size.
+        Refused: use world_size.
 
     Raises
     ------
     IndexPlanError
-        If an argument breaks its rule, or, at the latest at first use, the plan's world_size is not
+        If an argument breaks its rule, or (at first use, or earlier) the plan's world_size is not
         the running one.
 
     Examples
@@ -254,16 +254,16 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
 
     @property
     def batch_size(self) -> int:  # type: ignore[override]
-        """The largest batch of the sub-epoch that is set, in units."""
+        """The size of the largest batch in the coming sub-epoch, in units."""
         plan, _ = self.feed.running()
         return BatchSize(plan.account(*self.feed.where).max_batch_size or 0, self.feed)
 
     def __len__(self) -> int:
-        """Return the steps of the sub-epoch that is set, finished ones included."""
+        """Return the number of steps in the coming sub-epoch, including finished ones."""
         return len(self.feed)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield one batch for each step; nothing happens before the first is asked for."""
+        """Yield one batch for each step; nothing happens until the first is requested."""
         refuse_as_sampler(self)
         refuse_out_of_order()
         return Drawn(self.feed, seen_end=load_before_workers_start(self))
@@ -272,8 +272,8 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
 def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
     """Refuse to be read by torch's own BatchSampler, which would make batches of batches.
 
-    `DataLoader(sampler=..., batch_size=n)` puts one around whatever it is given. It only calls
-    `iter`, so the calling frame is what shows it. One look per pass is cheap enough.
+    `DataLoader(sampler=..., batch_size=n)` wraps any sampler in one. A BatchSampler only calls
+    `iter`, so it can only be recognized by the calling frame. One look per pass is cheap enough.
     """
     seen = callers.look(callers.BATCHING)
     if seen is not None and getattr(seen["self"], "sampler", None) is sampler:
@@ -286,28 +286,29 @@ def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
 
 
 class PlanSampler(PlanView):
-    """A sampler that yields this rank's indices one by one, for loaders that cut the batches.
+    """A sampler that yields this rank's indices one by one, for loaders that make the batches.
 
-    Use it where code wants `DataLoader(sampler=..., batch_size=...)`, with the plan's batch_size;
-    otherwise use `PlanLoader`. The batches are the plan's only if all are full and equally large,
-    so plans of other batches are refused. Where the plan's order deals bins, it yields bins one by
-    one, each a list of indices.
+    Use it if your code needs `DataLoader(sampler=..., batch_size=...)`, with the plan's batch_size;
+    otherwise use `PlanLoader`. The loader makes the plan's batches only if all are full and equally
+    large, so other plans are refused. If the plan's order has bins, it yields bins one by one, each
+    a list of indices.
 
     Parameters
     ----------
     plan : Plan
-        With remainder "drop", "pad" or "carry", and one batch_size; a nested one is read flat.
+        With remainder "drop", "pad" or "carry", and a single batch_size; a nested one is
+        flattened.
     rank, world_size : int, optional
-        If left out, found at first use, as `discover` finds them.
+        If you leave them out, `discover` finds them at first use.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of rank and world_size: a mesh, or its data-parallel dimension.
+        A mesh, or its data-parallel dimension, instead of rank and world_size.
     partial, compare : bool
         As for `PlanBatchSampler`.
 
     Other Parameters
     ----------------
     num_replicas
-        Refused: its name here is world_size.
+        Refused: use world_size.
 
     Raises
     ------
@@ -348,14 +349,14 @@ class PlanSampler(PlanView):
             )
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the pass that comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
         self.feed.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the rank's indices, or bins, of the steps that are left, one by one."""
+        """Yield the rank's indices, or bins, in the remaining steps, one by one."""
         find_drawer()  # refuses batches that come out of order
         begun = self.feed.begin()
         for batch in self.feed.draw(begun):
             yield from batch[:-1]
-            begun.step += 1  # before the last: a loader that has its batch asks for no more
+            begun.step += 1  # before the last: a loader that has its batch doesn't ask for more
             yield batch[-1]

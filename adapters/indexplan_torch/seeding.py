@@ -17,16 +17,16 @@ from indexplan_torch.feed import Feed
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded:
-    """The value that a process's `random`, NumPy and torch were seeded with, and its origin.
+    """The value that seeded a process's `random`, NumPy and torch, and what it was made from.
 
     Parameters
     ----------
     seed : int
         The order's `stream_key`: its seed, or 0 if it has none.
     epoch, sub_epoch, rank, worker : int
-        Whose random stream it is.
+        The pass, rank and worker that the random stream belongs to.
     value : int
-        The hash of all these that was the seed, 0 <= value < 2**64; for NumPy, modulo 2**32.
+        The seed, a hash of all these, 0 <= value < 2**64; NumPy gets it modulo 2**32.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def _seed(feed: Feed, worker: int) -> Seeded:
     number = feed.coming  # workers are seeded before their sampler begins the pass
     epoch, sub_epoch = divmod(number, plan.sub_epochs)
     seed = plan.order.stream_key
-    # a pass is numbered through all sub-epochs, so that each has its own stream
+    # passes are numbered through all sub-epochs, so each has its own stream
     value = worker_seed(seed, epoch=number % 2**32, rank=rank, worker=worker)
     random.seed(value)
     np.random.seed(value % 2**32)  # noqa: NPY002 (augmentations use the global state)
@@ -84,13 +84,13 @@ def _seed(feed: Feed, worker: int) -> Seeded:
 class SeedWorker:
     """A `worker_init_fn` that seeds each worker from (seed, pass, rank, worker).
 
-    Pass it to a DataLoader of your own around a `PlanBatchSampler`; `PlanLoader` has it by default.
-    Persistent workers are seeded once, when they start, and go on from there.
+    Pass it to your own DataLoader around a `PlanBatchSampler`; `PlanLoader` has it by default.
+    Persistent workers are seeded only once, when they start.
 
     Parameters
     ----------
     feed : Feed
-        `sampler.feed` of the sampler that the DataLoader reads.
+        `sampler.feed`, where sampler is the one that the DataLoader reads.
 
     Examples
     --------
@@ -113,32 +113,32 @@ class SeedWorker:
         _seed(self.feed, worker)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Find the rank before going to a spawned worker, which has no process group."""
-        with contextlib.suppress(IndexPlanError):  # the sampler raises it when it draws
+        """Find the rank before being sent to a spawned worker, which has no process group."""
+        with contextlib.suppress(IndexPlanError):  # the sampler raises it later, when it draws
             self.feed.running()
         return vars(self).copy()
 
 
 def seed_rank(loader: Any) -> Seeded:
-    """Seed this process as worker 0 of its rank, for augmentation by loaders without workers.
+    """Seed this process like worker 0 of its rank, for augmentation in loaders without workers.
 
-    Call it after `set_epoch` and before the loop: in the last step of a pass it would already seed
-    for the next one.
+    Call it after `set_epoch` and before the loop. In the last step of a pass it would already seed
+    for the next pass.
 
     Parameters
     ----------
     loader : PlanLoader or PlanBatchSampler
-        Its plan, its rank, and its pass (the one that the loop is in, or the next) give the seed.
+        The seed comes from its plan, its rank, and its pass (the current one, or the next).
 
     Returns
     -------
     Seeded
-        The value, and what it was made from.
+        The seed's value, and what it was made from.
 
     Raises
     ------
     IndexPlanError
-        If it is not such a loader or sampler.
+        If loader is neither a PlanLoader nor a PlanBatchSampler.
 
     Examples
     --------
