@@ -1,9 +1,9 @@
-"""Trainers that count for themselves: refused where they would read other data, or tell other sums.
+"""Refuse trainers that count steps themselves, if they would read other data or report wrong sums.
 
-Hugging Face Trainer and Composer load no state of a loader. They go on at the step number that they
-saved, which is right only where a pass has the same steps as before. And Hugging Face Trainer
-fetches all micro-batches of an update before it trains on the first. What they count is in their
-local variables, so this code looks at those, but only to refuse: no batch depends on it.
+Hugging Face Trainer and Composer don't load a loader's state. They continue at the step number that
+they saved, which is right only if a pass has the same steps as before. Hugging Face Trainer also
+fetches all micro-batches of an update before it trains on the first. Their counts are local
+variables, so this code looks at those, but only to refuse: no batch depends on it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _TRAINERS = (
 
 
 def refuse_counting(feed: Any) -> None:
-    """If one of these trainers is asking for a pass, check that it counts as the plan does.
+    """If one of these trainers starts a pass, check that it counts like the plan.
 
     Raises
     ------
     IndexPlanError
-        If the trainer resumes by counting steps that are not those of this plan.
+        If the trainer resumes by counting steps that are not this plan's.
     """
     for trainer, refuse in _TRAINERS:
         if (seen := callers.look(trainer)) is not None:
@@ -38,24 +38,24 @@ def refuse_counting(feed: Any) -> None:
 
 
 def refuse_fetched_ahead(feed: Any) -> None:
-    """Refuse to say which batch a loop holds while Hugging Face Trainer holds an earlier one.
+    """Refuse to name the current batch while Hugging Face Trainer is still at an earlier one.
 
     Raises
     ------
     IndexPlanError
-        If the trainer has fetched several micro-batches of this feed, and is not at the last.
+        If the trainer has fetched several micro-batches of this feed and is not at the last.
     """
     if (seen := callers.look(callers.FETCHED_TOGETHER)) is not None:
         counting_transformers.refuse_ahead(feed, seen)
 
 
 def refuse_rows_without_a_batch() -> None:
-    """Refuse `join` as a loader's collate_fn where its rows go to a model as they are.
+    """Refuse `join` as a loader's collate_fn if its rows go straight into a model.
 
     Raises
     ------
     IndexPlanError
-        If Hugging Face Trainer asks the loader for its first batch, for a model of transformers.
+        If Hugging Face Trainer requests the loader's first batch for a transformers model.
     """
     if (seen := callers.look(callers.READING_ROWS)) is None:
         return
@@ -72,12 +72,12 @@ def refuse_rows_without_a_batch() -> None:
 
 
 def refuse_counting_bins(feed: Any) -> None:
-    """Refuse to tell Composer how many bins a batch has, where it means samples.
+    """Refuse to give Composer a batch's number of bins where it expects samples.
 
     Raises
     ------
     IndexPlanError
-        If Composer would cut batches into micro-batches by that number.
+        If Composer would split batches into micro-batches by that number.
     """
     if feed.given.form.keep_bins or not feed.plan.order.deals_bins:
         return
@@ -86,5 +86,5 @@ def refuse_counting_bins(feed: Any) -> None:
 
 
 def counts_iterations() -> bool:
-    """Return whether Fabric's loader names a pass: it counts how often it was asked for batches."""
+    """Return whether Fabric's loader names the pass: its number only counts iterations."""
     return callers.look(callers.COUNTING_ITERATIONS) is not None

@@ -1,6 +1,6 @@
-"""Feed: how far the loop over a plan has come, and the state that says so.
+"""Feed: how far the loop over a plan has come, and the state that stores it.
 
-One feed serves a loader and all its samplers, and stays the same when a trainer rebuilds those.
+A loader shares one feed with all its samplers, and keeps it when a trainer rebuilds those.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ STATE_VERSION = 1
 
 
 class Feed:
-    """What was given, where the run started, which pass comes, and how far the loop is in this one.
+    """The arguments, where the run started, which pass is next, and how far the loop is in it.
 
     Attributes
     ----------
     given : Given
-        What was given; frozen.
+        The arguments; frozen.
     start : Start
-        Frozen too; another one when a state is loaded, or its pass is read on.
+        Where the run started; frozen too. It is replaced when a state is loaded, and when the loop
+        continues that state's pass.
     turn : Turn
         Which pass is set.
     current : Pass or None
-        The pass that the loop is in, or has read; None before the first, and when a finished one
-        is named again.
+        The pass that the loop is in, or has read. None before the first pass, and when `set_epoch`
+        names a finished one again.
     cuts : Cuts
-        Whether passes may be left in the middle.
+        Whether passes may be left early.
     recorder : Recorder or None
-        What writes the run's ledger.
+        Writes the run's ledger.
     """
 
     def __init__(
@@ -72,11 +73,11 @@ class Feed:
         self._running: Running | None = None  # as it was last asked for
         self._compared = False
         if self.given.rank is not None or self.given.world_size is not None:
-            self.running()  # what is given can be refused at once
+            self.running()  # wrong arguments can be refused at once
 
     @property
     def plan(self) -> Plan:
-        """The plan from where the run started, its world_size as it was given."""
+        """The plan from where the run started, with its world_size as it was given."""
         return self.start.plan
 
     def running(self) -> tuple[Plan, int]:
@@ -85,7 +86,7 @@ class Feed:
         Raises
         ------
         IndexPlanError
-            If the plan has another world_size than the running one.
+            If the plan's world_size is not the running one.
         """
         known = self._running
         if known is not None and get_worker_info() is not None:
@@ -96,11 +97,11 @@ class Feed:
             known = self._running = running(self.plan, *ranks)
         return known.plan, known.rank
 
-    # --- which pass comes
+    # --- which pass is next
 
     @property
     def number(self) -> int:
-        """The number of the pass that is set, counted in sub-epochs through the run."""
+        """The number of the coming pass, counted in sub-epochs over the whole run."""
         return self.turn.number
 
     @property
@@ -112,18 +113,18 @@ class Feed:
 
     @property
     def where(self) -> tuple[int, int]:
-        """The (epoch, sub_epoch) that is set; if that is over, the one where the run goes on."""
+        """The (epoch, sub_epoch) that is set; if that is over, the one where the run continues."""
         return self._at(self.number)
 
     def _at(self, number: int) -> tuple[int, int]:
-        """Return the place of a pass; if that is over, the one where the run continues."""
+        """Return the (epoch, sub_epoch) of a pass, or, if it is over, where the run continues."""
         return self._place(self.start.number if self.start.over(number) else number)
 
     def _place(self, number: int) -> tuple[int, int]:
         return divmod(number, self.plan.sub_epochs)
 
     def set_epoch(self, number: int) -> None:
-        """Set the pass that comes next: sub-epoch `number` of the run, counted through all epochs.
+        """Set the next pass: sub-epoch `number` of the run, counted through all epochs.
 
         Raises
         ------
@@ -137,29 +138,29 @@ class Feed:
             if not self.start.over(current.number):
                 self.start = self.start.read()
             self.record()
-            self.current = None  # a finished pass that is asked for again is read again
+            self.current = None  # a finished pass that is named again is read again
 
     def set_epoch_from_trainer(self, number: int) -> None:
-        """Set the pass that comes next, by the number that a trainer gives it.
+        """Set the next pass, by the number that a trainer gives it.
 
-        Fabric's number is only how often its loader was asked for batches, by whomever, so it is
-        not taken: passes follow each other, or are those that the user names.
+        Fabric's number only counts how often anybody iterated over its loader, so it is ignored.
+        Under Fabric, passes follow each other unless the user names one.
         """
         number = count("epoch", number)
         if not counts_iterations():
             self.set_epoch(number)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set the pass that comes next; `sub_epoch` is taken modulo the plan's sub_epochs."""
+        """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
         epoch, sub_epoch = count("epoch", epoch), count("sub_epoch", sub_epoch)
         self.set_epoch(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
 
     def set_coming(self) -> None:
-        """Set the pass that would begin now, for a trainer that asks for its length before."""
+        """Set the pass that would begin now, for a trainer that asks for its length first."""
         self.turn.number = self.coming
 
     def keep_ledger(self, ledger: Any) -> None:
-        """Write a ledger from the next pass on."""
+        """Write a ledger, starting with the next pass."""
         if self.cuts.partial:
             cure = "leave one of them out, as a ledger has every step of a pass"
             raise wrong("partial", "False with a ledger", True, cure)
@@ -167,12 +168,12 @@ class Feed:
         write_at_exit(self)
 
     def pin(self) -> Feed:
-        """Return another feed, which reads the pass that is set now in every epoch.
+        """Return a feed that reads the pass that is set now in every epoch.
 
         Raises
         ------
         IndexPlanError
-            If it keeps a ledger, as a run reads each pass once.
+            If it keeps a ledger, because a run with a ledger reads each pass once.
         """
         if self.recorder is not None:
             cure = "leave out ledger=, or overfit_batches"
@@ -185,15 +186,15 @@ class Feed:
     # --- the pass that the loop is in
 
     def begin(self, number: int | None = None) -> Pass:
-        """Start a pass over the sub-epoch that is set, or over the next if that one was finished.
+        """Start a pass over the sub-epoch that is set, or over the next if that one is finished.
 
-        If `number` is given, that pass starts instead.
+        If you pass `number`, that pass starts instead.
 
         Raises
         ------
         IndexPlanError
-            If a rank would get an empty batch in it, which datasets and models do not take; if an
-            earlier pass was left in the middle; or if ranks have different plans.
+            If a rank would get an empty batch in it, which datasets and models don't accept; if an
+            earlier pass was left early; or if ranks have different plans.
         """
         number = self.turn.number = self.coming if number is None else number
         named = self.turn.asked is not None
@@ -220,14 +221,14 @@ class Feed:
         return self.current
 
     def record(self) -> None:
-        """Write what the loop has received into the ledger, if there is one."""
+        """Record what the loop has received in the ledger, if there is one."""
         current = self.current
         if self.recorder is not None and current is not None and current.first < current.stop:
             step = current.step // self.given.again
             self.recorder.record(self._place(current.number), step)
 
     def _left(self) -> Pass | None:
-        """Return the pass that the loop is in, or goes on with after a resume."""
+        """Return the pass that the loop is in, or continues after a resume."""
         current, start = self.current, self.start
         if not start.unread or (current is not None and not start.over(current.number)):
             return current
@@ -235,13 +236,13 @@ class Feed:
         return Pass(start.number, steps.start, steps.stop)
 
     def draw(self, begun: Pass, rank: int | None = None) -> Iterator[Any]:
-        """Yield what the dataset is asked for, batch by batch, in the steps that are left."""
+        """Yield what to request from the dataset, batch by batch, in the remaining steps."""
         if begun.first == begun.stop:
             return
         yield from self.requests(begun.number, self.given.form, rank)
 
     def requests(self, number: int, form: Form, rank: int | None = None) -> Iterator[Any]:
-        """Yield what the dataset is asked for in the steps that are left of a pass."""
+        """Yield what to request from the dataset in the remaining steps of a pass."""
         plan, me = self.running()
         again, (epoch, sub_epoch) = self.given.again, self._place(number)
         once = form.requests(plan, epoch, sub_epoch, me if rank is None else rank)
@@ -249,9 +250,9 @@ class Feed:
         return islice(times, self.steps(number).start % again, None)
 
     def steps(self, number: int) -> range:
-        """Return the steps that are left of a pass, as the loop counts them: each `again` times.
+        """Return the remaining steps of a pass, as the loop counts them: each `again` times.
 
-        If the pass was over when the run was saved, they are those of the pass that continues it.
+        If the pass was over when the run was saved, return those of the pass that continues it.
         """
         plan, _ = self.running()
         steps, again = plan.steps(*self._at(number)), self.given.again
@@ -259,22 +260,22 @@ class Feed:
         return range(steps.start * again + dealt, steps.stop * again)
 
     def forget(self) -> None:
-        """Forget the current pass, as a trainer has only looked at some of its batches."""
+        """Forget the current pass, because a trainer only looked at some of its batches."""
         self.current = None
 
     def __bool__(self) -> bool:
-        """Say that a feed is there, also where the pass that is set has no steps."""
+        """Return True, even if the pass that is set has no steps, so that `if feed` works."""
         return True
 
     def __len__(self) -> int:
-        """Return the steps of the pass that is set, finished ones included."""
+        """Return the number of steps in the pass that is set, including finished ones."""
         refuse_counting(self)
         return 0 if self.start.over(self.number) else self.steps(self.number).stop
 
     # --- where the loop stands
 
     def cursor(self) -> Cursor:
-        """Return where the run stands, in batches the loop has received; the same on all ranks."""
+        """Return where the run stands, by the batches the loop received; equal on all ranks."""
         return self._cursor(*self._standing())
 
     def in_words(self, of: object) -> str:
@@ -282,7 +283,7 @@ class Feed:
         try:
             plan, rank = self.running()
             who = f"rank {rank} of {plan.world_size}"
-        except IndexPlanError:  # such as of a plan for other ranks: a repr must not raise
+        except IndexPlanError:  # such as for a plan of other ranks: a repr must not raise
             who = "rank unknown"
         number, step = self.number, 0
         if self.current is not None and self.current.number == number:
@@ -295,7 +296,7 @@ class Feed:
         return f"<{type(of).__name__} of {self.given.plan}: {who}, at {where}>"
 
     def _standing(self, *, drawn: bool = False) -> tuple[int, int | None]:
-        """Return the pass that is set, and the step in it, or None if it has not begun."""
+        """Return the pass that is set, and the step in it (None if the pass has not begun)."""
         current = self.current
         if current is not None and current.number != self.number:
             current = None
@@ -306,7 +307,7 @@ class Feed:
         return current.number, current.step + (current.ahead if drawn else 0)
 
     def _check_counted(self, current: Pass | None) -> None:
-        """Raise if it is not known what the loop has received of a pass."""
+        """Raise if nobody knows what the loop has received of a pass."""
         if current is not None and not current.counted:
             raise IndexPlanError(
                 "a loader",
@@ -324,7 +325,7 @@ class Feed:
         return plan.cursor(*self._place(number), step=step // self.given.again)
 
     def received(self, name: str, otherwise: str) -> Received:
-        """Return which batch the loop received last; if none, raise an error about `name`."""
+        """Return the batch that the loop received last; without one, raise, naming `name`."""
         plan, rank = self.running()
         current = self.current
         if current is None or current.step == current.first:
@@ -341,15 +342,15 @@ class Feed:
     # --- states
 
     def state_dict(self, *, drawn: bool = False) -> State:
-        """Return where the run stands, to be kept in a checkpoint.
+        """Return where the run stands, for a checkpoint.
 
-        It counts what the loop has received; with `drawn`, what was drawn, for loaders that keep
-        the state of each batch until the loop receives it.
+        It counts the batches that the loop has received, or, with `drawn`, those that were drawn.
+        The latter is for loaders that keep each batch's state until the loop receives it.
 
         Raises
         ------
         IndexPlanError
-            If an earlier pass was left in the middle, so that its rest would never be read.
+            If an earlier pass was left early, so the rest of it would never be read.
         """
         self.cuts.check(self._left(), self.number, self.plan.sub_epochs)
         state = self.state_at(*self._standing(drawn=drawn), drawn=drawn)
@@ -363,8 +364,8 @@ class Feed:
     def state_at(self, number: int, step: int | None, *, drawn: bool = False) -> State:
         """Return the state of a run that stands before a step of a pass; None is its first.
 
-        Where it is one of `drawn` batches, torchdata may ask before it loads, when the pass that is
-        set is out of reach: then it stands where it started.
+        With `drawn`, torchdata may ask for the state before it loads one, when the run can't reach
+        the pass that is set. The state is then where the run started.
         """
         if drawn and number < self.start.number and not self.start.over(number):
             number, step = self.start.number, None
@@ -378,25 +379,25 @@ class Feed:
         return state
 
     def _times(self, number: int, step: int | None) -> int:
-        """Return how often the step that a run stands before has been dealt already."""
+        """Return how many times the loop has already read the step that comes next."""
         if self.start.over(number):
             step = None
         step = self.steps(number).start if step is None else step
         return step % self.given.again
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where a run stood; world size and batch size may differ now.
+        """Resume from a state; world size and batch size may have changed.
 
         Raises
         ------
         IndexPlanError
-            If it is not a state, or one of another order or another number of sub-epochs; or if it
-            is one of a step that was not dealt `again` times yet, and `again` or the global batch
-            is one with which that step cannot be continued.
+            If it is not a state, or belongs to another order or number of sub-epochs; or if it was
+            saved between two repeats of a step (see `again`), and the step can't continue with the
+            new `again` or global batch.
         """
-        # Accelerate, for one, adds fields of its own.
+        # Extra fields are allowed: Accelerate, for one, adds some.
         if not isinstance(state, dict) or not {"version", "cursor", "pass"} <= state.keys():
-            # not all of its content: a checkpoint holds a model
+            # not its whole content: a checkpoint holds a model
             is_dict = isinstance(state, dict)
             got = f"a dict of {shown(list(state))}" if is_dict else type(state).__name__
             cure = "save state_dict() in the checkpoint, and load that"
@@ -411,7 +412,7 @@ class Feed:
         cursor = Cursor.from_dict(state["cursor"])
         saved_in = count("a state's pass", state["pass"])
         if self.turn.pinned:
-            return  # the same batches in every epoch, wherever the run stood
+            return  # overfitting: the same batches in every epoch, wherever the run stood
         plan = self.given.plan.resume(cursor)
         dealt = self._dealt(plan, state["dealt"]) if "dealt" in state else 0
         if self.recorder is not None:
@@ -422,7 +423,7 @@ class Feed:
         self.current = None
 
     def _dealt(self, resumed: Plan, state: Any) -> int:
-        """Return how often the step that a plan was resumed at counts as dealt, by a state."""
+        """Return how many times the resumed plan's first step was already read, by a state."""
         ranks = discover(self.given.rank, self.given.world_size)
         plan, start = running(resumed, *ranks).plan, resumed.start
         where = start.epoch, start.sub_epoch

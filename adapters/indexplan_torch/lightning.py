@@ -1,8 +1,8 @@
 """A Lightning callback for plans whose passes differ in length.
 
-Lightning counts a training's steps per epoch once, before it loads a checkpoint's state. Its
-trainers add the callback by themselves, through an entry point of the installed package; import it
-only where you have to name it.
+Lightning counts the steps per epoch once, before it loads a checkpoint's state. Its trainers add
+this callback automatically, through an entry point of the installed package, so you only import it
+if you have to name it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ _PACKAGE = "lightning" if Callback.__module__.startswith("lightning.") else "pyt
 class RefreshStepCounts(Callback):
     """Counts the steps of every epoch, not only of the first; does nothing without plans.
 
-    Trainers add it by themselves where this package was installed with its entry points; otherwise
-    pass `Trainer(callbacks=[RefreshStepCounts()])`. It is needed where passes differ in length:
-    sub-epochs that are not all equal, phases that change the batch size, a resume under another
-    world size. Without it Lightning cuts longer epochs short, and skips validation in shorter ones.
-    It also loads the state of a `PlanLoader` from checkpoints of an epoch's end, which Lightning
-    leaves out; remainder="carry" under another world size needs that. `limit_train_batches`,
+    Trainers add it automatically if this package was installed with its entry points; otherwise
+    pass `Trainer(callbacks=[RefreshStepCounts()])`. You need it if passes differ in length: with
+    unequal sub-epochs, phases that change the batch size, or a resume on another world size.
+    Without it, Lightning cuts longer epochs short and skips validation in shorter ones.
+
+    It also loads a `PlanLoader`'s state from checkpoints of an epoch's end, which Lightning doesn't
+    do, and which remainder="carry" needs on another world size. `limit_train_batches`,
     `val_check_interval` and `accumulate_grad_batches` work as usual; a pass that such a limit cuts
-    counts as left on purpose. And it checks that each loader's rank is the strategy's.
+    counts as left on purpose. Finally, it checks that each loader's rank is the strategy's.
     """
 
     def __init__(self) -> None:
         self._unannounced = False
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (Lightning's)
-        """Load what Lightning left out, and count the steps of the epoch that goes on."""
+        """Load what Lightning left out, and count the steps of the epoch that continues."""
         loop = trainer.fit_loop
         if not _tell_feeds(trainer, loop, trainer.limit_train_batches):
             return
@@ -56,8 +57,8 @@ class RefreshStepCounts(Callback):
             loop.epoch_loop.restarting = False
         _load(loop)
         _refresh(trainer)
-        # After a checkpoint of an epoch's last batch, Lightning sees by the epoch's steps that it
-        # is over, and may start the next one without on_train_epoch_start.
+        # After a checkpoint of an epoch's last batch, Lightning sees from the number of steps that
+        # the epoch is over, and may start the next one without on_train_epoch_start.
         ended = loop.epoch_loop.batch_progress
         self._unannounced = (
             private(_PACKAGE, loop, "epoch_loop", "restarting") and ended.is_last_batch
@@ -71,25 +72,25 @@ class RefreshStepCounts(Callback):
         _refresh(trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Tell loaders whether a limit cuts their passes on purpose."""
+        """Let loaders know whether a limit cuts their passes on purpose."""
         fitting = trainer.state.fn == "fit"
         loop = trainer.fit_loop.epoch_loop.val_loop if fitting else trainer.validate_loop
         _tell_feeds(trainer, loop, trainer.limit_val_batches)
         _check_whole(loop)
 
     def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Forget the passes that Lightning has looked into before it trains."""
+        """Forget the passes that Lightning started to read before training."""
         for loader in _loaders(trainer.fit_loop.epoch_loop.val_loop):
             if (feed := _feed(loader)) is not None:
                 feed.forget()
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Tell loaders whether a limit cuts their passes on purpose."""
+        """Let loaders know whether a limit cuts their passes on purpose."""
         _tell_feeds(trainer, trainer.test_loop, trainer.limit_test_batches)
         _check_whole(trainer.test_loop)
 
     def on_predict_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Tell loaders whether a limit cuts their passes on purpose."""
+        """Let loaders know whether a limit cuts their passes on purpose."""
         _tell_feeds(trainer, trainer.predict_loop, trainer.limit_predict_batches)
         _check_whole(trainer.predict_loop)
 
@@ -101,10 +102,10 @@ class RefreshStepCounts(Callback):
 
 
 class _Unsaid(list[Any]):
-    """Callbacks that Lightning adds without a line in the log of runs that read no plan.
+    """Callbacks that Lightning adds without a line in the log, so runs without a plan show none.
 
-    It asks for them when a Trainer is made, before it knows of any loader, and logs "Adding 1
-    callbacks" if the list counts as true.
+    Lightning requests them when a Trainer is made, before it knows any loader, and logs "Adding 1
+    callbacks" if the list is true.
     """
 
     def __bool__(self) -> bool:
@@ -112,7 +113,7 @@ class _Unsaid(list[Any]):
 
 
 def callbacks() -> list[Any]:
-    """Return the callbacks that Lightning's trainers add by themselves (`callbacks_factory`)."""
+    """Return the callbacks that Lightning's trainers add automatically (`callbacks_factory`)."""
     return _Unsaid([RefreshStepCounts()])
 
 
@@ -131,7 +132,7 @@ def _feed(loader: Any) -> Feed | None:
 
 
 def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
-    """Tell feeds of a limit, and check their ranks; return whether there are feeds."""
+    """Pass a limit to the feeds, and check their ranks; return whether there are feeds."""
     feeds = [feed for loader in _loaders(loop) if (feed := _feed(loader)) is not None]
     given = trainer.distributed_sampler_kwargs or {}
     for feed in feeds:
@@ -150,7 +151,7 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
 
 
 def _check_whole(loop: Any) -> None:
-    """Raise if an evaluation would read only a part of the data."""
+    """Raise if an evaluation would read only part of the data."""
     for loader in _loaders(loop):
         feed = _feed(loader)
         if feed is not None:
@@ -158,7 +159,7 @@ def _check_whole(loop: Any) -> None:
 
 
 def _load(loop: Any) -> None:
-    """Load the plans' states that Lightning has not loaded."""
+    """Load the plans' states that Lightning didn't load."""
     states = private(_PACKAGE, loop, "_combined_loader_states_to_load")
     loaders = _loaders(loop)
     stateful = [loader for loader in loaders if hasattr(loader, "load_state_dict")]
@@ -168,7 +169,7 @@ def _load(loop: Any) -> None:
 
 
 def _refresh(trainer: Any) -> None:
-    """Count as Lightning's `_FitLoop.setup_data` does, and put it where that does."""
+    """Count steps like Lightning's `_FitLoop.setup_data`, and store the count in the same place."""
     loop = trainer.fit_loop
     loaders = _loaders(loop)
     if not any(map(_feed, loaders)):
@@ -193,7 +194,7 @@ def _limited(loader: Any, limit: float) -> float:
 
 
 def _tell(trainer: Any, num_steps: float) -> None:
-    """Make the epoch end, and be validated, after this number of steps."""
+    """Make Lightning end and validate the epoch after this number of steps."""
     trainer.fit_loop.max_batches = num_steps
     interval = trainer.val_check_interval
     if isinstance(interval, float) and trainer.val_check_batch not in (None, float("inf")):

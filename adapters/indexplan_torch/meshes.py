@@ -1,7 +1,7 @@
 """Which ranks of a device mesh read different samples, and which are peers that read the same.
 
-Data is dealt out along a mesh's data-parallel dimensions. Peers along the other dimensions (tensor,
-context, pipeline) work on the same batch, so they are one rank to a plan.
+Data is split along a mesh's data-parallel dimensions. Peers along the other dimensions (tensor,
+context, pipeline) work on the same batch, so a plan counts them as one rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from indexplan import IndexPlanError
 from indexplan.errors import wrong
 from indexplan_torch.versions import private
 
-# words of which the names of dimensions are made: dp_replicate, data_parallel, tensor_parallel
+# words that dimensions' names consist of: dp_replicate, data_parallel, tensor_parallel
 _DATA = {"dp", "ddp", "data", "fsdp", "hsdp", "replicate", "shard"}
 _PEERS = {"tp", "tensor", "cp", "context", "sp", "sequence", "pp", "pipeline", "mp", "model"}
 _WHOLE = {"dp", "data", "parallel"}  # a name of only these: all data-parallel ranks, not a part
@@ -31,13 +31,13 @@ _CURE = (
 def ranks_in(mesh: Any) -> tuple[int, int]:
     """Return (rank, world_size) among the ranks of a mesh that read different samples.
 
-    The only dimension of a mesh is data-parallel. If there are several, their names tell which are:
-    dp, data_parallel, or dp_replicate and dp_shard, the first of which varies slowest.
+    If a mesh has one dimension, that is data-parallel. If it has several, their names decide: dp,
+    data_parallel, or dp_replicate and dp_shard, where dp_replicate varies slowest.
 
     Raises
     ------
     IndexPlanError
-        If it is not a mesh, this rank is not in it, or the names do not tell which dimensions are
+        If it is not a mesh, this rank is not in it, or the names don't show which dimensions are
         data-parallel.
     """
     from torch.distributed.device_mesh import DeviceMesh  # which some builds of torch lack
@@ -72,18 +72,18 @@ def ranks_in(mesh: Any) -> tuple[int, int]:
 def ranks_of_meshes_that_run() -> tuple[int, int] | None:
     """Return (rank, world_size) among the ranks that read different samples, by torch's meshes.
 
-    Each dimension of a named mesh has a process group that bears its name, if it does not span
-    all ranks. So the meshes of Lightning, Fabric, Accelerate and of users are found here.
+    Each dimension of a named mesh has a process group of the same name, unless it spans all ranks.
+    This finds the meshes of Lightning, Fabric, Accelerate and users.
 
     Returns
     -------
     (int, int) or None
-        None if no mesh runs whose ranks share samples, so that each rank reads its own.
+        None if there is no mesh whose ranks share samples, so each rank reads its own.
 
     Raises
     ------
     IndexPlanError
-        If the names do not tell which dimensions are data-parallel.
+        If the names don't show which dimensions are data-parallel.
     """
     dims = _dimensions()
     if not dims:
@@ -100,7 +100,7 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
     if len(whole) < 2 and found[1] * num_peers == world:
         return found
     if whole == {(0, 1)} and num_peers == 1:
-        return 0, 1  # the dimension that spans all ranks has no group of its own: they are peers
+        return 0, 1  # the dimension that spans all ranks has no named group: they are peers
     lone = all(size == 1 for _, size in [*peers.values(), *by_kind["unknown"].values()])
     if lone and not data:
         return None
@@ -113,16 +113,16 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
 
 
 def refuse_peers_of_all_ranks() -> None:
-    """Refuse to deal samples out to ranks that a mesh's only dimension makes peers, all of them.
+    """Refuse to split samples among ranks that are all peers in a mesh's only dimension.
 
-    That dimension has the default process group, which does not bear its name, and torch keeps no
-    list of meshes. So this looks through all objects of the process, in some 0.1 s for half a
-    million of them. A mesh that was dropped is not seen.
+    That dimension uses the default process group, which doesn't have its name, and torch keeps no
+    list of meshes. So this looks through all objects of the process (about 0.1 s for half a
+    million). It can't see a mesh that has been dropped.
 
     Raises
     ------
     IndexPlanError
-        If there is such a mesh, and no mesh whose groups tell more.
+        If there is such a mesh, and no mesh with named groups.
     """
     world = torch.distributed.get_world_size()
     module = sys.modules.get("torch.distributed.device_mesh")
@@ -141,13 +141,13 @@ def refuse_peers_of_all_ranks() -> None:
 
 
 def _dimensions() -> dict[str, tuple[int, int]]:
-    """Return this rank's place in each dimension of the running meshes, and its size, by name."""
+    """Return this rank's place in each dimension of the running meshes, and that one's size."""
     groups = private("torch", torch.distributed.distributed_c10d, "_world", "pg_map")
     dims: dict[str, tuple[int, int]] = {}
     for group in groups:
         if not hasattr(group, "group_desc"):  # torch 2.2 and 2.3
             if len(groups) == 1:
-                return {}  # the default group alone: none is a mesh's
+                return {}  # only the default group: no group belongs to a mesh
             cure = "pass mesh=, or pip install 'torch>=2.4'"
             raise IndexPlanError(
                 "process groups beside the default one",
@@ -160,13 +160,13 @@ def _dimensions() -> dict[str, tuple[int, int]]:
             continue
         place = group.rank(), group.size()
         while dims.get(name, place) != place:
-            name += "'"  # of another mesh; now a word that _kind does not know
+            name += "'"  # another mesh's; now a word that _kind doesn't know
         dims[name] = place
     return dims
 
 
 def _kind(name: str) -> str:
-    """Return what kind a dimension is, by its name: data, peers, mixed or unknown."""
+    """Return a dimension's kind, by its name: data, peers, mixed or unknown."""
     words = set(name.split("_"))
     if words & _DATA:
         return "mixed" if words & _PEERS else "data"
@@ -174,7 +174,7 @@ def _kind(name: str) -> str:
 
 
 def _flat(places: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the place in several dimensions as one, the last of which varies fastest."""
+    """Flatten the places in several dimensions into one; the last dimension varies fastest."""
     rank, ranks = 0, 1
     for place, size in places:
         rank, ranks = rank * size + place, ranks * size

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["PlanDataLoader"]
 
 STATE_VERSION = 1
-FULL = ("carry", "drop", "pad")  # what makes batches of rank_batch_size, as the trainer wants them
+FULL = ("carry", "drop", "pad")  # these give batches of rank_batch_size, which the trainer needs
 
 
 class _Place(NamedTuple):
-    """A step of an epoch of a plan, counted from 0; no step if the epoch is over where it starts.
+    """A step of an epoch of a plan, counted from 0, or the end of an epoch with no steps left.
 
-    A trainer that stopped after an epoch's last step asks for the rest of that epoch first.
+    A trainer that stopped after an epoch's last step first requests the rest of that epoch.
     """
 
     plan: Plan
@@ -44,55 +44,56 @@ class _Place(NamedTuple):
 
     @property
     def steps_left(self) -> int:
-        """The steps of the epoch from this one on."""
+        """The number of steps in the epoch from this one to the end."""
         return 0 if self.step is None else self.plan.steps(self.epoch).stop - self.step
 
     @property
     def cursor(self) -> Cursor:
-        """Where a run stands that comes to this step."""
+        """The cursor of a run that reads this step next."""
         if self.step is None:
             return self.plan.start
         return self.plan.cursor(self.epoch, step=self.step)
 
     def after(self, num: int) -> _Place:
-        """Return the place so many steps later in the epoch."""
+        """Return the place `num` steps later in the epoch."""
         return self._replace(step=num + (self.step or 0))
 
 
 class PlanDataLoader(TextDataLoaderBase):
-    """What OLMo-core's Trainer reads: a data loader over an order, under any number of ranks.
+    """A data loader for OLMo-core's Trainer that reads an order on any number of ranks.
 
-    Use it in place of NumpyFSLDataLoader. A run resumes in the middle of an epoch on other ranks,
-    and the global batch size may be set to any multiple of what the ranks read at once, before any
-    step. As OLMo-core counts them, epochs start at 1, and batch sizes are in tokens.
+    Use it in place of NumpyFSLDataLoader. A run can resume in the middle of an epoch on other
+    ranks. Before any step, you can set the global batch size to any multiple of what the ranks read
+    at once. Epochs start at 1 and batch sizes are in tokens, like everywhere in OLMo-core.
 
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
-        Map-style, with as many samples as the order; of OLMo-core's, one that is prepared.
+        Map-style, with as many samples as the order. Prepare OLMo-core's own datasets first.
     order : Order
         The sequence in which each epoch reads the samples.
     collator : callable
-        What makes a batch of samples, such as OLMo-core's DataCollator; the batch is a dict with
+        Turns samples into a batch, like OLMo-core's DataCollator; the batch is a dict with
         "input_ids".
     global_batch_size : int
-        Tokens in each step, of all ranks together: a multiple of sequence_length * dp_world_size.
+        Tokens that all ranks together read in a step: a multiple of
+        sequence_length * dp_world_size.
     sequence_length : int
-        Tokens in each unit of the order, as the collator returns them.
+        Tokens in each unit of the order, as returned by the collator.
     work_dir : path
-        As for OLMo-core's loaders; nothing is written there.
+        As for OLMo-core's loaders; this one writes nothing there.
     dp_world_size, dp_rank : int, optional
-        How many data-parallel ranks there are, and which this is; if left out, both are found as
-        `PlanLoader` finds them.
+        How many data-parallel ranks there are, and which this is. If you leave both out, they are
+        found like a `PlanLoader`'s.
     fs_local_rank : int, optional
         As for OLMo-core's loaders.
     remainder : {"carry", "drop", "pad"}, default "carry"
-        What fills an epoch's last step: the next epoch's first samples; nothing, as the step is
-        left out; or some of the epoch's samples once more.
+        What happens to an epoch's last step if it isn't full: it is filled with the next epoch's
+        first samples, dropped, or filled with samples of this epoch again.
     lengths : array_like of int, shape (num_samples,), optional
-        Tokens of each sample, for `global_num_tokens_in_batch`, where the collator pads them.
+        Tokens of each sample. Pass them for `global_num_tokens_in_batch` if the collator pads.
     **options
-        DataLoader's own: num_workers, pin_memory and so on.
+        Options of DataLoader: num_workers, pin_memory and so on.
 
     Raises
     ------
@@ -101,11 +102,11 @@ class PlanDataLoader(TextDataLoaderBase):
 
     Notes
     -----
-    The trainer's checkpoint keeps `state_dict`, which is equal on all ranks. As under OLMo-core's
-    own loaders, the batch size is not loaded: it is what the script and its callbacks set.
+    The trainer's checkpoint keeps `state_dict`, which is equal on all ranks. Like OLMo-core's own
+    loaders, this one doesn't load the batch size: the script and its callbacks set it.
     """
 
-    # of OLMo-core's own, which the trainer reads
+    # attributes of OLMo-core's loaders, which the trainer reads
     _global_batch_size: int
     batches_processed: int
     tokens_processed: int
@@ -132,7 +133,7 @@ class PlanDataLoader(TextDataLoaderBase):
             raise wrong("remainder", rule, remainder, "leave it out")
         cure = "pass the tokens of each sample, as the collator returns them"
         self.sequence_length = integer("sequence_length", sequence_length, 1, 2**62, cure)
-        self._step_tokens = self.sequence_length * ranks  # of a step with one unit for each rank
+        self._step_tokens = self.sequence_length * ranks  # in a step with one unit for each rank
         units = self._units(global_batch_size)
         super().__init__(
             collator=collator,
@@ -150,7 +151,7 @@ class PlanDataLoader(TextDataLoaderBase):
         self._reading(plan.start, **options)  # refuses a dataset or an option at once
 
     def _units(self, tokens: int) -> int:
-        """Return how many units there are in a global batch, or refuse its size."""
+        """Return the number of units in a global batch, or refuse its size."""
         cure = "pass a multiple of sequence_length * dp_world_size"
         tokens = integer("global_batch_size", tokens, 1, 2**62, cure)
         if tokens % self._step_tokens:
@@ -159,13 +160,13 @@ class PlanDataLoader(TextDataLoaderBase):
         return tokens // self.sequence_length
 
     def _reading(self, cursor: Cursor, **options: Any) -> PlanLoader:
-        """Return a loader of what comes from a cursor on."""
+        """Return a loader that reads from a cursor."""
         ranks: dict[str, Any] = {"rank": self.dp_rank, "world_size": self.dp_world_size}
         plan = self._place.plan.resume(cursor)
         return PlanLoader(self.dataset, plan, **ranks, collate_fn=self.collator, **options)
 
     def _out_of_turn(self, cursor: Cursor) -> dict[str, Any]:
-        """Return this rank's batch of the step that comes at a cursor."""
+        """Return this rank's batch of the step at a cursor."""
         with torch.random.fork_rng(devices=[]):  # a DataLoader draws a seed, for no worker here
             batch: dict[str, Any] = next(iter(self._reading(cursor, compare=False)))
         return batch
@@ -174,12 +175,12 @@ class PlanDataLoader(TextDataLoaderBase):
 
     @property
     def global_batch_size(self) -> int:
-        """Tokens in each step, of all ranks together; may be set before any step.
+        """Tokens that all ranks together read in a step; can be set before any step.
 
         Raises
         ------
         IndexPlanError
-            If it is set to what is no multiple of sequence_length * dp_world_size.
+            If you set it to something that isn't a multiple of sequence_length * dp_world_size.
         """
         return self._global_batch_size
 
@@ -196,11 +197,11 @@ class PlanDataLoader(TextDataLoaderBase):
 
     @property
     def total_batches(self) -> int:
-        """Batches of the epoch that is read, or comes next: those processed, and those left."""
+        """Batches of the current or next epoch: those processed plus those left."""
         return self.batches_processed + self._place.steps_left
 
     def batches_in_epoch(self, epoch: int) -> int:
-        """Return the batches of an epoch: under "carry", the next one may have one less or more.
+        """Return the number of batches in an epoch; under "carry" it can vary by one.
 
         Raises
         ------
@@ -213,7 +214,7 @@ class PlanDataLoader(TextDataLoaderBase):
         return len(self._place.plan.steps(number))
 
     def _number(self, epoch: int) -> int:
-        """Return the number of an epoch counted from 0."""
+        """Return an epoch's number, counted from 0."""
         return integer("epoch", epoch, 1, 2**32, "count from 1, as OLMo-core does") - 1
 
     def reshuffle(self, epoch: int | None = None, **kwargs: Any) -> None:
@@ -222,14 +223,14 @@ class PlanDataLoader(TextDataLoaderBase):
         Parameters
         ----------
         epoch : int, optional
-            Counted from 1; if left out, the one that is not read to its end, or the next.
+            Counted from 1. By default, the epoch that isn't finished, or else the next.
         **kwargs
-            Of other loaders; ignored.
+            Arguments of other loaders; ignored.
 
         Raises
         ------
         IndexPlanError
-            If another epoch is not read to its end; or if it was over when the run was resumed.
+            If another epoch isn't finished, or the epoch was over when the run was resumed.
         """
         del kwargs
         number = self._place.epoch if epoch is None else self._number(epoch)
@@ -244,7 +245,7 @@ class PlanDataLoader(TextDataLoaderBase):
         self._epoch = number + 1
 
     def reset(self) -> None:
-        """End an epoch; one that is not read to its end is left, and starts over if it is read."""
+        """End an epoch; one that isn't finished starts over if you read it again."""
         plan, epoch, _ = self._place
         if not self._place.steps_left:
             epoch += 1
@@ -256,7 +257,7 @@ class PlanDataLoader(TextDataLoaderBase):
     # --- batches
 
     def _iter_batches(self) -> Iterator[dict[str, Any]]:
-        """Yield this rank's batches that are left of the epoch, also where their size is set."""
+        """Yield this rank's remaining batches of the epoch, even if their size is changed."""
         while self._place.steps_left:
             place = self._place
             batches = iter(self._reading(place.cursor, **self._options))
@@ -269,14 +270,14 @@ class PlanDataLoader(TextDataLoaderBase):
                 place = self._place
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        """Return this rank's batch of an epoch by its number, from 0.
+        """Return this rank's batch of an epoch by its number, counted from 0.
 
         Raises
         ------
         IndexError
             If the epoch has no such batch.
         IndexPlanError
-            If it is one from before the run was resumed, or before the batch size was set.
+            If the batch is from before the run was resumed, or before the batch size was set.
         """
         number, place = range(self.total_batches)[index], self._place
         begun = 0 if place.step is None else place.step - place.plan.steps(place.epoch).start
@@ -287,12 +288,12 @@ class PlanDataLoader(TextDataLoaderBase):
         return self._out_of_turn(place.after(number - self.batches_processed).cursor)
 
     def get_mock_batch(self) -> dict[str, Any]:
-        """Return the run's first batch, with which the trainer tries a step."""
+        """Return the run's first batch, for the trainer's trial step."""
         plan = self._place.plan
         return self._out_of_turn(plan.replace(world_size=plan.world_size).start)
 
     def global_num_tokens_in_batch(self, batch: dict[str, Any]) -> int | None:
-        """Return the tokens of all ranks in the step received last, without samples of padding.
+        """Return all ranks' tokens in the last step received, without samples of padding.
 
         None before the first step.
         """
@@ -319,16 +320,16 @@ class PlanDataLoader(TextDataLoaderBase):
 
     @property
     def _fingerprint(self) -> Any:
-        """What tells OLMo-core's datasets apart; None of another dataset."""
+        """The fingerprint of one of OLMo-core's datasets; None for another dataset."""
         return getattr(self.dataset, "fingerprint", None)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue where a run stood, on any number of ranks and with any batch size.
+        """Resume from a state, on any number of ranks and with any batch size.
 
         Raises
         ------
         IndexPlanError
-            If it is not a state; or one of another order or dataset, which is not continued.
+            If it is not a state, or belongs to another order or dataset.
         """
         fields = {"version", "cursor", "epoch", "tokens_processed", "dataset_fingerprint"}
         if not isinstance(state_dict, dict) or {*state_dict} != fields:
@@ -353,7 +354,7 @@ class PlanDataLoader(TextDataLoaderBase):
 
 
 def _with_steps(plan: Plan) -> Plan:
-    """Return a plan; refuse one of whose epochs nothing is read, as the trainer would not end."""
+    """Return a plan; refuse one with empty epochs, with which the trainer would never end."""
     if plan.remainder == "drop" and not plan.steps(0):
         cure = "use remainder='carry', or a smaller one"
         units = plan.order.num_units(0)

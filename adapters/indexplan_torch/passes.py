@@ -10,7 +10,7 @@ from indexplan import Cursor, Plan
 
 
 class Received(NamedTuple):
-    """A batch that a loop received: of which plan and rank, in which pass, and which step."""
+    """A batch that a loop received: its plan and rank, its pass, and its step."""
 
     plan: Plan
     rank: int
@@ -22,24 +22,24 @@ class Received(NamedTuple):
 class Pass:
     """One pass over the steps [first, stop) of a sub-epoch, and how far the loop has come in it.
 
-    Where each step is dealt several times, every time counts as a step here.
-
-    first <= step <= step + ahead <= stop at all times.
+    If each step is read several times (`again`), every time counts as a step here. Always
+    first <= step <= step + ahead <= stop.
 
     Parameters
     ----------
     number, first, stop : int
-        Which pass, counted through the run, and its steps; these stay.
+        The pass's number in the run, and its steps; these don't change.
     step : int
-        The next that the loop has not received.
+        The next step that the loop has not received.
     ahead : int
-        How many batches a loader has drawn for its workers beyond it.
+        How many batches after that a loader has drawn for its workers.
     counted : bool
-        Whether that is known; it is not where workers draw through another object.
+        Whether this is known. It isn't if workers draw through another object.
     handed : bool
-        Whether a loader has begun it, and counts it, for its sampler to draw.
+        Whether a loader has begun the pass and counts it, while its sampler draws.
     again : bool
-        Whether torchdata, which drops what is left of it, begins it once more, as it is named.
+        Whether the pass was named again, so that torchdata drops the rest of it and begins it a
+        second time.
     """
 
     number: int
@@ -62,18 +62,18 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a run starts, or goes on from a state.
+    """Where a run starts, or resumes from a state.
 
     Parameters
     ----------
     plan : Plan
-        From there on.
+        The plan from there.
     saved_in : int or None
         The pass that the loop was in when the state was saved; None without a state.
     unread : bool
-        Whether it is in the middle of a pass, which the loop has not read on since.
+        Whether the start is in the middle of a pass that the loop has not continued yet.
     dealt : int
-        How often the step that it starts with had been dealt before.
+        How many times the first step had been read before.
     """
 
     plan: Plan
@@ -83,29 +83,29 @@ class Start:
 
     @classmethod
     def of(cls, plan: Plan, saved_in: int | None = None, dealt: int = 0) -> Start:
-        """Return the start of a plan, or of one that was resumed from a state."""
+        """Return the start of a plan, which may have been resumed from a state."""
         return cls(plan, saved_in, unread=bool(plan.start.step or dealt), dealt=dealt)
 
     def read(self) -> Start:
-        """Return it when the loop has read on."""
+        """Return this start after the loop has continued reading."""
         return replace(self, unread=False)
 
     @cached_property
     def cursor(self) -> Cursor:
-        """The plan's start, kept, as a pass asks twenty times, and each describes the order."""
+        """The plan's start; cached, because it describes the order and a pass asks twenty times."""
         return self.plan.start
 
     @property
     def number(self) -> int:
-        """The pass that it is in."""
+        """The number of the pass that the start is in."""
         return self.cursor.epoch * self.plan.sub_epochs + self.cursor.sub_epoch
 
     def over(self, number: int) -> bool:
-        """Return whether a pass was over when the run was saved, so that nothing of it is left.
+        """Return whether a pass was over when the run was saved, with nothing left to read.
 
-        These are the passes before the one that the state was saved in, of the same epoch, and that
-        one too if it was at its end: a loop may start again with the epoch that it was stopped in.
-        Passes of earlier epochs cannot be read.
+        These are the earlier passes of the epoch in which the state was saved, and the state's own
+        pass if that was at its end: a loop may start again with the epoch that it was stopped in.
+        Passes of earlier epochs can't be read.
         """
         last = self.number if self.cursor.step or self.dealt else self.number - 1
         if self.saved_in is not None:

@@ -1,4 +1,4 @@
-"""Which rank is this, and of how many? Asked at first use, when the trainer has set it up."""
+"""Find the rank and the world size, at first use, when the trainer has set them up."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ def discover(
 ) -> tuple[int, int]:
     """Return this process's rank and the world size, counting ranks that read different samples.
 
-    Loaders and samplers call it. Where it looks, in this order: the arguments; torch.distributed,
-    if its process group is initialized; the environment's RANK and WORLD_SIZE, which torchrun sets.
-    Without any of these, this is the only rank. In torch.distributed it goes by the names of the
-    running device meshes' dimensions, so that tensor-parallel peers count as one rank; without a
-    mesh each process is a rank.
+    Loaders and samplers call it. It looks at these, in this order: the arguments;
+    torch.distributed, if its process group is initialized; and the environment variables RANK and
+    WORLD_SIZE, which torchrun sets. Without any of these, this is the only rank. In
+    torch.distributed, the names of the running device meshes' dimensions decide, so tensor-parallel
+    peers count as one rank. Without a mesh, each process is a rank.
 
     Parameters
     ----------
     rank, world_size : int, optional
-        Both or none.
+        Both or neither.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Instead of rank and world_size: a mesh, or its data-parallel dimension, such as
-        `mesh["dp"]`.
+        A mesh, or its data-parallel dimension, such as `mesh["dp"]`, instead of rank and
+        world_size.
 
     Raises
     ------
     IndexPlanError
-        If only one of rank and world_size is given, or a mesh beside them; if they are out of
-        range; if WORLD_SIZE is set without RANK; or if a mesh does not tell which of its dimensions
-        is data-parallel.
+        If you pass only one of rank and world_size, or a mesh as well; if they are out of range; if
+        WORLD_SIZE is set without RANK; or if a mesh's names don't show which of its dimensions is
+        data-parallel.
 
     Examples
     --------
@@ -89,16 +89,17 @@ def process_group_runs() -> bool:
 
 
 def check_found_ranks(*, given: bool) -> None:
-    """Check, at the first pass of a feed, what nobody can see earlier of the ranks that were found.
+    """Check, at a feed's first pass, what can't be known earlier about the ranks that were found.
 
-    Without a process group a rank may train, save and end before another has begun, which then
-    loads the end of the run and reads nothing: a warning. Processes of srun whose rank nobody says
-    each read all samples, which is right only for runs of their own: a warning too.
+    Two cases get a warning. Without a process group, a rank may train, save and end before another
+    begins, which then loads the end of the run and reads nothing. And processes that srun started
+    without telling anyone their ranks each read all samples, which is right only for independent
+    runs.
 
     Raises
     ------
     IndexPlanError
-        If a mesh says that all ranks are peers, which read the same samples.
+        If a mesh makes all ranks peers, which read the same samples.
     """
     running = int(os.environ.get("WORLD_SIZE", "1"))
     if given:
@@ -125,7 +126,7 @@ def check_found_ranks(*, given: bool) -> None:
 
 
 def given(rank: Any, world_size: Any) -> tuple[int, int]:
-    """Return a rank and a world size that were passed, after checking them."""
+    """Check a rank and a world size that were passed, and return them."""
     ranks = as_integer(world_size)
     if ranks is None or ranks < 1:
         raise wrong(
@@ -143,6 +144,6 @@ def given(rank: Any, world_size: Any) -> tuple[int, int]:
 
 
 def refuse_num_replicas(number: Any) -> None:
-    """Refuse DistributedSampler's word for the world size, with ours."""
+    """Refuse DistributedSampler's name for the world size, and name ours."""
     if number is not None:
         raise wrong("num_replicas", "left out", number, "pass world_size= instead")

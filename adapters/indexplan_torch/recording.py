@@ -1,8 +1,8 @@
 """A run's ledger as a loader keeps it: all ranks compute the same lines, and one of them writes.
 
-The others are told where the ledger ends when they begin their first pass after a start or a load,
-through the process group's store, not by a collective. From there on each knows by itself what the
-next line is, and so its hash, which states keep.
+When the other ranks begin their first pass after a start or a load, they learn where the ledger
+ends through the process group's store, not by a collective. From then on, each rank computes the
+next line itself, and therefore its hash, which states keep.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ IN_SEQUENCE = "read each pass once and in sequence, or load a state to go back"
 
 
 class Recorder:
-    """What a loader has to write of its run, and where; nothing happens until a pass begins.
+    """Writes a loader's run to its ledger; nothing happens until a pass begins.
 
     Parameters
     ----------
     ledger : str, path-like or Ledger
         As it was given to the loader.
     data : Dataset, optional
-        Of a Ledger that did not travel to this process.
+        The dataset's identity, if its Ledger was not sent to this process.
     """
 
     def __init__(self, ledger: Any, data: Any = None) -> None:
@@ -46,11 +46,11 @@ class Recorder:
         # absolute, as a trainer may change the folder before it begins
         self.path = Path(path_text("ledger", getattr(self._given, "path", ledger), cure)).absolute()
         self._data = data if self._given is None else self._given.data
-        self._ledger: Ledger | None = None  # of the rank that writes
+        self._ledger: Ledger | None = None  # only on the rank that writes
         self._tail: Tail | None = None  # where the ledger ends, as far as this rank knows
-        self._plan: Plan | None = None  # as the run goes on with it
+        self._plan: Plan | None = None  # as the run continues it
         self._loaded: str | None = None  # the hash in the state that was loaded last
-        self._begins = True  # at the next pass, as the run starts or a state was loaded
+        self._begins = True  # at the next pass, because the run starts or a state was loaded
         self._pid = 0  # of the process that has begun
         self._last: Any = None  # the step that was written last
 
@@ -62,35 +62,35 @@ class Recorder:
 
     @property
     def hash(self) -> str | None:
-        """What a state keeps; None before the run has begun."""
+        """The hash that a state keeps; None before the run has begun."""
         if self._begins or self._tail is None:
             return self._loaded
         return self._tail.hash
 
     def load(self, saved: Any) -> None:
-        """Go on, at the next pass, where a state was saved, which kept this hash, or None."""
+        """Continue, at the next pass, from a saved state, which kept this hash (or None)."""
         if saved is not None and not (isinstance(saved, str) and len(saved) == 64):
             cure = "pass what state_dict returned"
             raise wrong("a state's ledger", "the hash of a line", saved, cure)
         self._loaded, self._begins = saved, True
 
     def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:
-        """Begin a pass where a plan starts, before anything of it is read.
+        """Begin a pass where a plan starts, before any of it is read.
 
         Parameters
         ----------
         plan : Plan
             With its world_size.
         rank : int
-            This process's.
+            The rank of this process.
         together : tuple of int
-            The ranks of the process group that read the plan, of which the first writes; none
+            The ranks of the process group that read the plan; the first of them writes. Empty
             without a process group.
 
         Raises
         ------
         IndexPlanError
-            If the run does not stand there, on all ranks.
+            On all ranks, if that is not where the run stands.
         """
         if get_worker_info() is not None or self._pid not in (0, os.getpid()):
             raise IndexPlanError(
@@ -115,7 +115,7 @@ class Recorder:
         return self._tail
 
     def _begun(self, plan: Plan, rank: int, together: tuple[int, ...]) -> Tail:
-        """Return where the ledger ends when the run goes on with a plan."""
+        """Return where the ledger ends when the run continues with a plan."""
         if not together:
             return self._written(plan) if rank == 0 else self._open().tail_at(plan)
         store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
@@ -132,7 +132,7 @@ class Recorder:
             parts = error.what, error.rule, error.got, error.cure
             told = {"parts": parts, "file": isinstance(error, PlanFileError)}
             raise
-        finally:  # Ctrl-C tells nothing, and others wait for the timeout
+        finally:  # after Ctrl-C nothing is sent, and others wait for the timeout
             if told:
                 store.set(key, json.dumps(told))
         return tail
@@ -147,12 +147,12 @@ class Recorder:
         return ledger.tail
 
     def record(self, where: tuple[int, int], step: int) -> None:
-        """Write what the run has read up to a step of a pass; nothing in a fork of the process.
+        """Write what the run has read up to a step of a pass; a forked process writes nothing.
 
         Raises
         ------
         PlanFileError
-            If it cannot be written, or another process has written the file.
+            If the file cannot be written, or another process has written to it.
         """
         if self._begins or self._pid != os.getpid() or self._last == (where, step):
             return
@@ -166,7 +166,7 @@ class Recorder:
         self._last = where, step
 
     def check_at(self, cursor: Any) -> None:
-        """Raise unless a state that is saved at a cursor is one of where the ledger ends."""
+        """Raise unless a cursor that is being saved is where the ledger ends."""
         if not self._begins and not self._known().stands(self._plan_at(cursor)):
             raise IndexPlanError(
                 "a state",
@@ -182,7 +182,7 @@ class Recorder:
 
 
 def _heard(store: Any, key: str, writer: int) -> Tail:
-    """Return where the ledger ends, as the rank that writes it says."""
+    """Return where the ledger ends, from the rank that writes it."""
     try:
         store.wait([key])
     except RuntimeError:  # the timeout; TCP stores raise a subclass
@@ -207,7 +207,7 @@ _FEEDS: WeakSet[Any] = WeakSet()  # whose loops may end with the process
 
 
 def write_at_exit(feed: Any) -> None:
-    """Have a feed write what its loop has received when the process ends."""
+    """Have a feed record what its loop received when the process ends."""
     _FEEDS.add(feed)
 
 

@@ -1,4 +1,4 @@
-"""What was given to a loader, and what runs of it: the plan with its world_size, and the rank."""
+"""A loader's arguments, and what follows from them: the running plan, and the rank."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from indexplan_torch.ranks import check_found_ranks, discover, process_group_run
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What was given to a loader or sampler, and never changes.
+    """The arguments of a loader or sampler, which never change.
 
     Parameters
     ----------
     plan : Plan
         As it was given.
     rank, world_size : int or None
-        Both or none; if none, they are found when they are asked for.
+        Both or neither; if neither, they are found when they are needed.
     readers : tuple of int or None
-        The ranks of the process group that read the plan, where a mesh tells.
+        The ranks of the process group that read the plan, if a mesh shows them.
     form : Form
-        Of the batches.
+        The form of the batches.
     compare : bool
         Whether ranks compare plans.
     again : int
-        How often each step is dealt.
+        How many times each step is read.
     """
 
     plan: Plan
@@ -55,7 +55,7 @@ class Given:
         compare: bool,
         again: Any,
     ) -> Given:
-        """Check what was given; a mesh is only read here, as it does not travel to workers."""
+        """Check arguments; a mesh is only read here, because it can't be sent to workers."""
         if not isinstance(plan, Plan):
             raise wrong(
                 "plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)"
@@ -70,15 +70,15 @@ class Given:
         return cls(plan, rank, world_size, readers, form, flag("compare", compare), again)
 
     def check_ranks(self, plan: Plan, where: tuple[int, int], *, ledger: bool = False) -> None:
-        """Look at the ranks, and compare their plans, as they begin a pass."""
+        """Check the ranks, and compare their plans, when they begin a pass."""
         check_found_ranks(given=self.rank is not None)
         if self.compare and (ranks := self.together()):
             compare_ranks(plan, where, ranks, self.again, ledger=ledger)
 
     def together(self) -> tuple[int, ...]:
-        """Return the ranks of the process group that read the plan; () if that is one, or unknown.
+        """Return the ranks of the process group that read the plan; () if it is one, or unknown.
 
-        Ranks that were given explicitly are those of the process group if they are as many.
+        Explicit ranks are taken for those of the process group if there are equally many.
         """
         if not process_group_runs():
             return ()
@@ -88,7 +88,7 @@ class Given:
 
 
 class Running(NamedTuple):
-    """A plan with its world_size filled in, the rank of this process, and what it was made of."""
+    """A plan with its world_size filled in, this process's rank, and what they were made from."""
 
     plan: Plan
     rank: int
@@ -101,12 +101,12 @@ class Running(NamedTuple):
 
 
 def running(source: Plan, rank: int, world_size: int) -> Running:
-    """Return a plan as it runs.
+    """Return the plan that runs, with its world_size filled in.
 
     Raises
     ------
     IndexPlanError
-        If the plan has another world_size than the running one.
+        If the plan's world_size is not the running one.
     """
     if source.world_size is None:
         return Running(source.replace(world_size=world_size).resume(source.start), rank, source)

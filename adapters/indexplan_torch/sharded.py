@@ -21,71 +21,75 @@ from indexplan_torch.feed import Feed
 class ShardedDataset(Samples, Dataset[Any]):
     """A dataset in shards that are downloaded while it is read, into a folder of bounded size.
 
-    For datasets in an object store that are larger than a node's disk, or that should not be
-    downloaded first. `PlanLoader(dataset, plan)` tells it what the ranks of this node will read. In
-    the background, one of their processes fetches the next shards before they are needed, into a
-    folder that all of them share; when that is full, it drops the shards whose next use is furthest
-    away. A process may be killed at any time: shards appear whole, and the next process goes on
-    with what is there.
+    Use it for a dataset in an object store that is larger than a node's disk, or that you don't
+    want to download first. From `PlanLoader(dataset, plan)` it knows what the ranks of this node
+    will read. In the background, one of their processes fetches the next shards before they are
+    needed, into a folder that all of them share. When the folder is full, it drops the shards whose
+    next use is furthest away. You may kill a process at any time: shards only ever appear whole,
+    and the next process continues with those that are there.
 
     Parameters
     ----------
     shards : Shards
-        What `shard_sizes` returned, or `Shards.from_json` with its `path`: files, each
-        one shard, or row groups of Parquet files.
+        What `shard_sizes` or `Shards.from_json` (with its `path`) returned. A shard is a file, or
+        a row group of a Parquet file.
     open_shard : callable
-        open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and `rows[i]`;
-        if it has `rows.__getitems__(list)`, that is called instead; of a pyarrow Table or
-        RecordBatch, rows are dicts. Pass `open_parquet`, or a
-        function of your own that returns, for example, `numpy.load(file.path, mmap_mode="r")`.
-        Spawned workers need one that can be pickled. Only the columns are fetched of
-        `functools.partial(open_parquet, columns=["text"])`, or of a function with a `columns`.
+        open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and `rows[i]`.
+        If the rows have `rows.__getitems__(list)`, that is called instead. The rows of a pyarrow
+        Table or RecordBatch are dicts. Pass `open_parquet`, or your own function, which returns,
+        for example, `numpy.load(file.path, mmap_mode="r")`. Spawned workers need a function that
+        can be pickled. To fetch only some columns, pass
+        `functools.partial(open_parquet, columns=["text"])`, or a function with an attribute
+        `columns`.
     cache_dir : str or path-like
         A folder on a disk of this node, for all of its ranks and for later runs. Each user gets a
-        folder of their own in it, which nobody else can write to, so that it may be in `/tmp`.
+        separate folder in it, which nobody else can write to, so it may be in `/tmp`.
     cache_bytes : int, optional
-        The most bytes that shards in the folder may take, including those being fetched. By default
-        as many as this node reads at a time by the plan (`traffic` counts them), and `ahead` shards
-        more, but never more than nine tenths of what is free on the disk. If several datasets use
-        the folder at the same time, the value of the process that fetches counts.
+        The most bytes that shards in the folder may take, including those being fetched. The
+        default is enough for the shards that this node reads at a time by the plan (`traffic`
+        counts them) and `ahead` more, but at most nine tenths of the free space on the disk. If
+        several datasets use the folder at the same time, the value of the process that fetches
+        applies.
     ranks_per_node : int, optional
-        How many ranks share the folder; ranks 0 to ranks_per_node - 1 are the first node. By
-        default what torchrun sets, also for nodes of different sizes.
+        How many ranks share the folder; ranks 0 to ranks_per_node - 1 are the first node. The
+        default is what torchrun sets, which also works for nodes of different sizes.
     ahead : int, default 16
-        How many shards are fetched before they are needed, if there is room.
+        How many shards to fetch before they are needed, if there is room.
     num_epochs : int, optional
-        How many epochs the run has. If given, the first shards of the next epoch are fetched ahead,
-        too.
+        How many epochs the run has. If you pass it, the first shards of the next epoch are fetched
+        ahead too.
     num_threads : int, default 4
-        How many shards are fetched at the same time.
+        How many shards to fetch at the same time.
     tries : int, default 4
-        How often a fetch is tried, with growing pauses, before the batch that needs it raises.
+        How often to try a fetch, with growing pauses, before the batch that needs it raises.
     stall_timeout : float, default 60
-        After how many seconds without a byte a fetch is given up, and tried again like one that
-        fails. Keep `tries` times this well below the timeout of the process group: ten minutes with
-        NCCL.
+        After this many seconds without a byte, a fetch is given up and tried again, like one that
+        failed. Keep `tries` times this well below the timeout of the process group: ten minutes
+        with NCCL.
     keep_open : int, optional
-        How many shards each worker keeps open. By default all that it reads at a time by the plan,
-        so that each is opened and decoded once, while they fit into half of the machine's memory;
-        what a shard takes is its rows' `nbytes`, or else the size of its file.
+        How many shards each worker keeps open. By default, all that it reads at a time by the plan,
+        so that each is opened and decoded once, as long as they fit into half of the machine's
+        memory. A shard counts with its rows' `nbytes`, or, without that, the size of its file.
     on_metrics : callable, optional
-        on_metrics(found) is called with what `report()` returns, for a logger: in the training
-        process, between batches, every ten seconds at most, and at the end of each pass. An error
-        in it is a warning, and the run continues. Workers do not get it, so it need not be pickled.
+        A function for your logger: on_metrics(found) gets what `report()` returns. It is called in
+        the training process, between batches, at most every ten seconds, and at the end of each
+        pass. If it raises, you get a warning and the run continues. It isn't sent to workers, so it
+        doesn't have to be picklable.
 
     Raises
     ------
     IndexPlanError
         If an argument breaks its rule. On reading: if a shard could not be fetched, is not what
-        `shards` says, or does not fit into cache_bytes.
+        `shards` describes, or does not fit into cache_bytes.
 
     Warns
     -----
     UserWarning
-        When a batch has waited 60 seconds for a shard, and again each time the wait has doubled:
-        which process fetches, whether it runs, how many bytes have come, and what to do. When
-        memory or keep_open does not hold the shards that a worker reads at a time, or cache_bytes
-        or the disk those that the node does: with the number that would do.
+        When a batch has waited 60 seconds for a shard, and again each time the wait has doubled.
+        The warning names the process that fetches, whether it runs, how many bytes have come, and
+        what to do. Also when the shards that a worker reads at a time don't fit into memory or
+        keep_open, or those of the node into cache_bytes or the disk. That warning says how much
+        would be enough.
 
     Examples
     --------
@@ -148,7 +152,7 @@ class ShardedDataset(Samples, Dataset[Any]):
         return {**super().__getstate__(), "_loop": None}
 
     def expect_feed(self, feed: Feed, num_workers: int) -> None:
-        """Count the shards that each worker of a loader will read at a time; before they start."""
+        """Count the shards that each worker will read at a time, before the workers start."""
         plan, rank = feed.running()
         if get_worker_info() is None and plan.order.num_samples == len(self):
             self.expect(plan, feed.where, rank, max(1, num_workers))
@@ -158,7 +162,7 @@ class ShardedDataset(Samples, Dataset[Any]):
         if get_worker_info() is not None:
             return
         plan, rank = feed.running()
-        if plan.order.num_samples != len(self):  # it reads a part, such as a torch Subset
+        if plan.order.num_samples != len(self):  # the loader reads a part, such as a torch Subset
             self._fetching()
             return
         if self._loop is None or self._loop[0] is not feed or self._loop[1].plan is not plan:
@@ -167,7 +171,7 @@ class ShardedDataset(Samples, Dataset[Any]):
 
 
 def _place(feed: Feed) -> tuple[int, int, int] | None:
-    """Return the epoch, the sub-epoch and the step that a loop receives next."""
+    """Return the epoch, the sub-epoch and the step that the loop receives next."""
     begun = feed.current
     if begun is None:
         return None
@@ -175,7 +179,7 @@ def _place(feed: Feed) -> tuple[int, int, int] | None:
 
 
 def sharded(dataset: Any) -> ShardedDataset | None:
-    """Return the ShardedDataset inside a dataset, whose wrappers name it `dataset`."""
+    """Return the ShardedDataset inside wrappers that keep it as their `dataset`."""
     for _ in range(16):
         if isinstance(dataset, ShardedDataset) or dataset is None:
             break
