@@ -40,15 +40,15 @@ from indexplan_fetch.stalls import warning
 from indexplan_fetch.sums import DamagedError
 
 POLL = 0.005  # seconds between checks whether a shard is there
-PATIENCE = 0.05  # seconds of waiting before the process that fetches is told of it
+PATIENCE = 0.05  # seconds of waiting before the process that fetches hears about it
 ALONE = 1.0  # seconds of waiting before a worker starts fetching itself, if no process fetches
 
 
 class Samples:
-    """The samples of a dataset in shards, by index; a loop tells it what will be read.
+    """The samples of a dataset in shards, by index; it learns from a loop what will be read.
 
-    What is passed is described where users pass it, and checked here. A class for a library whose
-    loaders have workers says which worker a process is, and where memory is that all of them share.
+    The arguments are documented where users pass them, and checked here. A subclass for a library
+    whose loaders have workers knows which worker a process is, and which memory they all share.
     """
 
     def __init__(
@@ -105,11 +105,11 @@ class Samples:
         self._forget()
 
     def _shared(self, numbers: np.ndarray[Any, Any]) -> Any:
-        """Return numbers that this process and its workers can change for each other."""
+        """Return numbers in memory that this process shares with its workers."""
         return numbers
 
     def _worker(self) -> int | None:
-        """Return which worker of a loader this process is; None if it is none."""
+        """Return this process's number among a loader's workers; None if it isn't a worker."""
         return None
 
     def _forget(self) -> None:
@@ -149,7 +149,7 @@ class Samples:
         return samples
 
     def stop(self) -> None:
-        """Stop fetching; who waits for a shard, in another thread, raises."""
+        """Stop fetching; other threads that wait for a shard raise."""
         self._closed = True
         if self._fetcher is not None:
             self._fetcher.stop()
@@ -169,7 +169,7 @@ class Samples:
             )
 
     def report(self) -> Fetched:
-        """Return what this process has fetched, and how its batches have got their shards."""
+        """Return what this process has fetched, and how its batches got their shards."""
         fetcher, sums = self._fetcher, self._tally.sums()
         if fetcher is None:
             return Fetched(0, 0, 0, *sums, 0)
@@ -178,7 +178,7 @@ class Samples:
         return Fetched(*counts, *sums, found.num_retries)
 
     def heard(self, *, ended: bool = False) -> None:
-        """Tell what there is to tell, as the loop has received a batch; `PlanLoader` calls it."""
+        """Report metrics and warnings; `PlanLoader` calls it when the loop has received a batch."""
         fetcher = self._fetcher
         if fetcher is not None and fetcher.room.warning is not None:
             message, fetcher.room.warning = fetcher.room.warning, None
@@ -187,7 +187,7 @@ class Samples:
             self._metrics.tell(self.report, ended=ended)
 
     def expect(self, plan: Plan, where: tuple[int, int], rank: int, workers: int) -> None:
-        """Count the shards that each worker will read at a time in a sub-epoch; before they start.
+        """Count the shards that each worker reads at a time in a sub-epoch, before they start.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Samples:
             The epoch and the sub-epoch.
         rank : int
         workers : int
-            How many processes read, of which each gets one batch of so many; at least 1.
+            How many processes read; each gets every workers-th batch. At least 1.
         """
         live = read_at_a_time(plan, self.shards, where, rank, workers)
         if self.keep_open is not None and self.keep_open < live:
@@ -230,7 +230,7 @@ class Samples:
                 )
             each = int(said)
             if os.environ.get("RANK") == str(rank) and "LOCAL_RANK" in os.environ:
-                first = rank - int(os.environ["LOCAL_RANK"])  # of nodes of different sizes
+                first = rank - int(os.environ["LOCAL_RANK"])  # nodes may differ in size
                 return range(first, min(first + each, world_size))
         first = rank // each * each
         return range(first, min(first + each, world_size))
@@ -339,9 +339,9 @@ class Samples:
         self._tally.add(STALLS, worker=worker)
 
     def _raise_failures(self, shard: int, since: float, before: list[Failure]) -> None:
-        """Raise an error if a shard could not be fetched since this process waits for it.
+        """Raise an error if fetching a shard failed since this process began to wait for it.
 
-        `before` has older failures, as the clock starts again when the machine is restarted.
+        `before` has older failures, because the clock starts at 0 when the machine is restarted.
         """
         here = self._fetcher if self._has_fetcher() else None
         found = [] if here is None or here.broken is None else [here.broken.args]

@@ -19,42 +19,42 @@ from indexplan_jax.steps import Steps
 class PlanIterDataset(grain.IterDataset):
     """An IterDataset of a plan's batches, in place of `shuffle`, slicing, `repeat` and `batch`.
 
-    It is what Grain's `ElasticIterator` is: its state is equal on all processes, and loads on any
-    number of them, with any workers and another batch size. Transformations of samples belong to
-    `dataset`; those of batches may follow.
+    Like Grain's `ElasticIterator`, its state is equal on all processes and loads on any number of
+    them, with any number of workers and another batch size. Transform samples in `dataset`, and
+    batches after this.
 
     Parameters
     ----------
     dataset : grain.MapDataset or data source
         The samples, as many as the plan's order has, in their own sequence.
     plan : Plan
-        Of any order, batch size and remainder. Its world_size may be left out. To resume at a
+        With any order, batch size and remainder. You can leave out its world_size. To resume at a
         cursor, pass `plan.resume(cursor)`.
     shard_options : grain.sharding.ShardOptions, optional
         This process and how many there are, such as `grain.sharding.ShardByJaxProcess()`. By
         default there is one.
     num_epochs : int, optional
-        The epochs of the whole run, those before a resume included. By default there is no end.
+        The epochs of the whole run, including those before a resume. By default there is no end.
     batch_fn : callable, optional
-        Makes a batch of a list of samples, as for Grain's `batch`. By default arrays are stacked.
-        Where the order deals bins, it gets a list of bins, each a list of samples, or of
-        `(sample, start, stop)` where the order cuts samples; by default that list is the batch.
+        Turns a list of samples into a batch, as for Grain's `batch`. By default arrays are stacked.
+        If the order has bins, it gets a list of bins, each a list of samples, or of
+        `(sample, start, stop)` if the order cuts samples; by default that list is the batch.
     read_options : grain.ReadOptions, optional
-        Grain's own: threads, and how many batches they read ahead.
+        Grain's options: threads, and how many batches they prefetch.
     multiprocessing_options : grain.MultiprocessingOptions, optional
-        Grain's own, to read in worker processes. `mp_prefetch` cannot follow.
+        Grain's options, to read in worker processes. You can't use `mp_prefetch` after this.
 
     Raises
     ------
     IndexPlanError
-        If the dataset has another number of samples than the plan's order, or the plan another
-        number of processes. When it is read: if a step has no unit for this process, or a sample is
-        None because Grain's `filter` left it out.
+        If the dataset doesn't have as many samples as the plan's order, or the plan's world_size
+        isn't the number of processes. When it is read: if a step has no unit for this process, or a
+        sample is None because Grain's `filter` removed it.
 
     Notes
     -----
-    `random_map` on `dataset` draws by its seed, the epoch and the sample, so that a sample of an
-    epoch looks the same on any number of processes. Where an order reads a sample several times in
+    `random_map` on `dataset` depends on its seed, the epoch and the sample, so in an epoch, a
+    sample looks the same on any number of processes. If an order reads a sample several times in
     an epoch, it looks the same each time. Under "carry" the epoch is that in which the step began.
 
     Examples
@@ -121,7 +121,7 @@ class _Read(grain.MapDataset):
         self._dataset, self.steps, self._rank, self._batch_fn = dataset, steps, rank, batch_fn
 
     def after(self, cursor: Cursor) -> _Read:
-        """Return those that are left after a cursor."""
+        """Return the batches after a cursor."""
         steps = Steps(self.steps.plan.resume(cursor), self.steps.num_epochs)
         return _Read(self._dataset, steps, self._rank, self._batch_fn)
 
@@ -196,7 +196,7 @@ class _Batches(grain.DatasetIterator):
         return {"version": STATE_VERSION, "cursor": self._cursor.to_dict()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue where a run stood, whatever its processes, workers and batch size."""
+        """Resume from a state, with any processes, workers and batch size."""
         if not isinstance(state, dict) or {*state} != {"version", "cursor"}:
             got = f"a dict of {shown(list(state))}" if isinstance(state, dict) else shown(state)
             cure = "pass what get_state returned"

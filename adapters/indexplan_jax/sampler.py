@@ -1,4 +1,4 @@
-"""PlanSampler: which sample Grain's DataLoader reads at each place."""
+"""PlanSampler: a plan's samples for Grain's DataLoader."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ KEPT = 32  # batches, for Grain's threads, which ask for the samples of several
 class PlanSampler:
     """A sampler of a plan's samples for `grain.DataLoader`, in place of `IndexSampler`.
 
-    Grain's `Batch` then makes the plan's batches, with any number of workers, and all processes
-    have as many of them. Grain's checkpoints load where nothing has changed; `resume` takes one to
-    other processes, workers and batch sizes.
+    Grain's `Batch` then makes the plan's batches, with any number of workers, and all processes get
+    equally many. Grain can load its checkpoints itself if nothing has changed; with `resume`, a
+    checkpoint also works with other numbers of processes and workers, and other batch sizes.
 
     Parameters
     ----------
     plan : Plan
         With remainder "carry", "drop" or "pad", one batch size that the ranks divide, and an order
-        whose units are samples. Its world_size may be left out. To resume at a cursor, pass
+        whose units are samples. You can leave out its world_size. To resume at a cursor, pass
         `plan.resume(cursor)`.
     shard_options : grain.sharding.ShardOptions, optional
         This process and how many there are, such as `grain.sharding.ShardByJaxProcess()`.
         DataLoader asks the sampler for it. By default there is one process.
     worker_count : int, default 0
-        DataLoader's own. Each worker makes whole batches, so the sampler gives it the samples of
-        every worker_count-th step.
+        The same as DataLoader's. Each worker makes whole batches, so the sampler gives it the
+        samples of every worker_count-th step.
     num_epochs : int, optional
-        The epochs of the whole run, those before a resume included. By default there is no end.
+        The epochs of the whole run, including those before a resume. By default there is no end.
     seed : int, optional
-        Seeds `RecordMetadata.rng`, for `RandomMap`: with the epoch and the sample, so that a sample
-        of an epoch looks the same on any number of processes and workers.
+        Seeds `RecordMetadata.rng`, for `RandomMap`, together with the epoch and the sample. So in
+        an epoch, a sample looks the same on any number of processes and workers.
 
     Attributes
     ----------
     batch_size : int
-        How many samples a rank's batch has: for `grain.transforms.Batch(sampler.batch_size)`.
+        Samples in a rank's batch. Pass it to `grain.transforms.Batch(sampler.batch_size)`.
 
     Raises
     ------
     IndexPlanError
-        If the plan's batches are not all full and equal, or its order deals bins; if seed or
-        worker_count is out of range; or if a run has an end and its steps do not divide by the
-        workers, as the last of Grain's batches would then be parts of batches.
+        If the plan's batches are not all full and equal, or its order has bins; if seed or
+        worker_count is out of range; or if a run has an end and its number of steps isn't a
+        multiple of the workers, because the last of Grain's batches would then be incomplete.
 
     Notes
     -----
-    Between the sampler and `Batch` there may be no operation that drops or adds samples.
+    Don't put operations that drop or add samples between the sampler and `Batch`.
 
     Examples
     --------
@@ -112,13 +112,13 @@ class PlanSampler:
         self._batches: dict[int, tuple[int, list[int]]] = {}
 
     def __len__(self) -> int:
-        """Return how many samples all processes read; `sys.maxsize` where there is no end."""
+        """Return how many samples all processes read; `sys.maxsize` if there is no end."""
         if self.num_epochs is None:
             return sys.maxsize
         return len(self._steps) * self.batch_size * int(self._shard_options.shard_count)
 
     def __getitem__(self, index: int) -> grain.RecordMetadata:
-        """Return which sample is at a place of Grain's: place i belongs to process i % count."""
+        """Return the sample at one of Grain's indices; index i belongs to process i % count."""
         local, shard = divmod(index, self._shard_options.shard_count)
         if shard != self._shard_options.shard_index:
             raise IndexPlanError(
@@ -139,7 +139,7 @@ class PlanSampler:
         return grain.RecordMetadata(index=index, record_key=samples[slot], rng=rng)
 
     def _batch(self, number: int) -> tuple[int, list[int]]:
-        """Return the epoch and the samples of a step, which is asked for sample by sample."""
+        """Return the epoch and the samples of a step, which Grain requests sample by sample."""
         kept = self._batches.get(number)
         if kept is None:
             epoch, sub_epoch, step = self._steps[number]
@@ -166,7 +166,7 @@ class PlanSampler:
         return _sampler, (self.plan, self._shard_options, {**named, "seed": self.seed})
 
     def cursor(self, state: bytes | str) -> Cursor:
-        """Return where the run stood that saved a state of a DataLoader's iterator.
+        """Return where a run stood when it saved the state of a DataLoader's iterator.
 
         Parameters
         ----------
@@ -177,9 +177,9 @@ class PlanSampler:
         Raises
         ------
         IndexPlanError
-            If it is not the state of a DataLoader that reads a PlanSampler; or it stands inside a
-            batch, as it does where samples were dropped before `Batch`, or that has another size;
-            or DataLoader had another worker_count than its sampler.
+            If it is not the state of a DataLoader that reads a PlanSampler; if it is inside a
+            batch, because samples were dropped before `Batch` or `Batch` has another size; or if
+            DataLoader's worker_count was not its sampler's.
         """
         saved = Saved(state)
         fields = {**saved.plan, "order": self.plan.order.to_dict()}
@@ -190,7 +190,7 @@ class PlanSampler:
         return replace(Steps(before, None).cursor(number), order=saved.plan["order"])
 
     def resume(self, state: bytes | str) -> PlanSampler:
-        """Return this sampler for what is left to read after a state; see `cursor`.
+        """Return a sampler of what is left to read after a state; see `cursor`.
 
         Processes, workers, batch size and seed may differ from those of the run that saved it.
         """

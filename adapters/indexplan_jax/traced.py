@@ -18,10 +18,10 @@ NONE = STOP - 1  # what has no answer; JAX reads the last row there, unless mode
 
 
 def shuffle(n: int, seed: int, epoch: Any, positions: Any) -> jax.Array:
-    """Return the indices at positions of an epoch, those of `indexplan.Shuffle(n, seed)`.
+    """Return the indices at positions of an epoch, as `indexplan.Shuffle(n, seed)` has them.
 
-    Pure and of 32-bit lanes alone, so it runs on any device, under `jit`, `vmap`, `scan` and
-    `shard_map`, and no list of n numbers is ever made.
+    It is pure and uses only 32-bit lanes, so it runs on any device, under `jit`, `vmap`, `scan` and
+    `shard_map`. It never makes a list of n numbers.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ def shuffle(n: int, seed: int, epoch: Any, positions: Any) -> jax.Array:
     Raises
     ------
     IndexPlanError
-        If n, the seed or an epoch that is not traced is out of range, or positions are no integers.
+        If n, the seed or an epoch that is not traced is out of range, or positions are not
+        integers.
 
     Examples
     --------
@@ -86,12 +87,12 @@ def unshuffle(n: int, seed: int, epoch: Any, indices: Any) -> jax.Array:
 
 
 def step_indices(plan: Plan, epoch: Any, step: Any) -> jax.Array:
-    """Return the indices that all ranks read in a step, one rank after another.
+    """Return the indices that all ranks read in a step, concatenated in rank order.
 
     Parameters
     ----------
     plan : Plan
-        All of whose steps are full and of one size: remainder "drop", "pad" or "carry", or a
+        With full steps of one size: remainder "drop", "pad" or "carry", or a
         global batch that divides the samples; no phases, balance or sub-epochs. Its order is a
         `Shuffle`, `BlockShuffle`, `LocalShuffle` or `Sequential` of fewer than 2**31 samples.
     epoch, step : int or scalar array
@@ -107,7 +108,7 @@ def step_indices(plan: Plan, epoch: Any, step: Any) -> jax.Array:
     Raises
     ------
     IndexPlanError
-        If the plan is another one, or a number that is not traced is out of range.
+        If the plan is not such a plan, or a number that is not traced is out of range.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def rank_indices(plan: Plan, epoch: Any, step: Any, rank: Any) -> jax.Array:
     plan : Plan
         As for `step_indices`, with a world_size that divides the global batch.
     epoch, step, rank : int or scalar array
-        May be traced, as `jax.lax.axis_index("data")` is inside shard_map.
+        May be traced, like `jax.lax.axis_index("data")` inside shard_map.
 
     Returns
     -------

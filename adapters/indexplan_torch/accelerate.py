@@ -26,10 +26,10 @@ _MICRO_STEP = "micro_step"  # in a state: how many steps `accumulate` has counte
 class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
     """A PlanLoader with what `accelerator.prepare` adds: device placement and gradient state.
 
-    `accelerator.save_state` and `load_state` save and restore it. It looks one batch ahead of the
-    loop, as accelerate's own loaders do, and its state counts what the loop has received. The state
-    has the place in a gradient accumulation too, which accelerate saves for each rank: one that
-    joins at a resume would synchronise gradients while others do not, and all would hang.
+    `accelerator.save_state` and `load_state` save and restore it. Like accelerate's own loaders, it
+    prefetches one batch, but its state counts what the loop has received. The state also holds the
+    place in a gradient accumulation. Accelerate saves that for each rank, so a rank that joins at a
+    resume would synchronize gradients while others don't, and all would hang.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         return handed_over(self.base_dataloader, super().__iter__())
 
     def set_epoch(self, epoch: int) -> None:
-        """Set which pass comes next: sub-epoch `epoch % sub_epochs` of `epoch // sub_epochs`."""
+        """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
         begins, self._begins = self._begins, False
         if not begins or epoch != self.iteration:
             self.base_dataloader.set_epoch(epoch)
@@ -100,7 +100,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         return {**self.base_dataloader.state_dict(), _MICRO_STEP: self._accelerator.step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a run stood; world size and batch size may differ now."""
+        """Resume from a state; world size and batch size may have changed."""
         self.base_dataloader.load_state_dict(state)
         self._accelerator.step = state.get(_MICRO_STEP, self._accelerator.step)
 
@@ -128,7 +128,7 @@ def _rows_of_last_step(loader: PlanLoader) -> int:
 def prepare(accelerator: Any, *objects: Any) -> Any:
     """Prepare objects as `accelerator.prepare(*objects)` does, but keep PlanLoaders' batches.
 
-    `accelerator.prepare` itself would deal the batches of a PlanLoader out to the ranks again.
+    `accelerator.prepare` itself would split a PlanLoader's batches among the ranks again.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows of packed samples as causal language models of Hugging Face take them."""
+"""Rows of packed samples for causal language models of Hugging Face."""
 
 from __future__ import annotations
 

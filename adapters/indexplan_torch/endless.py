@@ -46,8 +46,8 @@ class PlanIterator:
         `mpu.get_data_parallel_world_size()`. Ranks that differ only in tensor, context or pipeline
         parallelism have the same.
     **options
-        DataLoader's own: num_workers, pin_memory, collate_fn and so on. With workers,
-        `persistent_workers` is True unless it is given.
+        Options of DataLoader: num_workers, pin_memory, collate_fn and so on. With workers,
+        `persistent_workers` is True unless you set it.
 
     Attributes
     ----------
@@ -63,8 +63,9 @@ class PlanIterator:
 
     Notes
     -----
-    Nothing in Megatron's checkpoint tells the order. To resume with another seed, or other lengths,
-    reads other samples, unless the state of `save_state` is loaded, which knows the order.
+    Megatron's checkpoint doesn't contain the order. If you resume with another seed or other
+    lengths, you read other samples without an error, unless you load the state of `save_state`,
+    which knows the order.
 
     Examples
     --------

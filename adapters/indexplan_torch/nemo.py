@@ -49,8 +49,7 @@ class PlanBatchSamplerConfig:
         Raises
         ------
         IndexPlanError
-            If the order has another number of samples than the dataset; or a field is not as
-            described above.
+            If the order doesn't have as many samples as the dataset, or a field is invalid.
         """
         order = indexplan.Shuffle(dataset_len, self.seed) if self.order is None else self.order
         plan = Plan(order, batch_size=self.batch_size, remainder=self.remainder)

@@ -37,11 +37,11 @@ KEY = "indexplan"  # in a checkpoint: "dataloader.indexplan"
 
 
 class PlanDataLoader(BaseDataLoader):
-    """A loader of torchtitan's that reads an order, in any data-parallel size: set its `Config`.
+    """A torchtitan data loader that reads an order on any number of ranks: set its `Config`.
 
-    Each batch is full. An optimizer step reads the next places of the run, as many as its global
-    batch, whatever the number of ranks and of accumulated batches. torchtitan's checkpoints hold
-    its state once for all ranks, and any number of ranks resumes it.
+    Each batch is full. An optimizer step reads the run's next global batch, with any number of
+    ranks and accumulated batches. torchtitan's checkpoints hold the loader's state once for all
+    ranks, and any number of ranks can resume from it.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class PlanDataLoader(BaseDataLoader):
     num_tokens_per_batch, max_context_length : int, optional
         Of later ones: tokens of a batch, a multiple of those of a row. Fields are (tokens,).
     **others
-        What else torchtitan passes, such as the tokenizer; not used.
+        Other arguments from torchtitan, such as the tokenizer; not used.
 
     Attributes
     ----------
@@ -70,8 +70,8 @@ class PlanDataLoader(BaseDataLoader):
 
     Notes
     -----
-    torchtitan does not train on what fills no optimizer step at the end of a finite loader: where a
-    step accumulates k batches, up to k - 1 of them on each rank.
+    At the end of a finite loader, torchtitan doesn't train on batches that don't fill an optimizer
+    step: if a step accumulates k batches, that is up to k - 1 of them on each rank.
     """
 
     @dataclass(kw_only=True, slots=True)

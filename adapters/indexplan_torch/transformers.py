@@ -34,12 +34,12 @@ _CHANGED = (
 class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """Saves a PlanLoader's state in checkpoints: `trainer.add_callback(KeepState(trainer))`.
 
-    A resumed run continues where the loop stood, under any world size, batch size, accumulation and
-    number of workers. Every pass has as many updates as the plan's steps make, so that schedules
-    and unequal sub-epochs work, and `num_train_epochs` ends with the last of them. In
-    `compute_loss` and `training_step`, `loader.step_size`, `step_total`, `groups`, `shares` and
-    `cursor` are those of the current micro-batch, though Trainer fetches those of an update
-    together; without KeepState they are errors then.
+    A resumed run continues where the loop stood, with any world size, batch size, accumulation and
+    number of workers. Every pass has as many updates as the plan's steps make, so schedules and
+    unequal sub-epochs work, and `num_train_epochs` ends with the last of them. In `compute_loss`
+    and `training_step`, you can use `loader.step_size`, `step_total`, `groups`, `shares` and
+    `cursor` for the current micro-batch. Without KeepState, these raise, because Trainer fetches
+    all micro-batches of an update together.
 
     The state is in the checkpoint's trainer_state.json, which one process writes.
 

@@ -30,9 +30,9 @@ class ReadPrompts(KeepState):
     """Reads a trainer's prompts in an order: `trainer.add_callback(ReadPrompts(trainer, order))`.
 
     Each prompt is read `num_generations` times in a row, in global batches of
-    `generation_batch_size`; what does not fill one is read with the next epoch. The layout is
-    TRL's: process r gets the r-th part of a global batch. Each is dealt as often as TRL trains on
-    its completions, `num_iterations * steps_per_generation` times.
+    `generation_batch_size`. Prompts that don't fill one are read with the next epoch. The layout is
+    TRL's: process r gets the r-th part of a global batch. Each global batch is repeated as often as
+    TRL trains on its completions, `num_iterations * steps_per_generation` times.
 
     A checkpoint holds the loader's state, as with `KeepState`, which this includes. A run resumes
     after any optimizer step, on any number of processes that leaves `generation_batch_size` as it
@@ -42,7 +42,7 @@ class ReadPrompts(KeepState):
     Parameters
     ----------
     trainer : trl.GRPOTrainer or trl.RLOOTrainer
-        With a map-style `train_dataset`. Its methods are extended.
+        A trainer with a map-style `train_dataset`. ReadPrompts extends its methods.
     order : Order
         The sequence in which each epoch reads the prompts, with as many samples as the dataset.
 
@@ -81,7 +81,7 @@ class ReadPrompts(KeepState):
         trainer._plan_order = order  # noqa: SLF001 (our own)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Let TRL generate when the loader deals another global batch; it counts from the resume.
+        """Let TRL generate when the loader yields a new global batch; it counts from the resume.
 
         Completions of an earlier call of `train` are forgotten.
         """
