@@ -36,57 +36,57 @@ class _Place:
 class ShardLoader(Iterator[list[Any]]):
     """An iterator over the samples of each step of a plan, fetched before the loop needs them.
 
-    For JAX, NumPy and other loops without torch, over datasets in an object store. In the
-    background, one process of a node fetches the shards that come next into a folder that the
-    node's ranks share, and drops those whose next use is furthest away when it is full; that begins
-    when the loader is made. Shards are opened in the loop's thread: there are no workers.
+    Use it in JAX, NumPy and other loops without torch, for a dataset in an object store. In the
+    background, one process of a node fetches the next shards into a folder that the node's ranks
+    share. When the folder is full, it drops the shards whose next use is furthest away. Fetching
+    begins when you make the loader. Shards are opened in the loop's thread: there are no workers.
 
-    `next` returns the samples of this rank's next step: a list, from where the plan starts to the
-    end of the last epoch. If the order deals bins, it is a list of bins, each a list of samples;
-    if the order cuts samples, each sample stands in `(sample, start, stop)`, with the part of it
-    that is to be read. A step whose shards could not be fetched raises, and is tried again by the
-    next `next`. Several threads may call `next`; each step is returned once.
+    `next` returns a list of the samples of this rank's next step, from where the plan starts to the
+    end of the last epoch. If the order has bins, it is a list of bins, each a list of samples. If
+    the order cuts samples, each sample comes as `(sample, start, stop)`, with the part to read. If
+    a step's shards could not be fetched, `next` raises, and the next call tries that step again.
+    Several threads may call `next`; each step is returned once.
 
     Parameters
     ----------
     shards : Shards
-        What `shard_sizes` returned, or `Shards.from_json` with its `path`: files, each one shard,
-        or row groups of Parquet files.
+        What `shard_sizes` or `Shards.from_json` (with its `path`) returned. A shard is a file, or
+        a row group of a Parquet file.
     open_shard : callable
-        open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and `rows[i]`;
-        if it has `rows.__getitems__(list)`, that is called instead; of a pyarrow Table or
-        RecordBatch, rows are dicts. Pass `open_parquet`, or a function of your own. Only the
-        columns are fetched of `functools.partial(open_parquet, columns=["text"])`, or of a function
-        with a `columns`.
+        open_shard(file) returns the rows of a `ShardFile`: anything with `len(rows)` and `rows[i]`.
+        If the rows have `rows.__getitems__(list)`, that is called instead. The rows of a pyarrow
+        Table or RecordBatch are dicts. Pass `open_parquet`, or your own function. To fetch only
+        some columns, pass `functools.partial(open_parquet, columns=["text"])`, or a function with
+        an attribute `columns`.
     plan : Plan
         With a world_size, and an order of as many samples as the shards hold. To resume a run, pass
-        `plan.resume(cursor)`; its world_size may be another than that of the run before.
+        `plan.resume(cursor)`; its world_size may differ from that of the run before.
     rank : int
         Which of the plan's ranks reads; with JAX, `jax.process_index()`.
     num_epochs : int
         How many epochs the run has in all. The loader ends after them.
     cache_dir : str or path-like
         A folder on a disk of this node, for all of its ranks and for later runs. Each user gets a
-        folder of their own in it, which nobody else can write to, so that it may be in `/tmp`.
+        separate folder in it, which nobody else can write to, so it may be in `/tmp`.
     cache_bytes : int, optional
-        The most bytes that shards in the folder may take, including those being fetched. By default
-        as many as this node reads at a time by the plan (`traffic` counts them), and `ahead` shards
-        more, but never more than nine tenths of what is free on the disk.
+        The most bytes that shards in the folder may take, including those being fetched. The
+        default is enough for the shards that this node reads at a time by the plan (`traffic`
+        counts them) and `ahead` more, but at most nine tenths of the free space on the disk.
     ranks_per_node : int, optional
-        How many ranks share the folder; ranks 0 to ranks_per_node - 1 are the first node. May be
-        left out where torchrun sets it, or the plan has one rank.
+        How many ranks share the folder; ranks 0 to ranks_per_node - 1 are the first node. You can
+        leave it out if torchrun sets it, or the plan has one rank.
     ahead : int, default 16
-        How many shards are fetched before they are needed, if there is room.
+        How many shards to fetch before they are needed, if there is room.
     num_threads : int, default 4
-        How many shards are fetched at the same time.
+        How many shards to fetch at the same time.
     tries : int, default 4
-        How often a fetch is tried, with growing pauses, before the step that needs it raises.
+        How often to try a fetch, with growing pauses, before the step that needs it raises.
     stall_timeout : float, default 60
-        After how many seconds without a byte a fetch is given up, and tried again like one that
-        fails.
+        After this many seconds without a byte, a fetch is given up and tried again, like one that
+        failed.
     keep_open : int, optional
-        How many shards are kept open. By default all that this rank reads at a time by the plan,
-        while they fit into half of the machine's memory.
+        How many shards to keep open. By default, all that this rank reads at a time by the plan, as
+        long as they fit into half of the machine's memory.
 
     Raises
     ------
@@ -99,8 +99,8 @@ class ShardLoader(Iterator[list[Any]]):
     -----
     UserWarning
         When a step has waited 60 seconds for a shard, and again each time the wait has doubled.
-        When memory or keep_open does not hold the shards that this rank reads at a time, or
-        cache_bytes or the disk those that the node does: with the number that would do.
+        Also when the shards that this rank reads at a time don't fit into memory or keep_open, or
+        those of the node into cache_bytes or the disk. That warning says how much would be enough.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Steps that are dealt several times in a row, and how often the one in progress has been."""
+"""Steps that are read several times in a row, and how often the current one has been read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_again(again: Any, plan: Plan) -> int:
 
 
 class Dealt(NamedTuple):
-    """How often a run was dealt the step that it is in: `times` of `again`, 0 < times < again.
+    """How often a run has read its current step: `times` of `again`, 0 < times < again.
 
     `units` is how many all ranks read in that step, without padding.
     """

@@ -21,10 +21,10 @@ class TokenRows(Dataset[Any]):
     """A dataset of rows of equal length, with the fields that torchtitan's trainer takes.
 
     In each document every token but the first is a label, and the token before it is the input. So
-    a document of n tokens has n - 1 of both, none across the end of a document, as in torchtitan's
-    own datasets. Tell the order these lengths: `DocumentWindows(lengths - 1, length, overlap=0)`
-    cuts the same rows as torchtitan does of the same documents, and `Packed(lengths - 1, length)`
-    fills rows with whole documents.
+    a document of n tokens has n - 1 of both, and none crosses the end of a document, like in
+    torchtitan's own datasets. Pass these lengths to the order:
+    `DocumentWindows(lengths - 1, length, overlap=0)` cuts the same rows as torchtitan from the same
+    documents, and `Packed(lengths - 1, length)` fills rows with whole documents.
 
     Parameters
     ----------
