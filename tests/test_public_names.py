@@ -40,8 +40,8 @@ OF_TORCH = """
 OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_JAX = "rank_indices shuffle step_indices unshuffle"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
-OF_LIVE = "begin commit cursor epoch settled world"
-OF_A_STANDING = "commit cursor deal epoch holds load_json max_world to_json"
+OF_LIVE = "begin commit cursor epoch load_state_dict settled state_dict world"
+OF_A_STANDING = "commit cursor deal epoch holds load_json max_world record to_json"
 DRAWN = "batch_sizes coverage draws life mixing padding reading save schedule traffic work"
 
 
@@ -75,7 +75,8 @@ def test_worlds_that_change() -> None:
     """What a loop needs whose world changes; the adapter for torchft is made of it."""
     assert ["Standing"] == ip.live.__all__
     assert OF_LIVE.split() == [n for n in dir(indexplan_torch.live.Live) if n[0] != "_"]
-    assert ["cursor", "epoch"] == [n for n in dir(indexplan_torch.live.LiveLoader) if n[0] != "_"]
+    loader = [n for n in dir(indexplan_torch.live.LiveLoader) if n[0] != "_"]
+    assert ["cursor", "epoch", "load_state_dict", "state_dict"] == loader
     assert OF_A_STANDING.split() == [n for n in dir(ip.live.Standing) if n[0] != "_"]
 
 

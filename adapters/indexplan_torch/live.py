@@ -5,15 +5,16 @@ torchft is not imported: a manager brings all that is needed of it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import integer
+from indexplan import Cursor, IndexPlanError, Ledger, Plan
+from indexplan.errors import integer, path_text, wrong
 from indexplan.live import Standing
-from indexplan_torch.arguments import refuse_ledger
 from indexplan_torch.loader import PlanLoader
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from indexplan_torch.loader import Options
 
+LOAD = "load what state_dict returned"
+WHERE = "pass where the file is, or shall be"
 KEY = "indexplan"  # of the state that a manager sends to a group that joins
 
 
@@ -54,6 +57,8 @@ class Live:
         This rank in its group, and how many ranks of the group read different samples.
     max_world : int, optional
         As for `indexplan.live.Standing`: the most groups, times inner_size.
+    ledger : str or path-like, optional
+        The file of an `indexplan.Ledger`, on storage that all groups share; `state_dict` writes it.
 
     Raises
     ------
@@ -70,17 +75,21 @@ class Live:
         inner_rank: int = 0,
         inner_size: int = 1,
         max_world: int | None = None,
+        ledger: str | os.PathLike[str] | None = None,
     ) -> None:
         cure = "pass how many ranks of a group read different samples, and which one this is"
         self._inner_size = integer("inner_size", inner_size, 1, 2**31, cure)
         self._inner_rank = integer("inner_rank", inner_rank, 0, self._inner_size, cure)
+        where = None if ledger is None else path_text("ledger", ledger, WHERE)
+        self.ledger = None if where is None else Path(where).absolute()
+        self._plan, self._max_world = plan, max_world
         self.standing = Standing(plan, max_world=max_world)
         self._manager = manager
         self._start, self._should_commit = manager.start_quorum, manager.should_commit
         self._known: World | None = None  # of the last quorum that this rank has heard of
         self._settled = False
         self.num_loads = 0  # how often this rank was given its state
-        manager.register_state_dict_fn(KEY, self._load, self.standing.to_json)
+        manager.register_state_dict_fn(KEY, self._load, self._state)
 
     def __repr__(self) -> str:
         """Return who reads, as far as this rank has heard, and where the run stands."""
@@ -88,9 +97,43 @@ class Live:
         who = "ranks not known yet" if known is None else f"rank {known.rank} of {known.world_size}"
         return f"<Live, {who}: {self.standing!r}>"
 
+    def _state(self) -> str:
+        return self.standing.to_json()
+
     def _load(self, text: str) -> None:
         self.standing.load_json(text)
         self.num_loads += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, for a checkpoint; write the ledger up to there.
+
+        Call it in one group, the one that saves, after a step was committed. In a group of several
+        ranks, the first writes.
+
+        Raises
+        ------
+        PlanFileError
+            If the ledger cannot be written, or another group writes it at the same time.
+        """
+        digest = None
+        if self.ledger is not None and self._inner_rank == 0:
+            digest = self.standing.record(Ledger(self.ledger))
+        return {"cursor": self.cursor.to_dict(), "ledger": digest}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Start where a checkpoint was saved: in every group that starts with it, before the loop.
+
+        A group that joins a run is given its place by the others, with the weights.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is something else than what `state_dict` returned, or of another plan.
+        """
+        if not isinstance(state, dict) or set(state) != {"cursor", "ledger"}:
+            raise wrong("a live run's state", "a dict of a cursor and a ledger's hash", state, LOAD)
+        cursor, plan = Cursor.from_dict(state["cursor"]), self._plan
+        self.standing = Standing(plan, cursor, hash=state["ledger"], max_world=self._max_world)
 
     def begin(self, *, units: bool = False) -> Any:
         """Return the samples to begin with, as `Standing.deal` does; after `start_quorum`."""
@@ -190,7 +233,7 @@ class LiveLoader:
     ----------
     dataset : torch.utils.data.Dataset
         Map-style, with as many samples as the plan's order.
-    plan, manager, inner_rank, inner_size, max_world
+    plan, manager, inner_rank, inner_size, max_world, ledger
         As for `Live`.
     num_epochs : int, optional
         Stop before this epoch of the run, counted over all groups and restarts. By default the
@@ -201,7 +244,7 @@ class LiveLoader:
     Raises
     ------
     IndexPlanError
-        As `Live` and `PlanLoader` do; if num_epochs is below 1; if a ledger is given.
+        As `Live` and `PlanLoader` do; if num_epochs is below 1.
     """
 
     def __init__(
@@ -214,16 +257,21 @@ class LiveLoader:
         inner_rank: int = 0,
         inner_size: int = 1,
         max_world: int | None = None,
+        ledger: str | os.PathLike[str] | None = None,
         **options: Unpack[Options],
     ) -> None:
         if num_epochs is not None:
             cure = "count from the start of the run, or leave it out to read without end"
             num_epochs = integer("num_epochs", num_epochs, 1, 2**32 + 1, cure)
         self.num_epochs = num_epochs
-        refuse_ledger(options)
         self._dataset, self._options = dataset, options
         self._live = Live(
-            plan, manager, inner_rank=inner_rank, inner_size=inner_size, max_world=max_world
+            plan,
+            manager,
+            inner_rank=inner_rank,
+            inner_size=inner_size,
+            max_world=max_world,
+            ledger=ledger,
         )
         self._plan = plan
         self._loader(World(1, 0))  # refuses at once what it would refuse in the first step
@@ -235,6 +283,15 @@ class LiveLoader:
 
     def __repr__(self) -> str:
         return repr(self._live).replace("Live", "LiveLoader", 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As `Live.state_dict`."""
+        return self._live.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """As `Live.load_state_dict`."""
+        self._live.load_state_dict(state)
+        self._drop()
 
     def _loader(self, world: World) -> PlanLoader:
         plan = self._plan.replace(world_size=None).resume(self.cursor)

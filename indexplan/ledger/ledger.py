@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,12 @@ from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_no
 from indexplan.ledger.shown import stretches_shown
 from indexplan.ledger.tail import Tail, place_of
 from indexplan.ledger.verifying import verified
-from indexplan.ledger.walking import parts
+from indexplan.ledger.walking import parts, steps_to
 from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.shards.dataset import Dataset, dataset_of
 
 NAME_A_RANK = "name one of the ranks that read this step"
@@ -178,6 +178,64 @@ class Ledger(Answer):
         self._check(plan, cursor)
         self._write(plan, *self.tail.record(plan, cursor, checked_note(note), self._identity()))
 
+    def record_worlds(
+        self,
+        plan: Plan,
+        worlds: Iterable[tuple[int, Cursor]],
+        hash: str | None = None,  # noqa: A002 (as in a state)
+    ) -> None:
+        """Record what a run has read since it started, on ranks that came and went.
+
+        For runs whose processes keep such a list, as `indexplan.live.Standing` does, and write it
+        where they save a checkpoint. Lines that say otherwise, by a process whose steps were lost,
+        become void; lines that are there already are not written again.
+
+        Parameters
+        ----------
+        plan : Plan
+            Without a world_size, resumed where the run started.
+        worlds : iterable of (int, Cursor)
+            Each number of ranks, in sequence, and the cursor up to which they read.
+        hash : str, optional
+            That of the checkpoint from which the run started.
+
+        Raises
+        ------
+        IndexPlanError
+            As `record` does; if no line has this hash, or, without one, the run never stood where
+            the plan starts.
+        PlanFileError
+            As `record` does.
+        """
+        check_plan("plan", plan)
+        place = Resume(*place_of(plan.start))
+        if hash is not None:
+            before = self._live_until(hash)
+        elif self.tail.place is None:
+            before = []
+        else:
+            stands = self.tail.stands(plan)
+            before = self._history.before(self.step if stands else self._step_at(place))
+        read: list[tuple[Plan, Cursor]] = []
+        then = list(before)
+        for world_size, cursor in worlds:
+            named = plan.replace(world_size=world_size)
+            number = self.tail.plans.get(named.fingerprint, 0)  # of no line, if it is new
+            stop = cursor.checked(plan.order, plan.sub_epochs)
+            steps, stop = (0, place) if stop == place else steps_to(layout_of(named), place, stop)
+            step = then[-1].end if then else 0
+            then.append(Segment(step, steps, number, 0, place, stop, {}))
+            read.append((named.resume(plan.start), cursor))
+            place = stop
+        same = same_until(then, self._history.live)
+        if before and same < before[-1].end and hash is not None:
+            self.return_to(hash)
+        elif same < self.step:
+            self._append([DiscardLine(same)])
+        for segment, (named, cursor) in zip(then[len(before) :], read, strict=True):
+            if segment.end > same:
+                self.record(named, cursor)
+
     def begin(self, plan: Plan, hash: str | None = None) -> None:  # noqa: A002 (as in a state)
         """Go on with a plan from where it starts: steps past that place become void.
 
@@ -283,12 +341,7 @@ class Ledger(Answer):
         """Return the lines after which the ledger ends as it did with a line."""
         if hash == self.hash:
             return []
-        hashes = [FIRST, *self._file.hashes]  # the first is that of a state without a line
-        if not isinstance(hash, str) or hash not in hashes:
-            rule = "the hash of one of its lines, as the run that is loaded has written it"
-            cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
-            raise wrong(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
-        then = self._history_until(hashes.index(hash)).live
+        then = self._live_until(hash)
         same = same_until(then, self._history.live)
         lines: list[Line] = [DiscardLine(same)] if same < self.step else []
         for segment in then:
@@ -297,6 +350,15 @@ class Ledger(Answer):
                 where = rest.start, rest.stop, rest.note
                 lines.append(RunLine(rest.plan, rest.step, rest.steps, *where))
         return lines
+
+    def _live_until(self, hash: str) -> list[Segment]:  # noqa: A002
+        """Return what counted when the ledger ended with a line."""
+        hashes = [FIRST, *self._file.hashes]  # the first is that of a state without a line
+        if not isinstance(hash, str) or hash not in hashes:
+            rule = "the hash of one of its lines, as the run that is loaded has written it"
+            cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
+            raise wrong(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
+        return self._history_until(hashes.index(hash)).live
 
     def _identity(self) -> dict[str, Any] | None:
         return None if self.data is None else self.data.to_dict()

@@ -7,6 +7,8 @@ from typing import Any, Literal, overload
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, empty_batches, integer, wrong
+from indexplan.ledger.ledger import Ledger
+from indexplan.ledger.lines import FIRST
 from indexplan.live.worlds import largest_world, smallest_step
 from indexplan.partition.steps import Int64, Partition, Resume, Steps, steps_in
 from indexplan.plan.batch import Batch, step_units
@@ -18,6 +20,7 @@ from indexplan.seeds import EPOCH_STOP, check_epoch
 
 STATE_VERSION = 1
 MOST_EMPTY = 2**16  # sub-epochs without a step that are passed over, each in some 10 us
+LOAD = "load what to_json returned"
 LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
 
 
@@ -36,6 +39,8 @@ class Standing:
         With `global_batch_size`, and without a world_size.
     cursor : Cursor, optional
         Where the run starts; by default, where the plan does.
+    hash : str, optional
+        Of a run with a ledger: what the checkpoint keeps of it, which `record` returned.
     max_world : int, optional
         The most ranks that the run may ever have: a plan with a step too small for them is refused
         here, and not when they come. By default, as many as the smallest step has units.
@@ -67,7 +72,12 @@ class Standing:
     """
 
     def __init__(
-        self, plan: Plan, cursor: Cursor | None = None, *, max_world: int | None = None
+        self,
+        plan: Plan,
+        cursor: Cursor | None = None,
+        *,
+        hash: str | None = None,  # noqa: A002 (as in a ledger's states)
+        max_world: int | None = None,
     ) -> None:
         check_plan("plan", plan)
         _check_open(plan)
@@ -76,7 +86,10 @@ class Standing:
         self._layouts = dict[int | None, Layout]()  # by world size
         start = plan.start if cursor is None else cursor
         most = largest_world(self._plan.replace(world_size=1).resume(start))
-        self._stand_at(start.checked(plan.order, plan.sub_epochs))
+        self._begun = start.checked(plan.order, plan.sub_epochs)
+        self._hash = _checked_hash(hash)
+        self._worlds: list[tuple[int, Resume]] = []  # how many ranks read up to which place
+        self._stand_at(self._begun)
         if max_world is not None:
             kind = "a number of ranks that every step has a unit for,"
             max_world = integer("max_world", max_world, 1, most + 1, LARGER, kind)
@@ -199,7 +212,35 @@ class Standing:
             self._place = after
         else:
             self._place, self._steps = self._with_a_step(self._partition, after)
+        world_size = self._dealt[1]
+        if self._worlds and self._worlds[-1][0] == world_size:
+            self._worlds.pop()
+        self._worlds.append((world_size, self._place))
         self._dealt = None
+
+    def record(self, ledger: Ledger) -> str:
+        """Write to a ledger what the run has read; call it in one process that saves a checkpoint.
+
+        What counts is what this process knows, and nothing that others have written: steps of a
+        process that ran on alone, and whose state was lost, become void.
+
+        Parameters
+        ----------
+        ledger : Ledger
+
+        Returns
+        -------
+        str
+            The hash of its last line, for the checkpoint: `Standing(plan, cursor, hash=...)`.
+
+        Raises
+        ------
+        IndexPlanError, PlanFileError
+            As `Ledger.record_worlds` does.
+        """
+        worlds = [(size, self._cursor_at(place)) for size, place in self._worlds]
+        ledger.record_worlds(self._plan.resume(self._cursor_at(self._begun)), worlds, self._hash)
+        return ledger.hash
 
     @property
     def max_world(self) -> int:
@@ -214,13 +255,18 @@ class Standing:
     @property
     def cursor(self) -> Cursor:
         """Where the run stands, for a checkpoint: `plan.resume` takes it, and a loader does."""
-        place, plan = self._place._asdict(), self._plan
-        return Cursor(**place, order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
+        return self._cursor_at(self._place)
+
+    def _cursor_at(self, place: Resume) -> Cursor:
+        own, sub_epochs = self._plan.order.to_dict(), self._plan.sub_epochs
+        return Cursor(**place._asdict(), order=own, sub_epochs=sub_epochs)
 
     def to_json(self) -> str:
         """Return the state as JSON text: the same in all processes after the same commits."""
-        state = {"version": STATE_VERSION, "plan": self._fingerprint}
-        return canonical_json({**state, "place": list(self._place)})
+        state = {"version": STATE_VERSION, "plan": self._fingerprint, "ledger": self._hash}
+        worlds = [[size, *place] for size, place in self._worlds]
+        places = {"begun": list(self._begun), "place": list(self._place), "worlds": worlds}
+        return canonical_json({**state, **places})
 
     def load_json(self, text: str | bytes) -> None:
         """Stand where another process stands, which has sent what its `to_json` returned.
@@ -234,19 +280,48 @@ class Standing:
             If it is something else, or the other process has another plan; this one then stands
             where it stood.
         """
-        what, cure = "a standing's state", "load what to_json returned"
+        what, cure = "a standing's state", LOAD
         state = parse_json_object(what, text)
-        check_fields(what, state, ("version", "plan", "place"), cure)
+        fields = ("version", "plan", "ledger", "begun", "place", "worlds")
+        check_fields(what, state, fields, cure)
         if type(state["version"]) is not int or state["version"] != STATE_VERSION:
             cure = "run the same version of indexplan in all processes"
             raise wrong(what, f"of version {STATE_VERSION}", state["version"], cure)
         if state["plan"] != self._fingerprint:
             cure = "make the same plan in all processes; another plan may start at a cursor"
             raise wrong(what, f"of the plan {self._fingerprint}", state["plan"], cure)
-        place = state["place"]
+        begun, place = (self._checked_place(state[name]) for name in ("begun", "place"))
+        if not isinstance(state["worlds"], list):
+            raise wrong("a standing's worlds", "a list", state["worlds"], cure)
+        worlds = [self._checked_world(each) for each in state["worlds"]]
+        reached = [begun, *(stop for _, stop in worlds)]
+        if sorted(reached, key=_in_the_run) != reached or (worlds and reached[-1] != place):
+            rule = "in the sequence of the run, up to where it stands"
+            raise wrong("a standing's worlds", rule, state["worlds"], cure)
+        digest = _checked_hash(state["ledger"])
+        self._stand_at(place)
+        self._begun, self._worlds, self._hash = begun, worlds, digest
+
+    def _checked_place(self, place: Any) -> Resume:
         if not isinstance(place, list) or len(place) != len(Resume._fields):
-            raise wrong("a standing's place", "four integers", place, cure)
-        self._stand_at(check_place(Resume(*place), self._plan.order, self._plan.sub_epochs))
+            raise wrong("a standing's place", "four integers", place, LOAD)
+        return check_place(Resume(*place), self._plan.order, self._plan.sub_epochs)
+
+    def _checked_world(self, world: Any) -> tuple[int, Resume]:
+        if not isinstance(world, list) or len(world) != 1 + len(Resume._fields):
+            raise wrong("a standing's world", "five integers", world, LOAD)
+        size = integer("a standing's world size", world[0], 1, 2**31, LOAD)
+        return size, self._checked_place(world[1:])
+
+
+def _in_the_run(place: Resume) -> tuple[int, int, int]:
+    return place.epoch, place.sub_epoch, place.position
+
+
+def _checked_hash(value: Any) -> str | None:
+    if value is not None and not (isinstance(value, str) and len(value) == len(FIRST)):
+        raise wrong("a standing's hash", "that of a ledger's line", value, "pass Ledger.hash")
+    return value
 
 
 def _check_open(plan: Plan) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,40 @@ def test_a_step_that_fails_is_read_again(num_workers: int) -> None:
     fails = range(2, len(got), 3)
     assert [got[i] for i in fails] == [got[i + 1] for i in fails]
     assert expected == [batch for i, batch in enumerate(got) if i not in fails]
+
+
+def test_the_ledger_is_written_at_checkpoints(tmp_path: Path) -> None:
+    """It says what was read in the steps that count, through a stop between two checkpoints."""
+    path, got = tmp_path / "run.ledger", list[list[int]]()
+    saved: dict[str, Any] = {}
+    for last in (11, 7):
+        with alone() as manager:
+            loader = LiveLoader(DATASET, PLAN, manager, ledger=path)
+            if saved:
+                loader.load_state_dict(saved["state"])
+                del got[saved["step"] :]
+            optimizer = optimizer_of(manager)
+            for number, batch in enumerate(loader, 1):
+                optimizer.zero_grad()
+                if number % 4 == 0:
+                    manager.report_error(RuntimeError("a peer was lost"))
+                optimizer.step()
+                if number % 4:
+                    got.append(batch.tolist())
+                if number % 5 == 0:
+                    saved = {"state": loader.state_dict(), "step": len(got)}
+                    ledger = ip.Ledger(path)
+                    assert ledger.hash == saved["state"]["ledger"]
+                    steps = range(ledger.step)
+                    assert got == [ledger.batch(step, rank=0).tolist() for step in steps]
+                if number == last:
+                    break
+    assert ip.Ledger(path).verify().ok
+    with alone() as manager:
+        live = Live(PLAN, manager, ledger=path)
+        for state in (3, {}, {**saved["state"], "more": 1}):
+            with pytest.raises(ip.IndexPlanError, match="a live run's state must be a dict"):
+                live.load_state_dict(state)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("use_async_quorum", [False, True])

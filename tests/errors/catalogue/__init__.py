@@ -115,6 +115,10 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         for where in [
             ("Live.commit", "raise IndexPlanError('commit', 'must come once for each step"),
             ("LiveLoader.__iter__", "raise IndexPlanError('a batch of a LiveLoader', 'must be fol"),
+            (
+                "Live.load_state_dict",
+                'raise wrong("a live run\'s state", "a dict of a cursor and a ',
+            ),
         ]
     },
     **{

@@ -56,6 +56,12 @@ CASES: list[Case] = [
     ("a standing of another plan", lambda: standing(plan="0" * 64)),
     ("a standing whose place is no four numbers", lambda: standing(place=[0, 1])),
     ("a standing past the end of its epoch", lambda: standing(place=[0, 0, 3, 11])),
+    ("a standing that began nowhere", lambda: standing(begun=7)),
+    ("a standing whose worlds are no list", lambda: standing(worlds=3)),
+    ("a standing with a world of two numbers", lambda: standing(worlds=[[2, 0]])),
+    ("a standing with a world of no ranks", lambda: standing(worlds=[[0, 0, 0, 0, 0]])),
+    ("a standing whose worlds end elsewhere", lambda: standing(worlds=[[2, 0, 0, 1, 4]])),
+    ("a standing with the hash of no line", lambda: standing(ledger="0")),
     ("a standing with another field", lambda: standing(step=1)),
     ("a standing that is no object", lambda: ip.live.Standing(LIVE).load_json("[]")),
 ]
