@@ -106,4 +106,5 @@ rows_on_device: PlanLoader = OnDevice(plan, {"x": torch.zeros(1000)}, compiled=T
 pair_on_device: OnDevice = OnDevice(plan, (torch.zeros(1000), torch.zeros(1000)), rank=0)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)
 live_loader: LiveLoader = LiveLoader(range(1000), plan, object(), num_epochs=3, num_workers=2)
+live_state: dict[str, object] = live_loader.state_dict()
 begun: object = Live(plan, object(), inner_rank=1, inner_size=4).begin()
