@@ -45,7 +45,7 @@ def test_bash(script: Path) -> None:
     assert sorted(REMAINDERS) == completed(script, "indexplan build my.plan --remainder ")
     assert ["mixing"] == completed(script, "indexplan plot my.plan --kind m")
     assert ["ledger", "locate"] == completed(script, "indexplan help l")
-    assert ["BlockShuffle"] == completed(script, "indexplan orders B")
+    assert ["BlockShuffle"] == completed(script, "indexplan orders BlockS")
     assert ["my.plan"] == completed(script, "indexplan show my")
 
 

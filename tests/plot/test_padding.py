@@ -81,5 +81,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ip.save(ip.Plan(ORDERS["budget"], global_batch_size=8), tmp_path / "a.plan")
     command = ["plot", str(tmp_path / "a.plan"), "--kind", "padding", "-o", str(tmp_path / "a.svg")]
     assert main(command) == 0
-    assert "how much of each step is padding" in capsys.readouterr().out
+    assert "how much padding each step has" in capsys.readouterr().out
     assert "Padding: epoch 0, 300 samples" in (tmp_path / "a.svg").read_text()
